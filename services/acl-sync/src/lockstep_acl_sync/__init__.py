@@ -1,0 +1,1 @@
+"""Copies topic ACLs to remote topics."""

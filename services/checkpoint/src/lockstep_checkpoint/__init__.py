@@ -1,0 +1,1 @@
+"""Says where each consumer group stands on the target."""

@@ -1,0 +1,1 @@
+"""Moves the records, inside Spark tasks."""

@@ -1,0 +1,1 @@
+"""Shows that each flow lives."""

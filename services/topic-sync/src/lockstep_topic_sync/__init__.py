@@ -1,0 +1,1 @@
+"""Creates remote topics and keeps partitions and configs in step."""

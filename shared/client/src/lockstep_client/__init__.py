@@ -1,0 +1,1 @@
+"""MirrorMaker 2's client side in Python: translate offsets, hops, upstream clusters."""

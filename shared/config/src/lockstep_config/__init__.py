@@ -1,0 +1,1 @@
+"""mm2.properties read into one typed, frozen model."""

@@ -1,0 +1,1 @@
+"""What two Lockstep services must agree on: names, records, codec, policy, filters."""

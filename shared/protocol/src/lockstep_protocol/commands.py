@@ -1,0 +1,49 @@
+"""Records of the commands topic: what an operator asked for (design §3). Each is answered by an event with the same id."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Command", "decode_command"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One request. `service` names who is asked (empty: every service of the flow); `verb` what for."""
+
+    id: str
+    verb: str
+    service: str = ""
+    subject: str = ""
+    at_ms: int = 0
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """Key (the id) and value as they lie in the topic."""
+        body = {
+            "version": VERSION,
+            "id": self.id,
+            "verb": self.verb,
+            "service": self.service,
+            "subject": self.subject,
+            "at_ms": self.at_ms,
+            "arguments": self.arguments,
+        }
+        return self.id.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_command(value: bytes) -> Command:
+    """Read a command. Raises ValueError when the bytes are none, or of a newer version."""
+    body = json.loads(value)
+    if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not isinstance(body.get("verb"), str):
+        raise ValueError("not a command: a JSON object with the texts id and verb is expected")
+    if body.get("version", 0) > VERSION:
+        raise ValueError(
+            f"command of version {body['version']}, this release reads up to {VERSION}: run the newer release"
+        )
+    names = ("id", "verb", "service", "subject", "at_ms", "arguments")
+    return Command(**{name: body[name] for name in names if name in body})

@@ -1,0 +1,56 @@
+"""Records of the events topic: what happened, past tense (design §3). Nothing decides from them, save that a command counts as
+done when an event answers it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Event", "decode_event"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened. `kind` is a past-tense name such as `TopicCreated`; `subject` what it happened to."""
+
+    kind: str
+    service: str
+    flow: str
+    subject: str = ""
+    at_ms: int = 0
+    term: int = 0
+    instance: str = ""
+    answers: str = ""
+    """The id of the command this event answers; empty for what happened unasked."""
+    detail: dict[str, Any] = field(default_factory=dict)
+    """JSON values only: ranges, names, reasons, as the kind needs them."""
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """Key (the subject) and value as they lie in the topic."""
+        body = {
+            "version": VERSION,
+            "kind": self.kind,
+            "service": self.service,
+            "flow": self.flow,
+            "subject": self.subject,
+            "at_ms": self.at_ms,
+            "term": self.term,
+            "instance": self.instance,
+            "answers": self.answers,
+            "detail": self.detail,
+        }
+        return self.subject.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_event(value: bytes) -> Event:
+    """Read an event. Raises ValueError when the bytes are none, or of a newer version."""
+    body = json.loads(value)
+    if body.get("version", 0) > VERSION:
+        raise ValueError(
+            f"event of version {body['version']}, this release reads up to {VERSION}: run the newer release"
+        )
+    names = ("kind", "service", "flow", "subject", "at_ms", "term", "instance", "answers", "detail")
+    return Event(**{name: body[name] for name in names if name in body})
