@@ -1,0 +1,214 @@
+"""The frozen model every service is given: typed units, MM2's defaults, checked once.
+
+A `Configuration` is a plain value: it compares, pickles (it travels to Spark's workers) and never changes. Intervals
+are
+`timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are those
+of
+`mm2.md` §5 unless the docstring of a section says otherwise. Services receive the one section they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import ReplicationPolicy
+
+__all__ = [
+    "BROKER_DEFAULT",
+    "AclSyncSettings",
+    "CheckpointSettings",
+    "ClientProperties",
+    "Cluster",
+    "Configuration",
+    "ControlSettings",
+    "DataPlaneSettings",
+    "FetchSettings",
+    "FlowSettings",
+    "HeartbeatSettings",
+    "TopicSyncSettings",
+]
+
+BROKER_DEFAULT = -1
+"""As a replication factor: let the broker decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One Kafka cluster by its alias. `bootstrap` is `host:port[,host:port...]` with blanks removed.
+
+    `properties` are its connection properties under Java's names, secrets resolved: `bootstrap.servers`,
+    `security.protocol` (upper case), `ssl.*`, `sasl.*` and nothing else (the set K of `mm2.md` §5.4).
+    """
+
+    alias: str
+    bootstrap: str
+    properties: Mapping[str, str] = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSyncSettings:
+    """Remote topics, partitions and configs (`mm2.md` §4.1 to 4.5). `refresh_every` is the longest time, not the usual
+    one."""
+
+    refresh_enabled: bool = True
+    refresh_every: timedelta = timedelta(seconds=600)
+    sync_configs: bool = True
+    sync_configs_every: timedelta = timedelta(seconds=600)
+    replication_factor: int = 2
+    heartbeats_replicated: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclSyncSettings:
+    """ACLs of mirrored topics (`mm2.md` §4.6)."""
+
+    enabled: bool = True
+    every: timedelta = timedelta(seconds=600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSettings:
+    """Group positions translated and, when asked, written to the target (`mm2.md` §3).
+
+    `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
+    """
+
+    enabled: bool = True
+    emit_every: timedelta = timedelta(seconds=60)
+    refresh_groups: bool = True
+    refresh_groups_every: timedelta = timedelta(seconds=600)
+    sync_group_offsets: bool = False
+    sync_group_offsets_every: timedelta = timedelta(seconds=60)
+    topic_replication_factor: int = 3
+    tasks_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatSettings:
+    """Heartbeats of a pair of clusters (`mm2.md` §4.9). `enabled` does not depend on the flow being enabled."""
+
+    enabled: bool = True
+    every: timedelta = timedelta(seconds=1)
+    topic_replication_factor: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How much one fetch asks for; Java's consumer defaults. A partition's limit is no hard one: one batch always
+    comes whole."""
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 52_428_800
+    max_partition_bytes: int = 1_048_576
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPlaneSettings:
+    """How records move (`mm2.md` §3.1, §4.7, design §5).
+
+    `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
+    `compression_type` is the target producer's when somebody set one; None passes batches as they are.
+    `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
+    what a slot holds in memory.
+    """
+
+    enabled: bool = True
+    tasks_max: int | None = None
+    offset_lag_max: int = 100
+    offset_syncs_location: Literal["source", "target"] = "source"
+    emit_offset_syncs: bool = True
+    offset_syncs_replication_factor: int = 3
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    fetch: FetchSettings = FetchSettings()
+    compression_type: str | None = None
+    max_in_flight_bytes: int = 67_108_864
+    offset_flush_every: timedelta = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSettings:
+    """Topics that hold the flow's own state on the target (design §3). `replication_factor` is for ours, `storage_*`
+    for MM2's."""
+
+    replication_factor: int = 3
+    storage_replication_factor: int = 3
+    offset_storage_partitions: int = 25
+    offset_storage_topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientProperties:
+    """Client properties of a flow under Java's names, layered as `mm2.md` §5.4: K of the side, then `X.*`, then
+    `side.X.*`.
+
+    `data_producer` is the Connect worker's producer with the flow's `producer.override.*` on top. To hand them to a
+    client use
+    `lockstep_config.clients`.
+    """
+
+    source_consumer: Mapping[str, str] = field(repr=False, hash=False)
+    source_producer: Mapping[str, str] = field(repr=False, hash=False)
+    source_admin: Mapping[str, str] = field(repr=False, hash=False)
+    target_consumer: Mapping[str, str] = field(repr=False, hash=False)
+    target_producer: Mapping[str, str] = field(repr=False, hash=False)
+    target_admin: Mapping[str, str] = field(repr=False, hash=False)
+    data_producer: Mapping[str, str] = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSettings:
+    """Everything about one flow. `enabled` False means that only heartbeats run (`mm2.md` §5.5).
+
+    `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None.
+    """
+
+    flow: Flow
+    enabled: bool
+    source: Cluster
+    target: Cluster
+    group_id: str | None
+    policy: ReplicationPolicy
+    topics: NameFilter
+    groups: NameFilter
+    config_properties: ConfigPropertyFilter
+    topic_sync: TopicSyncSettings
+    acl_sync: AclSyncSettings
+    checkpoint: CheckpointSettings
+    heartbeat: HeartbeatSettings
+    data_plane: DataPlaneSettings
+    control: ControlSettings
+    clients: ClientProperties
+    admin_timeout: timedelta = timedelta(milliseconds=60_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One file, read and checked.
+
+    `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
+    then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
+    `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
+    shown once.
+    """
+
+    path: Path
+    clusters: Mapping[str, Cluster] = field(hash=False)
+    flows: tuple[FlowSettings, ...]
+    unused: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+
+    def flow(self, flow: Flow) -> FlowSettings:
+        """The settings of one flow. Raises `UnknownFlow`, which names the flows there are."""
+        for settings in self.flows:
+            if settings.flow == flow:
+                return settings
+        raise UnknownFlow(str(flow), [str(settings.flow) for settings in self.flows], self.path)
