@@ -1,0 +1,164 @@
+"""Offset translation: where an upstream offset stands downstream, from sparse offset syncs (`mm2.md` §3.2 and §3.3).
+
+The store keeps at most 64 syncs a partition, dense near the newest and exponentially sparser behind it, exactly as
+MirrorMaker 2 does, so that a group's checkpoint is the same whichever of the two writes it. Slots refer to syncs, and
+two slots are *the same* when they refer to the same sync, not when two syncs look alike. For distinct syncs at slots i
+< j:
+
+    A  slot 0 is the newest sync
+    B  up(i) <= up(j) + 2^j - 2^i          near enough: translation loses at most half of a group's lag
+    C  up(i) >= up(j) + 2^max(i-2, 0)      far enough: a slot is not spent on a neighbour
+    D  slot 63 is the oldest sync that may be used
+
+in signed 64-bit arithmetic that wraps; a bound that wrapped below zero makes B true and C false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import OffsetSync
+
+__all__ = ["SLOTS", "TOO_OLD", "History", "OffsetSyncStore", "advanced", "translate"]
+
+SLOTS = 64
+TOO_OLD = DownstreamOffset(-1)
+"""The answer for an upstream offset below every usable sync: no checkpoint may be written from it."""
+
+History: TypeAlias = tuple[OffsetSync, ...]
+"""The `SLOTS` slots of one partition, newest first. Never changed in place: a reader may keep one."""
+
+_SIGN = 1 << 63
+_SPAN = 1 << 64
+
+
+class OffsetSyncStore:
+    """The fold of the offset-syncs topic: every partition's history of syncs.
+
+    Before `finish_reading` nothing is translated. With `keep_only_newest` the syncs read until then leave just the last
+    one of each partition: that is for a start without the checkpoints written earlier, where an older sync could lead
+    behind them (`mm2.md` §3.4).
+    """
+
+    def __init__(self, *, keep_only_newest: bool) -> None:
+        self._keep_only_newest = keep_only_newest
+        self._read_to_end = False
+        self._position = -1
+        self._histories: dict[tuple[str, int], History] = {}
+
+    def fold(self, at: int, sync: OffsetSync) -> None:
+        """Take in the sync that lies at offset `at` of the syncs topic.
+
+        Anything at or below the last position is known already and changes nothing: an older sync read again looks
+        exactly like an upstream rewind, which forgets the history. Only the position tells the two apart.
+        """
+        if at <= self._position:
+            return
+        self._position = at
+        key = (sync.topic, sync.partition)
+        history = self._histories.get(key)
+        if history is None or (self._keep_only_newest and not self._read_to_end):
+            self._histories[key] = _only(sync)
+        else:
+            self._histories[key] = advanced(history, sync)
+
+    def finish_reading(self) -> None:
+        """The end of the topic as it was at the start has been reached: translation may begin. Saying so again changes
+        nothing.
+        """
+        self._read_to_end = True
+
+    @property
+    def position(self) -> int:
+        """Offset in the syncs topic of the last sync folded, -1 for none."""
+        return self._position
+
+    @property
+    def read_to_end(self) -> bool:
+        return self._read_to_end
+
+    @property
+    def histories(self) -> Mapping[tuple[str, int], History]:
+        """(source topic, partition) to its slots, for looking at."""
+        return MappingProxyType(self._histories)
+
+    def translate_downstream(self, topic: str, partition: int, upstream: UpstreamOffset) -> DownstreamOffset | None:
+        """Where `upstream` of a source partition stands downstream.
+
+        None while nothing can be said (the topic is not read to its end, or the partition has no sync), `TOO_OLD` below
+        the oldest usable sync, else an offset that is never beyond the truth. Monotonic in `upstream` for a store that
+        stands still.
+        """
+        if not self._read_to_end:
+            return None
+        history = self._histories.get((topic, partition))
+        return None if history is None else translate(history, upstream)
+
+
+def translate(history: History, upstream: UpstreamOffset) -> DownstreamOffset:
+    """The newest sync at or below `upstream` decides: its own downstream offset, or one more when the group is past it.
+
+    Never more than one: how many of the records between were dropped on the way is not known here.
+    """
+    for sync in history:
+        if sync.upstream <= upstream:
+            past = 0 if sync.upstream == upstream else 1
+            return DownstreamOffset(sync.downstream + past)
+    return TOO_OLD
+
+
+def advanced(old: History, sync: OffsetSync) -> History:
+    """The history after one more sync. A sync below the newest one is an upstream rewind and leaves itself alone."""
+    if sync.upstream < old[0].upstream:
+        return _only(sync)
+    new = list(old)
+    new[0] = sync
+    replacement = sync
+    reading = 0
+    for slot in range(1, SLOTS):
+        newer = new[slot - 1]
+        # Walk the old slots for the oldest sync that may stand here; it never has to be found again for a later slot.
+        while True:
+            candidate = old[reading]
+            far_enough = _far(newer, candidate, slot - 1)
+            fits_below = slot == SLOTS - 1 or _far(candidate, new[slot + 1], slot)
+            promote = far_enough and fits_below and _near(newer, candidate, slot - 1, slot)
+            if promote:
+                replacement = candidate
+            skip = not far_enough or (reading < SLOTS - 1 and candidate is old[reading + 1])
+            if promote or skip:
+                reading += 1
+            if not (skip and reading < slot):
+                break
+        if _near(newer, new[slot], slot - 1, slot):
+            break  # the rest was valid behind this slot before and still is
+        new[slot] = replacement
+    return tuple(new)
+
+
+def _only(sync: OffsetSync) -> History:
+    return (sync,) * SLOTS
+
+
+def _near(newer: OffsetSync, older: OffsetSync, i: int, j: int) -> bool:
+    """Invariant B."""
+    if newer is older:
+        return True
+    bound = _wrapped(older.upstream + (1 << j) - (1 << i))
+    return bound < 0 or newer.upstream <= bound
+
+
+def _far(newer: OffsetSync, older: OffsetSync, i: int) -> bool:
+    """Invariant C."""
+    if newer is older:
+        return True
+    bound = _wrapped(older.upstream + (1 << max(i - 2, 0)))
+    return bound >= 0 and newer.upstream >= bound
+
+
+def _wrapped(number: int) -> int:
+    """As a signed 64-bit integer."""
+    return (number + _SIGN) % _SPAN - _SIGN

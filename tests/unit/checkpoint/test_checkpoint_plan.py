@@ -1,0 +1,205 @@
+"""Which checkpoints are due (`mm2.md` §3.6, conformance nos. 33 to 40 and 49 to 57)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lockstep_protocol.filters import NameFilter
+
+from lockstep_checkpoint.plan import (
+    CheckpointPlan,
+    CheckpointRule,
+    Committed,
+    TargetPartition,
+    consumes_mirrored,
+    is_more_recent,
+    plan_checkpoints,
+    target_topic,
+)
+from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_protocol.records import Checkpoint, OffsetSync
+
+FLOW = Flow("A", "B")
+EVERYTHING = NameFilter((".*",), ())
+RULE = CheckpointRule(FLOW, DefaultReplicationPolicy(), EVERYTHING)
+GROUP = "billing"
+Last = dict[TargetPartition, Checkpoint]
+
+
+def store(*syncs: tuple[str, int, int, int]) -> OffsetSyncStore:
+    """A started store after these syncs (topic, partition, upstream, downstream)."""
+    found = OffsetSyncStore(keep_only_newest=False)
+    for at, (topic, partition, upstream, downstream) in enumerate(syncs):
+        found.fold(at, OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream)))
+    found.finish_reading()
+    return found
+
+
+def at(topic: str, partition: int, offset: int | None, metadata: str = "") -> Committed:
+    return Committed(topic, partition, None if offset is None else UpstreamOffset(offset), metadata)
+
+
+def checkpoint(upstream: int, downstream: int, topic: str = "A.orders", **more: Any) -> Checkpoint:
+    return Checkpoint(
+        GROUP,
+        topic,
+        more.get("partition", 0),
+        UpstreamOffset(upstream),
+        DownstreamOffset(downstream),
+        more.get("metadata", ""),
+    )
+
+
+def planned(
+    syncs: OffsetSyncStore,
+    *committed: Committed,
+    last: Mapping[TargetPartition, Checkpoint] | None = None,
+    rule: CheckpointRule = RULE,
+) -> CheckpointPlan:
+    return plan_checkpoints(GROUP, committed, last or {}, rule, syncs.translate_downstream)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("topic", "remote"),
+        [
+            ("topic3", "source1.topic3"),
+            ("target2.topic3", "topic3"),
+            ("source6.topic7", "source1.source6.topic7"),
+        ],
+    )
+    def test_a_topic_that_came_from_the_target_goes_by_its_own_name_there(self, topic: str, remote: str) -> None:
+        rule = CheckpointRule(Flow("source1", "target2"), DefaultReplicationPolicy(), EVERYTHING)
+        assert target_topic(rule, topic) == remote
+
+    def test_identity_keeps_every_name(self) -> None:
+        rule = CheckpointRule(FLOW, IdentityReplicationPolicy(source_alias="A"), EVERYTHING)
+        assert target_topic(rule, "orders") == "orders"
+        assert target_topic(rule, "B.orders") == "B.orders"
+
+
+class TestDue:
+    def test_a_group_past_a_sync_gets_one_past_its_downstream_offset(self) -> None:
+        assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 10)).due == (checkpoint(10, 5),)
+
+    def test_a_group_exactly_at_a_sync_gets_its_downstream_offset(self) -> None:
+        assert planned(store(("orders", 0, 7, 11)), at("orders", 0, 7)).due == (checkpoint(7, 11),)
+
+    def test_partition_and_metadata_are_kept(self) -> None:
+        found = planned(store(("orders", 5, 3, 4)), at("orders", 5, 3, "from anna"))
+        assert found.due == (checkpoint(3, 4, partition=5, metadata="from anna"),)
+
+    def test_a_topic_that_the_filter_refuses_gets_none(self) -> None:
+        rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter(("orders",), ()))
+        syncs = store(("orders", 0, 3, 4), ("payments", 0, 3, 4))
+        found = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
+        assert [one.topic for one in found.due] == ["A.orders"]
+        assert found.untranslated == ()
+
+    def test_the_filter_sees_the_name_on_the_source(self) -> None:
+        rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter((r"A\.orders",), ()))
+        assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 3), rule=rule).due == ()
+
+    def test_a_partition_without_a_committed_offset_gets_none_and_no_complaint(self) -> None:
+        assert planned(store(("orders", 0, 3, 4)), at("orders", 0, None)) == CheckpointPlan(())
+
+    def test_a_partition_without_a_sync_gets_none_and_says_so(self) -> None:
+        found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
+        assert found == CheckpointPlan((), ("orders-1: no offset sync yet",))
+
+    def test_an_offset_below_the_oldest_sync_gets_none_and_says_so(self) -> None:
+        found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
+        assert found == CheckpointPlan((), ("orders-0: offset 299 is older than the oldest usable offset sync",))
+
+    def test_one_partition_without_a_sync_does_not_hold_up_the_others(self) -> None:
+        found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
+        assert found.due == (checkpoint(3, 4),)
+
+    def test_nothing_is_due_before_the_syncs_were_read_to_their_end(self) -> None:
+        syncs = OffsetSyncStore(keep_only_newest=False)
+        syncs.fold(0, OffsetSync("orders", 0, UpstreamOffset(3), DownstreamOffset(4)))
+        assert planned(syncs, at("orders", 0, 3)).due == ()
+
+
+class TestMoreRecent:
+    @pytest.mark.parametrize(
+        ("last", "new", "more_recent"),
+        [
+            (None, (10, 5), True),
+            ((10, 5), (10, 5), False),
+            ((10, 5), (11, 5), False),
+            ((10, 5), (11, 6), True),
+            ((10, 5), (11, 4), False),  # the store lost precision
+            ((10, 5), (10, 6), True),  # a sync nearer to the group came in
+            ((10, 5), (9, 4), True),  # the group was rewound on the source
+            ((10, 5), (9, 5), True),
+            ((10, 5), (9, 9), True),
+        ],
+    )
+    def test_rule(self, *, last: tuple[int, int] | None, new: tuple[int, int], more_recent: bool) -> None:
+        assert is_more_recent(checkpoint(*new), None if last is None else checkpoint(*last)) is more_recent
+
+    def test_a_translation_that_went_backwards_is_held_back_until_it_catches_up(self) -> None:
+        """MirrorCheckpointTaskTest.testCheckpointRecordsMonotonicIfStoreRewinds."""
+        last: Last = {}
+
+        def round_(syncs: OffsetSyncStore, upstream: int) -> list[tuple[int, int]]:
+            found = planned(syncs, at("orders", 0, upstream), last=last)
+            last.update({(one.topic, one.partition): one for one in found.due})
+            return [(one.upstream, one.downstream) for one in found.due]
+
+        dense = store(*(("orders", 0, offset, offset) for offset in range(0, 1001, 10)))
+        sparse = store(("orders", 0, 500, 500), ("orders", 0, 1000, 1000))
+        assert round_(dense, 990) == [(990, 990)]
+        assert round_(sparse, 990) == []
+        assert round_(sparse, 999) == []
+        assert round_(sparse, 1001) == [(1001, 1001)]
+        assert round_(sparse, 700) == [(700, 501)]  # rewound on the source: backwards is right
+
+    def test_a_restart_goes_on_from_the_checkpoints_written_earlier(self) -> None:
+        """MirrorCheckpointTaskTest.testCheckpointsTaskRestartUsesExistingCheckpoints."""
+        first = store(("orders", 0, 100, 100), ("orders", 0, 200, 200), ("orders", 0, 300, 300))
+        (loaded,) = planned(first, at("orders", 0, 250)).due
+        assert (loaded.upstream, loaded.downstream) == (250, 201)
+        last = {(loaded.topic, loaded.partition): loaded}
+        restarted = store(*(("orders", 0, offset, offset) for offset in (175, 375)))
+        assert planned(restarted, at("orders", 0, 250), last=last).due == ()
+        assert planned(restarted, at("orders", 0, 370), last=last).due == ()
+        assert planned(restarted, at("orders", 0, 400), last=last).due == (checkpoint(400, 376),)
+
+
+class TestGroups:
+    def test_a_group_counts_when_one_of_its_topics_passes(self) -> None:
+        only = NameFilter(("orders",), ())
+        assert consumes_mirrored([at("payments", 0, 1), at("orders", 0, 1)], only)
+        assert not consumes_mirrored([at("payments", 0, 1)], only)
+        assert not consumes_mirrored([], only)
+
+
+ROUNDS = st.lists(st.tuples(st.integers(0, 400), st.lists(st.integers(1, 60), max_size=5)), min_size=1, max_size=40)
+
+
+@given(ROUNDS)
+def test_checkpoints_only_go_back_when_the_group_does(rounds: list[tuple[int, list[int]]]) -> None:
+    syncs = OffsetSyncStore(keep_only_newest=False)
+    syncs.finish_reading()
+    last: Last = {}
+    position = newest = 0
+    for upstream, steps in rounds:
+        for step in steps:
+            newest += step
+            position += 1
+            syncs.fold(position, OffsetSync("orders", 0, UpstreamOffset(newest), DownstreamOffset(newest)))
+        for one in planned(syncs, at("orders", 0, upstream), last=last).due:
+            before = last.get((one.topic, one.partition))
+            assert one.downstream <= one.upstream  # never beyond the group in a log copied one to one
+            assert before is None or one.downstream > before.downstream or one.upstream < before.upstream
+            last[one.topic, one.partition] = one
+        assert planned(syncs, at("orders", 0, upstream), last=last).due == ()

@@ -1,0 +1,113 @@
+"""A group on the target is moved forwards, while nobody is in it, and never otherwise (`mm2.md` §3.7, nos. 51, 52)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_checkpoint.group_sync import GroupSync, Look, Membership, after, plan_group_sync
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import Checkpoint
+
+ABSENT = Look(Membership.ABSENT)
+ACTIVE = Look(Membership.ACTIVE)
+TOPICS = {"A.orders": 4}
+
+
+def empty(*offsets: int | None) -> Look:
+    """An EMPTY group with these offsets for partitions 0, 1 ... of A.orders."""
+    return Look(Membership.EMPTY, {("A.orders", partition): offset for partition, offset in enumerate(offsets)})
+
+
+def checkpoints(*downstream: int) -> list[Checkpoint]:
+    return [
+        Checkpoint("billing", "A.orders", partition, UpstreamOffset(1000), DownstreamOffset(offset), "")
+        for partition, offset in enumerate(downstream)
+    ]
+
+
+def written(sync: GroupSync) -> dict[int, int]:
+    return {one.partition: int(one.downstream) for one in sync.writes}
+
+
+class TestTwoLooks:
+    def test_a_group_seen_for_the_first_time_is_left_alone(self) -> None:
+        sync = plan_group_sync(checkpoints(5), None, ABSENT, TOPICS)
+        assert sync == GroupSync(left_alone="looked at for the first time")
+
+    def test_a_group_absent_twice_appears_with_every_checkpoint(self) -> None:
+        assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, TOPICS)) == {0: 5, 1: 6}
+
+    def test_a_group_with_members_is_left_alone(self) -> None:
+        for before in (None, ABSENT, ACTIVE, empty(1)):
+            assert plan_group_sync(checkpoints(5), before, ACTIVE, TOPICS).writes == ()
+
+    def test_a_group_that_turned_empty_between_two_looks_is_left_alone(self) -> None:
+        sync = plan_group_sync(checkpoints(5), ACTIVE, empty(3), TOPICS)
+        assert sync == GroupSync(left_alone="it had members on the target a moment ago")
+
+    @pytest.mark.parametrize("before", [ABSENT, empty(), empty(2), empty(3, 1)])
+    def test_a_group_whose_offsets_changed_between_two_looks_is_left_alone(self, before: Look) -> None:
+        sync = plan_group_sync(checkpoints(5), before, empty(3), TOPICS)
+        assert sync == GroupSync(left_alone="its offsets on the target changed a moment ago")
+
+    def test_a_quiet_empty_group_is_advanced(self) -> None:
+        assert written(plan_group_sync(checkpoints(101, 51), empty(100, 50), empty(100, 50), TOPICS)) == {0: 101, 1: 51}
+
+
+class TestForwardsOnly:
+    def test_a_group_at_or_beyond_its_checkpoint_is_not_rewound(self) -> None:
+        look = empty(101, 200)
+        assert plan_group_sync(checkpoints(101, 51), look, look, TOPICS) == GroupSync()
+
+    def test_each_partition_decides_for_itself(self) -> None:
+        look = empty(100, 200)
+        assert written(plan_group_sync(checkpoints(101, 51), look, look, TOPICS)) == {0: 101}
+
+    def test_a_partition_the_group_has_no_offset_for_is_written(self) -> None:
+        assert written(plan_group_sync(checkpoints(5, 6), empty(5), empty(5), TOPICS)) == {1: 6}
+
+    def test_an_offset_that_was_reset_away_is_written(self) -> None:
+        assert written(plan_group_sync(checkpoints(5), empty(None), empty(None), TOPICS)) == {0: 5}
+
+    def test_partitions_the_target_no_longer_has_do_not_stop_the_others(self) -> None:
+        assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, {"A.orders": 1})) == {0: 5}
+        assert plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, {}).writes == ()
+
+
+class TestAfterwards:
+    def test_our_own_write_is_not_taken_for_a_change_by_somebody_else(self) -> None:
+        sync = plan_group_sync(checkpoints(5), ABSENT, ABSENT, TOPICS)
+        remembered = after(ABSENT, sync.writes)
+        assert remembered == empty(5)
+        assert written(plan_group_sync(checkpoints(9), remembered, empty(5), TOPICS)) == {0: 9}
+
+    def test_a_look_without_a_write_is_remembered_as_it_is(self) -> None:
+        assert after(ABSENT, ()) == ABSENT
+        assert after(empty(3), ()) == empty(3)
+
+
+OFFSETS = st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20) | st.none(), max_size=4)
+QUIET = st.just(ABSENT) | st.builds(Look, st.just(Membership.EMPTY), OFFSETS)
+LOOKS = QUIET | st.just(ACTIVE)
+CHECKPOINTS = st.lists(st.integers(0, 20), max_size=4).map(lambda offsets: checkpoints(*offsets))
+
+
+@given(CHECKPOINTS, LOOKS | st.none(), LOOKS)
+def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
+    wanted: list[Checkpoint], before: Look | None, now: Look
+) -> None:
+    for write in plan_group_sync(wanted, before, now, TOPICS).writes:
+        assert before is not None
+        assert Membership.ACTIVE not in (before.membership, now.membership)
+        assert before.offsets == now.offsets
+        offset = now.offsets.get((write.topic, write.partition))
+        assert offset is None or offset < write.downstream
+
+
+@given(CHECKPOINTS, QUIET)
+def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], look: Look) -> None:
+    first = plan_group_sync(wanted, look, look, TOPICS)
+    settled = after(look, first.writes)
+    assert plan_group_sync(wanted, settled, settled, TOPICS).writes == ()
