@@ -1,0 +1,137 @@
+"""ACLs follow their topic by MirrorMaker 2's rule (`mm2.md` §4.6, conformance nos. 117 and 118)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_acl_sync.bindings import UNKNOWN, AclBinding
+from lockstep_acl_sync.plan import AclRule, LeftOut, Reason, judge, plan
+
+RULE = AclRule(replicates=lambda topic: not topic.startswith("hidden"), remote_topic=lambda topic: f"A.{topic}")
+
+
+def acl(
+    operation: str = "READ",
+    permission: str = "ALLOW",
+    name: str = "orders",
+    *,
+    principal: str = "User:anna",
+    host: str = "*",
+    resource: str = "TOPIC",
+    pattern: str = "LITERAL",
+) -> AclBinding:
+    return AclBinding(
+        name=name,
+        principal=principal,
+        operation=operation,
+        permission=permission,
+        host=host,
+        resource=resource,
+        pattern=pattern,
+    )
+
+
+class TestJudge:
+    @pytest.mark.parametrize(
+        "operation",
+        ["READ", "DESCRIBE", "ALTER", "CREATE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"],
+    )
+    @pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
+    def test_what_is_not_writing_is_copied_under_the_remote_name(self, operation: str, permission: str) -> None:
+        assert judge(acl(operation, permission), RULE) == acl(operation, permission, name="A.orders")
+
+    def test_allow_write_is_never_copied(self) -> None:
+        assert judge(acl("WRITE"), RULE) is Reason.WRITE
+
+    def test_deny_write_is(self) -> None:
+        assert judge(acl("WRITE", "DENY"), RULE) == acl("WRITE", "DENY", name="A.orders")
+
+    def test_allow_all_becomes_allow_read(self) -> None:
+        assert judge(acl("ALL"), RULE) == acl("READ", name="A.orders")
+
+    def test_deny_all_stays_deny_all(self) -> None:
+        assert judge(acl("ALL", "DENY"), RULE) == acl("ALL", "DENY", name="A.orders")
+
+    def test_principal_and_host_are_kept(self) -> None:
+        binding = acl(principal="User:CN=bob,O=Ältere", host="10.0.0.7")
+        copy = judge(binding, RULE)
+        assert isinstance(copy, AclBinding)
+        assert (copy.principal, copy.host) == ("User:CN=bob,O=Ältere", "10.0.0.7")
+
+    def test_prefixed_bindings_are_left_out(self) -> None:
+        assert judge(acl(pattern="PREFIXED"), RULE) is Reason.NOT_LITERAL
+
+    @pytest.mark.parametrize("resource", ["GROUP", "BROKER", "TRANSACTIONAL_ID"])
+    def test_other_resources_are_left_out(self, resource: str) -> None:
+        assert judge(acl(resource=resource), RULE) is Reason.NOT_A_TOPIC
+
+    def test_topics_that_are_not_mirrored_are_left_out(self) -> None:
+        assert judge(acl(name="hidden-1"), RULE) is Reason.NOT_MIRRORED
+
+    def test_the_wildcard_is_a_name_like_any_other(self) -> None:
+        assert judge(acl(name="*"), RULE) == acl(name="A.*")
+
+    @pytest.mark.parametrize("where", ["operation", "permission", "resource", "pattern"])
+    def test_a_word_the_client_cannot_name_is_never_recreated(self, where: str) -> None:
+        words = {"operation": "READ", "permission": "ALLOW", "resource": "TOPIC", "pattern": "LITERAL"} | {
+            where: UNKNOWN
+        }
+        assert judge(AclBinding(name="orders", principal="User:anna", **words), RULE) is Reason.UNKNOWN
+
+
+class TestPlan:
+    def test_only_what_the_target_lacks_is_missing(self) -> None:
+        found = plan([acl("READ"), acl("DESCRIBE")], [acl("READ", name="A.orders")], RULE)
+        assert found.missing == (acl("DESCRIBE", name="A.orders"),)
+        assert found.present == 1
+
+    def test_two_bindings_that_become_one_are_added_once(self) -> None:
+        assert plan([acl("READ"), acl("ALL")], [], RULE).missing == (acl("READ", name="A.orders"),)
+
+    def test_what_the_target_has_besides_is_none_of_our_business(self) -> None:
+        found = plan([], [acl("READ", name="A.orders"), acl("WRITE", name="local")], RULE)
+        assert (found.missing, found.present) == ((), 0)
+
+    def test_every_binding_left_out_has_its_reason(self) -> None:
+        found = plan([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [], RULE)
+        assert set(found.left_out) == {
+            LeftOut(acl("WRITE"), Reason.WRITE),
+            LeftOut(acl(pattern="PREFIXED"), Reason.NOT_LITERAL),
+            LeftOut(acl(UNKNOWN), Reason.UNKNOWN),
+        }
+        assert found.unknown == (acl(UNKNOWN),)
+
+    def test_identity_renaming_leaves_what_is_there(self) -> None:
+        rule = AclRule(replicates=lambda topic: True, remote_topic=lambda topic: topic)
+        assert plan([acl("READ")], [acl("READ")], rule).missing == ()
+
+
+BINDINGS = st.builds(
+    AclBinding,
+    name=st.sampled_from(["orders", "payments", "hidden-1", "*"]),
+    principal=st.sampled_from(["User:anna", "User:bob", "User:*"]),
+    operation=st.sampled_from(["ALL", "READ", "WRITE", "DESCRIBE", "ALTER", UNKNOWN]),
+    permission=st.sampled_from(["ALLOW", "DENY"]),
+    host=st.sampled_from(["*", "10.0.0.7"]),
+    resource=st.sampled_from(["TOPIC", "GROUP"]),
+    pattern=st.sampled_from(["LITERAL", "PREFIXED"]),
+)
+SETS = st.frozensets(BINDINGS, max_size=30)
+
+
+@given(SETS, SETS)
+def test_after_applying_nothing_is_missing(source: frozenset[AclBinding], target: frozenset[AclBinding]) -> None:
+    first = plan(source, target, RULE)
+    second = plan(source, target | set(first.missing), RULE)
+    assert second.missing == ()
+    assert second.present == first.present + len(first.missing)
+
+
+@given(SETS)
+def test_no_plan_lets_anybody_write(source: frozenset[AclBinding]) -> None:
+    for binding in plan(source, [], RULE).missing:
+        assert binding.permission == "DENY" or binding.operation not in ("WRITE", "ALL", UNKNOWN)
+        assert (binding.resource, binding.pattern) == ("TOPIC", "LITERAL")
+        assert binding.name.startswith("A.")
