@@ -1,0 +1,54 @@
+"""Where a run's one log goes: every service's lines and the run's own, on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from lockstep_cli.loglines import LogLine, as_json, as_text, parse
+
+__all__ = ["RUN", "Log"]
+
+RUN = "run"
+"""The service column of what the run itself says."""
+
+
+class Log:
+    """Writes one line per event as it comes. `flow_width` is the width of the flow column of the text form."""
+
+    def __init__(self, *, json_lines: bool, flow_width: int) -> None:
+        self._json_lines = json_lines
+        self._flow_width = flow_width
+        self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.on_closed: Callable[[], None] = lambda: None
+        """Called once when nobody reads the log any more (`lockstep run FILE | head`)."""
+
+    def say(self, level: str, message: str, flow: str = "") -> None:
+        """An event of the run itself."""
+        self._write(LogLine(_now(), level, RUN, flow, message))
+
+    def hear(self, service: str, text: str) -> str | None:
+        """A line that a service wrote. Returns the address of its pages when the line tells it, as
+        `http://host:port`."""
+        if not text.strip():
+            return None
+        line = parse(service, text, _now())
+        self._write(line)
+        address = line.facts.get("address")
+        return address if isinstance(address, str) else None
+
+    def _write(self, line: LogLine) -> None:
+        text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)
+        try:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would write the rest of its buffer at exit and fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.on_closed()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,71 @@
+"""What to do when a service has ended by itself: start it again after a while, or end the run. Pure: no clock, no
+processes."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from datetime import timedelta
+
+__all__ = ["BAD_CONFIGURATION", "LONGEST_DELAY", "STEADY", "EndRun", "StartAgain", "decide", "ending"]
+
+BAD_CONFIGURATION = 2
+"""The exit code by which a service says that starting it again cannot help."""
+
+LONGEST_DELAY = timedelta(seconds=30)
+"""Longer would make a repaired cluster wait for nothing; a start every half minute is no load."""
+
+STEADY = timedelta(minutes=1)
+"""A service that lived so long had started well: its next crash is counted from the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartAgain:
+    """Start the service again after `delay`; it is the `time`-th start after a crash in a row (1-based)."""
+
+    delay: timedelta
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndRun:
+    """Stop every service and end with `exit_code`."""
+
+    exit_code: int
+
+
+def decide(crashes_before: int, exit_code: int, lived: timedelta) -> StartAgain | EndRun:
+    """What follows on the end of a service that nobody asked to end.
+
+    `crashes_before` counts the crashes in a row until now, `exit_code` is negative for a signal as in `subprocess`.
+    The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An exit code of 0 is a crash as well: nobody had asked
+    for it.
+    """
+    if exit_code == BAD_CONFIGURATION:
+        return EndRun(BAD_CONFIGURATION)
+    time = 1 if lived >= STEADY else crashes_before + 1
+    # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
+    return StartAgain(min(LONGEST_DELAY, timedelta(seconds=2 ** min(time - 1, 10))), time)
+
+
+def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
+    """The sentence for the log: `data-plane ended with exit code 1, starting again in 2 s (2nd time)`."""
+    how = f"was killed by {_signal_name(-exit_code)}" if exit_code < 0 else f"ended with exit code {exit_code}"
+    match decision:
+        case StartAgain(delay, time):
+            return f"{service} {how}, starting again in {delay.total_seconds():g} s ({_ordinal(time)} time)"
+        case EndRun():
+            return f"{service} {how}: its configuration cannot be used, ending"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name of its own
+        return f"signal {number}"
+
+
+def _ordinal(number: int) -> str:
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"

@@ -1,0 +1,68 @@
+"""`lockstep run FILE`: everything for a file in one terminal, the counterpart of `connect-mirror-maker.sh`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lockstep_cli.instance import held_instance_name
+from lockstep_cli.java import missing_java
+from lockstep_cli.output import Log
+from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
+from lockstep_cli.supervise import Supervisor
+from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+
+__all__ = ["CannotStart", "check", "route", "run"]
+
+
+class CannotStart(Exception):
+    """Something stands in the way that starting again would not mend; the message says what to do, line by line."""
+
+
+def check(file: Path, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
+    """Read the file and see that what it needs is there, before anything is started.
+
+    Raises CannotStart with everything that is wrong with the file, or with the sentence about Java.
+    """
+    try:
+        configuration = load(file, environment)
+    except ConfigurationError as exc:
+        raise CannotStart(str(exc)) from exc
+    services = plan_services(configuration)
+    if not services:
+        raise CannotStart(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to run")
+    if any(plan.name == DATA_PLANE for plan in services) and (sentence := missing_java(environment)):
+        raise CannotStart(sentence)
+    return configuration, services
+
+
+def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
+    """One line on a flow: from where to where, and which services run for it."""
+    names = [plan.name for plan in services if settings.flow in plan.flows]
+    return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
+
+
+def run(file: Path, *, host: str, log_level: str, log_format: str) -> int:
+    """Run everything for `file` until it is asked to end; returns the exit code. Raises CannotStart before the first
+    process."""
+    configuration, services = check(file, os.environ)
+    with held_instance_name() as instance:
+        commands = {
+            plan.name: arguments(plan, file=file.resolve(), instance=instance, host=host, log_level=log_level)
+            for plan in services
+        }
+        width = max(len(str(settings.flow)) for settings in configuration.flows)
+        log = Log(json_lines=log_format == "json", flow_width=width)
+        for settings in configuration.flows:
+            log.say("info", route(settings, services), str(settings.flow))
+        for problem in (*configuration.notes, *configuration.unused):
+            log.say("warning", str(problem))
+        return asyncio.run(_supervise(commands, log))
+
+
+async def _supervise(commands: Mapping[str, Sequence[str]], log: Log) -> int:
+    supervisor = Supervisor(commands, say=log.say, hear=log.hear)
+    log.on_closed = supervisor.stop
+    return await supervisor.run()

@@ -1,0 +1,56 @@
+"""Which services a configuration needs, for which flows, and how each is started (design §4). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockstep_config import Configuration, FlowSettings
+from lockstep_protocol.names import Flow
+
+__all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
+
+DATA_PLANE = "data-plane"
+
+SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
+    "topic-sync": lambda flow: flow.enabled,
+    "acl-sync": lambda flow: flow.enabled and flow.acl_sync.enabled,
+    "checkpoint": lambda flow: flow.enabled and flow.checkpoint.enabled,
+    "heartbeat": lambda flow: flow.heartbeat.enabled,  # also where the flow is not enabled, as MM2 (`mm2.md` §5.5)
+    DATA_PLANE: lambda flow: flow.enabled and flow.data_plane.enabled,
+}
+"""Each service and the flows it is needed for, in the order in which they are started and shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """One process to run: a service and all the flows it serves, never none."""
+
+    name: str
+    flows: tuple[Flow, ...]
+
+    @property
+    def module(self) -> str:
+        """What `python -m` starts."""
+        return "lockstep_" + self.name.replace("-", "_")
+
+
+def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
+    """A process for each service that some flow needs; a service that no flow needs is left out."""
+    plans = []
+    for name, needed in SERVICES.items():
+        flows = tuple(settings.flow for settings in configuration.flows if needed(settings))
+        if flows:
+            plans.append(ServicePlan(name, flows))
+    return tuple(plans)
+
+
+def arguments(plan: ServicePlan, *, file: Path, instance: str, host: str, log_level: str) -> Sequence[str]:
+    """The command line of a service behind `python -m`. Port 0: it takes a free one and says which."""
+    flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
+    return (
+        *(plan.module, "--config", str(file), *flows),
+        *("--instance", instance, "--host", host, "--port", "0"),
+        *("--log-level", log_level, "--log-format", "json"),
+    )

@@ -1,0 +1,172 @@
+"""Keep every service of a run alive until somebody ends it (decisions: `restart.py`; processes: `children.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from lockstep_cli.children import Child, answers_ready, start
+from lockstep_cli.restart import EndRun, decide, ending
+
+__all__ = ["GRACE", "INTERRUPTED", "UNCLEAN", "Supervisor"]
+
+GRACE = timedelta(seconds=9)
+"""How long services may drain. The promise is ten seconds for everything, the kill of a stubborn one included."""
+
+INTERRUPTED = 130
+"""Exit code after a second Ctrl-C, the shell's for SIGINT."""
+
+UNCLEAN = 1
+"""Exit code when a service had to be killed."""
+
+_LAST_WORDS = timedelta(seconds=1)
+"""How long what a service leaves behind may take to end by itself: Spark's JVM ends when it sees that its driver
+has."""
+
+_ASK_READY_EVERY = timedelta(milliseconds=200)
+
+Say = Callable[[str, str], None]
+"""(level, message): one event of the run itself."""
+
+Hear = Callable[[str, str], str | None]
+"""(service, line): takes a line that a service wrote; returns the service's address when the line tells it."""
+
+
+class Supervisor:
+    """All the services of one run. `commands` maps a service to what `python -m` starts for it."""
+
+    def __init__(self, commands: Mapping[str, Sequence[str]], *, say: Say, hear: Hear) -> None:
+        self._commands = commands
+        self._say = say
+        self._hear = hear
+        self._running: dict[str, Child] = {}
+        self._ready: set[str] = set()
+        self._stopping = asyncio.Event()
+        self._at_once = asyncio.Event()
+        self._exit_code = 0
+        self._started_at = 0.0
+        self._all_were_ready = False
+
+    async def run(self) -> int:
+        """Start everything, keep it alive, and return the exit code once nothing is left running."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        for asked in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(asked, self.stop)
+        self._started_at = loop.time()
+        # A thread for each service waits for its end; pidfds would do without, but only on Linux.
+        with ThreadPoolExecutor(max_workers=len(self._commands), thread_name_prefix="wait") as threads:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    keeping = [tasks.create_task(self._keep(name, threads)) for name in self._commands]
+                    tasks.create_task(self._end_when_asked(keeping))
+            finally:
+                for child in self._running.values():
+                    child.kill()
+        return self._exit_code
+
+    def stop(self, exit_code: int = 0) -> None:
+        """Let every service drain and end; the run then ends with `exit_code`. A second call changes nothing."""
+        if not self._stopping.is_set():
+            self._exit_code = exit_code
+            self._stopping.set()
+
+    def _interrupted(self) -> None:
+        if self._stopping.is_set():
+            self._at_once.set()
+        self.stop()
+
+    async def _end_when_asked(self, keeping: Sequence[asyncio.Task[None]]) -> None:
+        await self._stopping.wait()
+        self._say("info", "ending: the services drain (Ctrl-C again ends them at once)")
+        for child in self._running.values():
+            child.terminate()
+        at_once = asyncio.ensure_future(self._at_once.wait())
+        all_ended = asyncio.gather(*keeping)
+        seconds = GRACE.total_seconds()
+        await asyncio.wait((all_ended, at_once), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        at_once.cancel()
+        if all_ended.done():
+            self._say("info", "ended")
+        elif self._at_once.is_set():
+            self._exit_code = INTERRUPTED
+            self._say("warning", f"ended at once: killed {', '.join(self._running)}")
+        else:
+            self._exit_code = self._exit_code or UNCLEAN
+            for name in self._running:
+                self._say("error", f"{name} did not end within {seconds:g} s of being asked to, killed")
+        for child in self._running.values():
+            child.kill()
+
+    async def _keep(self, name: str, threads: ThreadPoolExecutor) -> None:
+        """Start a service, again and again as `restart.decide` says, until the run is stopping."""
+        loop = asyncio.get_running_loop()
+        crashes = 0
+        while not self._stopping.is_set():
+            child = await start(name, self._commands[name], threads)
+            self._running[name] = child
+            started_at = loop.time()
+            if self._stopping.is_set():  # asked while it was being started
+                child.terminate()
+            exit_code = await self._see_to_its_end(child)
+            del self._running[name]
+            self._ready.discard(name)
+            if self._stopping.is_set():
+                if exit_code > 0:
+                    self._say("warning", f"{name} ended with exit code {exit_code} while draining")
+                return
+            decision = decide(crashes, exit_code, timedelta(seconds=loop.time() - started_at))
+            self._say("error", ending(name, exit_code, decision))
+            if isinstance(decision, EndRun):
+                self.stop(decision.exit_code)
+                return
+            crashes = decision.time
+            await self._pause(decision.delay)
+
+    async def _see_to_its_end(self, child: Child) -> int:
+        """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
+        listening = asyncio.ensure_future(self._listen(child))
+        try:
+            exit_code = await child.ended()
+            await asyncio.wait((listening,), timeout=_LAST_WORDS.total_seconds())
+            if (left := child.kill()) and not self._at_once.is_set():
+                self._say("warning", f"{child.name} left {left} processes behind, killed")
+            # With the last holder of the output gone its end comes at once: the deadline is for one that left the
+            # session.
+            await asyncio.wait((listening,), timeout=_LAST_WORDS.total_seconds())
+        finally:
+            listening.cancel()
+        return exit_code
+
+    async def _listen(self, child: Child) -> None:
+        asking: asyncio.Future[None] | None = None
+        try:
+            async for line in child.lines():
+                address = self._hear(child.name, line)
+                if address and asking is None:
+                    asking = asyncio.ensure_future(self._ask_until_ready(child.name, address))
+        finally:
+            if asking is not None:
+                asking.cancel()
+
+    async def _ask_until_ready(self, name: str, address: str) -> None:
+        while not await answers_ready(address):
+            await asyncio.sleep(_ASK_READY_EVERY.total_seconds())
+        self._ready.add(name)
+        if self._all_were_ready:
+            self._say("info", f"{name} is ready again")
+        elif self._ready == set(self._commands):
+            self._all_were_ready = True
+            took = asyncio.get_running_loop().time() - self._started_at
+            self._say("info", f"ready: {', '.join(self._commands)}, after {took:.1f} s")
+
+    async def _pause(self, delay: timedelta) -> None:
+        """Wait for `delay`, or until the run is stopping."""
+        try:
+            async with asyncio.timeout(delay.total_seconds()):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,182 @@
+"""Services are kept alive and ended as promised: real processes, small ones that stand where a service would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+SERVICES = {
+    "polite": """
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        print("polite is up", flush=True)
+        while True: time.sleep(60)
+    """,
+    "stubborn": """
+        import signal, subprocess, sys, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        print("stubborn is up", flush=True)
+        while True: time.sleep(60)
+    """,
+    "crashing": "print('crashing is up', flush=True); raise SystemExit(7)",
+    "misconfigured": "print('misconfigured is up', flush=True); raise SystemExit(2)",
+    "leaving": """
+        import subprocess, sys
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        print("leaving is up", flush=True)
+        raise SystemExit(1)
+    """,
+}
+
+DRIVER = """
+import asyncio, sys
+from datetime import timedelta
+from lockstep_cli import supervise
+
+def say(level, message): print(f"{level}: {message}", flush=True)
+def hear(service, line): print(line, flush=True)
+
+supervise.GRACE = timedelta(seconds=float(sys.argv[1]))
+async def main(): return await supervise.Supervisor({name: [name] for name in sys.argv[2:]}, say=say, hear=hear).run()
+sys.exit(asyncio.run(main()))
+"""
+
+
+class Run:
+    """A supervised run in a process of its own, and what it has said so far."""
+
+    def __init__(self, process: subprocess.Popen[str], output: Path) -> None:
+        self.process = process
+        self.output = output
+        self.seen: set[psutil.Process] = set()
+
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def until(self, condition: Callable[[], bool], seconds: float = 15) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, self.text()
+            time.sleep(0.02)
+
+    def until_said(self, words: str, seconds: float = 15) -> None:
+        self.until(lambda: words in self.text(), seconds)
+
+    def family(self) -> set[psutil.Process]:
+        """All processes the run has started so far, remembered for the proof that none is left."""
+        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+        return self.seen
+
+    def nothing_left(self) -> bool:
+        return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in self.seen)
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    for name, code in SERVICES.items():
+        lines = code.strip("\n").split("\n")
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        (tmp_path / f"{name}.py").write_text("\n".join(line[indent:] for line in lines))
+    runs: list[Run] = []
+
+    def start(*names: str, grace: float = 9) -> Run:
+        output = tmp_path / "output"
+        with output.open("w") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-c", DRIVER, str(grace), *names],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            )
+        runs.append(Run(process, output))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        if run.process.poll() is None:
+            run.family()
+            run.process.kill()
+        run.process.wait()
+        for left in run.seen:
+            if left.is_running():
+                left.kill()
+
+
+def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]) -> None:
+    run = supervised("polite")
+    run.until_said("polite is up")
+    run.family()
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(5) == 0, run.text()
+    assert "info: ended" in run.text()
+    assert run.nothing_left()
+
+
+def test_a_crashed_service_is_started_again_with_back_off_and_that_is_said(supervised: Callable[..., Run]) -> None:
+    run = supervised("crashing", "polite")
+    run.until_said("crashing ended with exit code 7, starting again in 1 s (1st time)")
+    run.until_said("crashing ended with exit code 7, starting again in 2 s (2nd time)")
+    assert run.text().count("crashing is up") == 2
+    assert run.text().count("polite is up") == 1
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(5) == 0, run.text()
+
+
+def test_a_service_killed_from_outside_is_started_again(supervised: Callable[..., Run]) -> None:
+    run = supervised("polite")
+    run.until_said("polite is up")
+    (child,) = run.family()
+    child.kill()
+    run.until_said("polite was killed by SIGKILL, starting again in 1 s (1st time)")
+    run.until(lambda: run.text().count("polite is up") == 2)
+
+
+def test_what_a_crashed_service_has_started_is_ended_with_it(supervised: Callable[..., Run]) -> None:
+    run = supervised("leaving")
+    run.until_said("leaving left 1 processes behind, killed")
+    run.until_said("leaving ended with exit code 1, starting again in 1 s")
+
+
+def test_a_service_that_cannot_use_its_configuration_ends_the_run_with_2(supervised: Callable[..., Run]) -> None:
+    run = supervised("polite", "misconfigured")
+    assert run.process.wait(10) == 2, run.text()
+    assert "misconfigured ended with exit code 2: its configuration cannot be used" in run.text()
+
+
+def test_a_service_that_does_not_end_is_killed_and_named(supervised: Callable[..., Run]) -> None:
+    run = supervised("stubborn", "polite", grace=1)
+    run.until_said("stubborn is up")
+    run.until(lambda: len(run.family()) == 3)
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(6) == 1, run.text()
+    assert "error: stubborn did not end within 1 s of being asked to, killed" in run.text()
+    assert run.nothing_left()
+
+
+def test_a_second_ctrl_c_ends_everything_at_once(supervised: Callable[..., Run]) -> None:
+    run = supervised("stubborn", "polite")
+    run.until_said("stubborn is up")
+    run.until(lambda: len(run.family()) == 3)
+    run.process.send_signal(signal.SIGINT)
+    run.until_said("ending: the services drain")
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(3) == 130, run.text()
+    assert run.nothing_left()
+
+
+def test_services_end_when_the_run_is_killed(supervised: Callable[..., Run]) -> None:
+    run = supervised("polite")
+    run.until_said("polite is up")
+    run.family()
+    run.process.kill()
+    run.until(run.nothing_left)

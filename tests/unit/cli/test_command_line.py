@@ -1,0 +1,49 @@
+"""The `lockstep` command as it is met: help, version, names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from lockstep_cli.__main__ import main
+from lockstep_cli.instance import held_instance_name
+
+
+def test_help_shows_the_smallest_file_and_the_command() -> None:
+    answer = CliRunner().invoke(main, ["--help"])
+    assert answer.exit_code == 0
+    assert "A->B.enabled = true" in answer.output
+    assert "lockstep run mm2.properties" in answer.output
+
+
+def test_help_of_run_names_the_exit_codes() -> None:
+    answer = CliRunner().invoke(main, ["run", "--help"])
+    assert answer.exit_code == 0
+    assert "Exit codes: 0 after a clean end" in answer.output
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(main, ["--version"]).output == "lockstep 0.1.0\n"
+
+
+def test_a_missing_argument_is_bad_usage() -> None:
+    assert CliRunner().invoke(main, ["run"]).exit_code == 2
+
+
+def test_the_run_imports_neither_spark_nor_faust_nor_a_kafka_client() -> None:
+    heavy = "pyspark faust mode aiokafka confluent_kafka kio aiohttp psutil rich"
+    code = f"import sys, lockstep_cli.run; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_runs_beside_each_other_have_different_names_and_a_later_one_takes_over_the_first(tmp_path: Path) -> None:
+    with held_instance_name(tmp_path) as first:
+        with held_instance_name(tmp_path) as second:
+            assert first != second
+        assert first.endswith("-1")
+        assert second.endswith("-2")
+    with held_instance_name(tmp_path) as again:
+        assert again == first

@@ -1,0 +1,59 @@
+"""One log out of many."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+from lockstep_cli.loglines import LogLine, as_json, as_text, parse
+
+NOW = "2026-11-20T12:00:00.000+00:00"
+CREATED = LogLine(
+    "2026-11-20T11:59:58.123+00:00", "info", "topic-sync", "A->B", "remote topic created", {"topic": "A.orders"}
+)
+
+
+def test_a_service_line_becomes_one_line_of_columns() -> None:
+    assert (
+        as_text(CREATED, flow_width=4, colours=False, zone=UTC)
+        == "11:59:58  topic-sync  A->B  remote topic created  topic=A.orders"
+    )
+
+
+def test_warnings_say_that_they_are_and_info_does_not() -> None:
+    line = LogLine(NOW, "warning", "run", "", "B.x: has no effect")
+    assert (
+        as_text(line, flow_width=4, colours=False, zone=UTC)
+        == "12:00:00  run               warning: B.x: has no effect"
+    )
+
+
+def test_colours_only_where_asked() -> None:
+    assert "\x1b" not in as_text(CREATED, flow_width=4, colours=False)
+    assert "\x1b[36mtopic-sync" in as_text(CREATED, flow_width=4, colours=True)
+
+
+def test_a_trace_stands_below_its_line() -> None:
+    line = LogLine(NOW, "error", "checkpoint", "", "crashed", {"trace": "Traceback\n  KeyError", "term": 3})
+    first, *below = as_text(line, flow_width=4, colours=False, zone=UTC).split("\n")
+    assert first.endswith("error: crashed  term=3")
+    assert below == ["Traceback", "  KeyError"]
+
+
+def test_a_json_line_survives_the_way_through() -> None:
+    text = as_json(CREATED)
+    assert parse("topic-sync", text, NOW) == CREATED
+    assert json.loads(text)["service"] == "topic-sync"
+
+
+def test_a_line_that_is_no_log_line_is_its_own_message() -> None:
+    assert parse("data-plane", "WARNING: Using incubator modules\n", NOW) == LogLine(
+        NOW, "info", "data-plane", "", "WARNING: Using incubator modules"
+    )
+    assert parse("data-plane", '{"a": 1}', NOW).message == '{"a": 1}'
+    assert parse("data-plane", "{broken", NOW).message == "{broken"
+
+
+def test_values_with_blanks_are_quoted() -> None:
+    line = LogLine(NOW, "info", "run", "", "x", {"reason": "not now", "n": 3})
+    assert as_text(line, flow_width=0, colours=False).endswith('x  reason="not now" n=3')

@@ -1,0 +1,55 @@
+"""When a crashed service is started again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lockstep_cli.restart import LONGEST_DELAY, STEADY, EndRun, StartAgain, decide, ending
+
+BRIEF = timedelta(seconds=3)
+
+
+def test_the_delays_double_up_to_half_a_minute() -> None:
+    crashes, delays = 0, []
+    for _ in range(8):
+        decision = decide(crashes, 1, BRIEF)
+        assert isinstance(decision, StartAgain)
+        crashes = decision.time
+        delays.append(decision.delay.total_seconds())
+    assert delays == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+def test_a_service_that_lived_a_minute_begins_again_at_one_second() -> None:
+    assert decide(7, 1, STEADY) == StartAgain(timedelta(seconds=1), 1)
+    assert decide(7, 1, STEADY - timedelta(seconds=1)) == StartAgain(LONGEST_DELAY, 8)
+
+
+def test_a_service_that_crashes_for_ever_is_started_for_ever() -> None:
+    assert decide(1_000_000, 1, BRIEF) == StartAgain(LONGEST_DELAY, 1_000_001)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 3, -9])
+def test_an_end_nobody_asked_for_is_a_crash(exit_code: int) -> None:
+    assert decide(0, exit_code, BRIEF) == StartAgain(timedelta(seconds=1), 1)
+
+
+def test_a_configuration_that_cannot_be_used_ends_the_run() -> None:
+    assert decide(0, 2, BRIEF) == EndRun(2)
+    assert decide(0, 2, STEADY) == EndRun(2)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "crashes", "sentence"),
+    [
+        (1, 1, "data-plane ended with exit code 1, starting again in 2 s (2nd time)"),
+        (-9, 0, "data-plane was killed by SIGKILL, starting again in 1 s (1st time)"),
+        (-40, 2, "data-plane was killed by signal 40, starting again in 4 s (3rd time)"),
+        (3, 10, "data-plane ended with exit code 3, starting again in 30 s (11th time)"),
+        (3, 20, "data-plane ended with exit code 3, starting again in 30 s (21st time)"),
+        (2, 0, "data-plane ended with exit code 2: its configuration cannot be used, ending"),
+    ],
+)
+def test_the_sentence_says_what_happened_and_what_follows(exit_code: int, crashes: int, sentence: str) -> None:
+    assert ending("data-plane", exit_code, decide(crashes, exit_code, BRIEF)) == sentence
