@@ -1,0 +1,69 @@
+"""Control topics of a flow: created by whichever service comes first, and existing is success (design §3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.described import NewTopic
+
+__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics"]
+
+KEPT = timedelta(days=7)
+"""How long events and commands are kept."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopic:
+    """A topic of ours or of MM2 that has to exist. `replication_factor` -1: the broker's default."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = -1
+    configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
+
+
+def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tuple[ControlTopic, ...]:
+    """State, events and commands of a flow."""
+    kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000))}
+    return (
+        ControlTopic(state_topic(flow, group_id), 1, replication_factor),
+        ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),
+        ControlTopic(commands_topic(flow, group_id), COMMANDS_PARTITIONS, replication_factor, kept),
+    )
+
+
+async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
+    """Create what is missing and return the names created. Safe to call at any time and from several processes at once.
+
+    A replication factor above the number of brokers is lowered to it, with a warning. Raises NotPermitted or
+    RequestRefused for
+    the first topic that could not be created and ClusterUnreachable.
+    """
+    existing = await admin.topic_names()
+    missing = [t for t in topics if t.name not in existing]
+    if not missing:
+        return ()
+    brokers = await admin.broker_count()
+    for topic in missing:
+        if topic.replication_factor > brokers:
+            log.warning(
+                "replication factor lowered",
+                extra={
+                    "text": f"{topic.name} on {admin.alias}: {topic.replication_factor} wanted, {brokers} broker(s)",
+                    "topic": topic.name,
+                },
+            )
+    outcome = await admin.create_topics(
+        [NewTopic(t.name, t.partitions, min(t.replication_factor, brokers), t.configs) for t in missing]
+    )
+    for trouble in outcome.troubles().values():
+        if not Admin.existed(trouble):
+            raise trouble
+    return tuple(outcome.done)

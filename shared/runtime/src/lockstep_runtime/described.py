@@ -1,0 +1,108 @@
+"""Topics, configs, ACL bindings and groups as a cluster describes them: plain values, so that plans need no client
+library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = [
+    "AclBinding",
+    "ConfigSource",
+    "GroupDescription",
+    "GroupListing",
+    "GroupOffset",
+    "NewTopic",
+    "TopicConfig",
+    "TopicDescription",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic that exists. `topic_id` is Kafka's base64 text, "" from brokers older than 2.8."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication_factor: int = 0
+    """Of partition 0."""
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create. `replication_factor` -1 leaves it to the broker (2.4+)."""
+
+    name: str
+    partitions: int
+    replication_factor: int = -1
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+class ConfigSource:
+    """Where a config value comes from: Kafka's own numbers (DescribeConfigs)."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """One effective config of a topic; `value` is None when it is sensitive."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool = False
+    sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AclBinding:
+    """One ACL, in Kafka's upper-case words: resource_type TOPIC, pattern_type LITERAL, operation READ, permission
+    ALLOW.
+
+    What this client release cannot name reads UNKNOWN: report and leave it, never write it back.
+    """
+
+    resource_type: str
+    name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A consumer group as listed. `state` and `type` are Kafka's words in upper case: STABLE EMPTY DEAD ..., CLASSIC
+    CONSUMER.
+    """
+
+    group: str
+    state: str
+    simple: bool = False
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A consumer group as its coordinator sees it; `members` counts live ones."""
+
+    group: str
+    state: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """A committed offset, never negative, with the committer's metadata ("" when there is none)."""
+
+    offset: int
+    metadata: str = ""

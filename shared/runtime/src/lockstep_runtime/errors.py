@@ -1,0 +1,93 @@
+"""What can go wrong between us and a cluster, each as one sentence for the operator.
+
+`ClusterTrouble` is the root: whoever runs a round catches it, names it once and tries again. Anything else is a
+mistake of ours
+and ends the process.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ClusterTrouble",
+    "ClusterUnreachable",
+    "LogTruncated",
+    "NotAppended",
+    "NotPermitted",
+    "RequestRefused",
+    "TopicMissing",
+]
+
+
+class ClusterTrouble(Exception):
+    """Something a cluster did or did not do. `alias` names the cluster; the text is a full sentence without a
+    traceback's help.
+    """
+
+    def __init__(self, alias: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.alias = alias
+
+
+class ClusterUnreachable(ClusterTrouble):
+    """No broker of the cluster answered. Always worth trying again."""
+
+    def __init__(self, alias: str, bootstrap: str, why: str) -> None:
+        super().__init__(alias, f"cluster {alias} at {bootstrap} cannot be reached: {why}")
+        self.bootstrap = bootstrap
+        self.why = why
+
+
+class NotPermitted(ClusterTrouble):
+    """The cluster refused for lack of a permission; trying again helps once somebody grants it."""
+
+    def __init__(self, alias: str, operation: str, resource: str) -> None:
+        super().__init__(
+            alias,
+            f"cluster {alias} does not permit {operation} on {resource}: grant our principal that operation there",
+        )
+        self.operation = operation
+        self.resource = resource
+
+
+class RequestRefused(ClusterTrouble):
+    """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's."""
+
+    def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
+        super().__init__(alias, f"cluster {alias} refused to {operation} {resource}: {why}")
+        self.operation = operation
+        self.resource = resource
+        self.code = code
+        self.why = why
+
+
+class TopicMissing(ClusterTrouble):
+    """A topic to be read does not exist (any more)."""
+
+    def __init__(self, alias: str, topic: str) -> None:
+        super().__init__(alias, f"topic {topic} does not exist on cluster {alias}")
+        self.topic = topic
+
+
+class LogTruncated(ClusterTrouble):
+    """The log ends or begins elsewhere than where we were reading: what was folded from it has to be folded anew."""
+
+    def __init__(self, alias: str, topic: str, partition: int, position: int) -> None:
+        super().__init__(
+            alias,
+            f"topic {topic} partition {partition} on cluster {alias} no longer holds offset {position}: "
+            "it was re-created or truncated; reading it again from the beginning",
+        )
+        self.topic = topic
+        self.partition = partition
+        self.position = position
+
+
+class NotAppended(ClusterTrouble):
+    """A record was not acknowledged in time. It may or may not be in the log: append it again (facts are
+    idempotent).
+    """
+
+    def __init__(self, alias: str, topic: str, why: str) -> None:
+        super().__init__(alias, f"could not append to {topic} on cluster {alias}: {why}")
+        self.topic = topic
+        self.why = why

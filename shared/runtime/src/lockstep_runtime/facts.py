@@ -1,0 +1,145 @@
+"""Append facts to control topics: every append is acknowledged by all in-sync replicas before it returns.
+
+One `FactProducer` a cluster and process, any number of `FactLog`s on it. Records without an explicit partition go
+where MM2's own
+producer would put them (murmur2 of the key).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
+from lockstep_runtime.retry import Verdict, classify
+
+__all__ = ["FactLog", "FactProducer"]
+
+IDLE = 0.2
+"""Seconds one poll without anything in flight blocks."""
+
+APPENDING = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    # Java's default partitioner; with another hash the same key lands elsewhere and compaction keeps both.
+    "partitioner": "murmur2_random",
+    "linger.ms": "0",
+    # librdkafka retries within it; afterwards the caller's next round does.
+    "message.timeout.ms": "30000",
+    "allow.auto.create.topics": "false",
+    "log_level": "0",
+}
+
+
+class FactProducer:
+    """One producer with a thread that serves its acknowledgements. Start it in the loop that appends."""
+
+    def __init__(self, alias: str, conf: Mapping[str, str]) -> None:
+        self.alias = alias
+        self._conf = {**conf, **APPENDING}
+        self._stopping = threading.Event()
+        self._wanted = threading.Event()
+
+    def start(self) -> None:
+        """Begin. Does not need the cluster: appends wait for it."""
+        self._loop = asyncio.get_running_loop()
+        self._producer = Producer({**self._conf, "error_cb": _ignore})
+        self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
+        self._thread.start()
+
+    async def stop(self, within: float = 3.0) -> None:
+        """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
+        await asyncio.to_thread(self._producer.flush, within)
+        self._producer.purge()
+        await asyncio.to_thread(self._producer.flush, 1.0)
+        self._stopping.set()
+        self._wanted.set()
+        await asyncio.to_thread(self._thread.join, 2.0)
+
+    def send(
+        self, topic: str, key: bytes | None, value: bytes | None, partition: int | None, timestamp_ms: int | None
+    ) -> asyncio.Future[tuple[int, int]]:
+        """Queue one record; the future holds (partition, offset) or raises NotAppended or NotPermitted."""
+        future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
+        try:
+            self._producer.produce(
+                topic,
+                value=value,
+                key=key,
+                partition=-1 if partition is None else partition,
+                timestamp=0 if timestamp_ms is None else timestamp_ms,  # 0: librdkafka's clock
+                on_delivery=partial(self._delivered, future),
+            )
+        except BufferError:
+            future.set_exception(NotAppended(self.alias, topic, "too many records wait for the cluster already"))
+        except KafkaException as exc:
+            future.set_exception(self._trouble(topic, exc.args[0]))
+        self._wanted.set()
+        return future
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            if len(self._producer):
+                self._producer.poll(IDLE)
+            else:
+                # Errors of the connection pile up unless somebody polls, hence not without a limit.
+                self._wanted.wait(5.0)
+                self._wanted.clear()
+                self._producer.poll(0)
+
+    def _delivered(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:
+        topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset()
+        trouble = None if error is None else self._trouble(topic, error)
+        try:
+            self._loop.call_soon_threadsafe(_settle, future, trouble, partition, -1 if offset is None else offset)
+        except RuntimeError:  # the loop is closed: nobody waits for it
+            self._stopping.set()
+
+    def _trouble(self, topic: str, error: KafkaError) -> ClusterTrouble:
+        if classify(error.code()) is Verdict.DENIED:
+            return NotPermitted(self.alias, "WRITE", f"topic {topic}")
+        return NotAppended(self.alias, topic, error.str())
+
+
+class FactLog:
+    """Appends to one topic."""
+
+    def __init__(self, producer: FactProducer, topic: str) -> None:
+        self._producer = producer
+        self.topic = topic
+
+    async def append(
+        self, key: bytes | None, value: bytes | None, *, partition: int | None = None, timestamp_ms: int | None = None
+    ) -> int:
+        """Append one record and return its offset. Raises NotAppended (it may be there all the same) or
+        NotPermitted.
+        """
+        _, offset = await self._producer.send(self.topic, key, value, partition, timestamp_ms)
+        return offset
+
+    async def append_all(
+        self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
+    ) -> Sequence[int]:
+        """Append in order (within a partition) and return the offsets, once all are acknowledged."""
+        futures = [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
+        results = await asyncio.gather(*futures)
+        return [offset for _, offset in results]
+
+
+def _settle(
+    future: asyncio.Future[tuple[int, int]], trouble: ClusterTrouble | None, partition: int, offset: int
+) -> None:
+    if future.done():
+        return
+    if trouble is None:
+        future.set_result((partition, offset))
+    else:
+        future.set_exception(trouble)
+
+
+def _ignore(_: KafkaError) -> None:
+    """Each append says by itself what became of it."""

@@ -1,0 +1,83 @@
+"""The state topic folded: the last row of each key that its leader was entitled to write. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from lockstep_protocol.state import AclStatus, Assignment, FlowPulse, Leader, MirroredTopic, Origin, Row, decode_row
+
+__all__ = ["OWNERS", "StateFold"]
+
+R = TypeVar("R", bound=Row)
+
+OWNERS: Mapping[type[Row], str] = {
+    MirroredTopic: "topic-sync",
+    AclStatus: "acl-sync",
+    FlowPulse: "heartbeat",
+    Assignment: "data-plane",
+    Origin: "data-plane",
+}
+"""Rows of these kinds count only in the newest term of their service. Others (slots, divided work) carry their own
+order.
+"""
+
+
+class StateFold:
+    """Feed it every record in log order; feeding one twice changes nothing."""
+
+    def __init__(self, on_leader: Callable[[str, str, int], None] | None = None) -> None:
+        self.rows: dict[str, Row] = {}
+        """By key. A row that was tombstoned is absent."""
+        self.overwritten: set[str] = set()
+        """Keys whose last record in the log is one that did not count: their owner has to write them again, for
+        compaction
+        keeps the wrong one."""
+        self.position = -1
+        """Offset of the last record folded."""
+        self.ignored = 0
+        self._terms: dict[str, int] = {}
+        self._on_leader = on_leader
+
+    def fold(self, offset: int, key: bytes | None, value: bytes | None) -> Row | None:
+        """Fold one record. Returns the row when it counts and changes what its key holds, else None.
+
+        Raises MalformedRow and NewerVersion (`lockstep_protocol.state`) without having changed anything but the
+        position.
+        """
+        if offset <= self.position or key is None:
+            return None
+        self.position = offset
+        name = key.decode(errors="replace")
+        row = decode_row(key, value)
+        if row is None:
+            if value is None:
+                self.rows.pop(name, None)
+                self.overwritten.discard(name)
+            return None
+        if isinstance(row, Leader):
+            self._terms[row.service] = max(offset, self._terms.get(row.service, -1))
+            if self._on_leader is not None:
+                self._on_leader(row.service, row.instance, offset)
+        elif self._stale(row):
+            self.ignored += 1
+            self.overwritten.add(name)
+            return None
+        self.overwritten.discard(name)
+        if self.rows.get(name) == row:
+            return None
+        self.rows[name] = row
+        return row
+
+    def _stale(self, row: Row) -> bool:
+        owner = OWNERS.get(type(row))
+        return owner is not None and 0 < row.term < self._terms.get(owner, -1)
+
+    def all(self, kind: type[R]) -> list[R]:
+        """Every row of a kind, in the order of the keys."""
+        return [row for _, row in sorted(self.rows.items()) if isinstance(row, kind)]
+
+    def get(self, kind: type[R], *identity: str) -> R | None:
+        """The row with this identity (`Row.identity()`), or None."""
+        row = self.rows.get("/".join((kind.kind, *identity)))
+        return row if isinstance(row, kind) else None

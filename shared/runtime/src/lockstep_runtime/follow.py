@@ -1,0 +1,303 @@
+"""Replay a topic and go on following it: a consumer without a group, on a thread of its own, that never commits.
+
+Each follower sees every record of the partitions it was given, in order per partition. It reads from the beginning to
+the end taken
+first (then `caught_up` is set) and goes on. An unreachable cluster is no error here: librdkafka keeps trying,
+`trouble` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
+from lockstep_runtime.retry import Verdict, classify
+
+__all__ = ["Follower", "Record", "follow"]
+
+AT_ONCE = 5000
+"""Records handed over in one go during replay: enough to make the hand-over cheap, small enough not to hold up the
+loop.
+"""
+
+AHEAD = 4
+"""Batches the thread may be ahead of the loop; bounds memory during the replay of a long topic."""
+
+IDLE = 0.5
+"""Seconds one poll of an idle topic blocks; also how long a stop may take."""
+
+FOLLOWING = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    # A position the log no longer has must be an error: jumping would fold a log with a hole in it.
+    "auto.offset.reset": "error",
+    "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "500",
+    "fetch.message.max.bytes": "1048576",
+    "queued.max.messages.kbytes": "8192",
+    "reconnect.backoff.max.ms": "2000",
+    "allow.auto.create.topics": "false",
+    "log_level": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it lies in the log. `timestamp_ms` is -1 where the record has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+
+def follow(
+    conf: Mapping[str, str],
+    topic: str,
+    *,
+    on_records: Callable[[Sequence[Record]], None],
+    partitions: Iterable[int] | None = None,
+    from_beginning: bool = True,
+    alias: str = "",
+    isolation: str = "read_committed",
+) -> Follower:
+    """A follower of `topic`, not yet started: use it with `async with`, then `await caught_up()`.
+
+    `conf` are librdkafka settings of the cluster (a group id in it is ignored). `partitions` None: all there are at
+    the start.
+    `on_records` is called in the event loop with one or more records at a time; whatever it raises ends the follower
+    and is
+    raised by `caught_up`, `failed` and on exit. `from_beginning` False starts at the end.
+    """
+    return Follower(conf, topic, on_records, partitions, from_beginning, alias, isolation)
+
+
+class Follower:
+    """See `follow`. Lives from `start` (or `async with`) to `stop`."""
+
+    def __init__(
+        self,
+        conf: Mapping[str, str],
+        topic: str,
+        on_records: Callable[[Sequence[Record]], None],
+        partitions: Iterable[int] | None,
+        from_beginning: bool,
+        alias: str,
+        isolation: str,
+    ) -> None:
+        self.topic = topic
+        self.alias = alias
+        self.bootstrap = conf.get("bootstrap.servers", "")
+        # The group id is obligatory for the constructor and unused: assign() and no commit.
+        self._conf = {**conf, **FOLLOWING, "isolation.level": isolation, "group.id": "lockstep-follow"}
+        self._on_records = on_records
+        self._partitions = None if partitions is None else sorted(set(partitions))
+        self._from_beginning = from_beginning
+        self._stopping = threading.Event()
+        self._room = threading.Semaphore(AHEAD)
+        self._positions: dict[int, int] = {}
+        self._missing: dict[int, int] = {}
+        self.trouble: str = ""
+        """Why the cluster cannot be reached just now; "" while it can."""
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def start(self) -> None:
+        """Begin reading. Call within the event loop that is to receive the records."""
+        self._loop = asyncio.get_running_loop()
+        self._caught_up: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        # Both may go unawaited; their error is then for whoever awaits the other.
+        self._caught_up.add_done_callback(_looked_at)
+        self._ended.add_done_callback(_looked_at)
+        self._thread = threading.Thread(target=self._run, name=f"follow {self.topic}", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """End reading; no record is handed over afterwards. Takes up to half a second, more while the broker is
+        away.
+        """
+        self._stopping.set()
+        self._room.release()
+        await asyncio.to_thread(self._thread.join, 5.0)
+
+    async def caught_up(self) -> None:
+        """Return once every record that was there at the start has been handed over. Raises what `failed` raises."""
+        await asyncio.shield(self._caught_up)
+
+    @property
+    def is_caught_up(self) -> bool:
+        return self._caught_up.done() and self._caught_up.exception() is None
+
+    async def failed(self) -> None:
+        """Return when the follower was stopped. Raises LogTruncated, TopicMissing or NotPermitted when reading cannot
+        go on,
+        and what `on_records` raised."""
+        await asyncio.shield(self._ended)
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Per partition, the offset after the last record handed over."""
+        return dict(self._positions)
+
+    # -- on the event loop ---------------------------------------------------------------------------------------------
+
+    def _deliver(self, records: Sequence[Record], ends: Mapping[int, int]) -> None:
+        self._room.release()
+        if self._stopping.is_set() or self._ended.done():
+            return
+        try:
+            if records:
+                self._on_records(records)
+        except Exception as exc:  # noqa: BLE001 - not ours to judge: it ends the follower and is raised by `failed`
+            self._stopping.set()
+            self._end(exc)
+            return
+        self._positions.update(ends)
+        self._missing = {p: end for p, end in self._missing.items() if self._positions.get(p, -1) < end}
+        if not self._missing and not self._caught_up.done():
+            self._caught_up.set_result(None)
+
+    def _expect(self, ends: Mapping[int, int]) -> None:
+        self._missing = dict(ends)
+
+    def _end(self, exc: BaseException | None) -> None:
+        for future in (self._caught_up, self._ended):
+            if not future.done():
+                if exc is None and future is self._ended:
+                    future.set_result(None)
+                elif exc is None:
+                    future.cancel()
+                else:
+                    future.set_exception(exc)
+
+    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call, *args)
+        except RuntimeError:  # the loop is closed: nobody is left to tell
+            self._stopping.set()
+
+    # -- on the thread -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            consumer = Consumer({**self._conf, "error_cb": self._complain})
+        except KafkaException as exc:
+            self._tell(self._end, ClusterUnreachable(self.alias, self.bootstrap, exc.args[0].str()))
+            return
+        try:
+            self._read(consumer)
+        except ClusterTrouble as exc:
+            self._tell(self._end, exc)
+        except KafkaException as exc:
+            self._tell(self._end, self._trouble(exc.args[0], 0))
+        else:
+            self._tell(self._end, None)
+        finally:
+            consumer.close()
+
+    def _complain(self, error: KafkaError) -> None:
+        if classify(error.code()) is Verdict.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.trouble = error.str()
+
+    def _read(self, consumer: Consumer) -> None:
+        ends = self._ends(consumer)
+        if ends is None:
+            return
+        self._tell(self._expect, ends)
+        self._tell(self._deliver, (), {})
+        self._room.acquire()
+        start = OFFSET_BEGINNING if self._from_beginning else OFFSET_END
+        consumer.assign([TopicPartition(self.topic, p, start) for p in ends])
+        while not self._stopping.is_set():
+            # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
+            first = consumer.poll(IDLE)
+            if first is None:
+                continue
+            messages = [first, *consumer.consume(AT_ONCE, 0)]
+            records, reached = self._sort(messages)
+            self._room.acquire()
+            self._tell(self._deliver, records, reached)
+
+    def _ends(self, consumer: Consumer) -> dict[int, int] | None:
+        """Where each partition ends now; None when stopped before a broker answered."""
+        while not self._stopping.is_set():
+            try:
+                partitions = self._partitions
+                if partitions is None:
+                    metadata = consumer.list_topics(self.topic, timeout=2.0).topics[self.topic]
+                    if metadata.error is not None and not _passes(metadata.error):
+                        raise KafkaException(metadata.error)
+                    partitions = sorted(metadata.partitions)
+                    if not partitions:
+                        raise TopicMissing(self.alias, self.topic)
+                if not self._from_beginning:
+                    return dict.fromkeys(partitions, 0)
+                return {p: _end_of(consumer, TopicPartition(self.topic, p)) for p in partitions}
+            except KafkaException as exc:
+                error = exc.args[0]
+                if not _passes(error):
+                    raise
+                consumer.poll(0)  # lets error_cb say what is wrong on the wire
+        return None
+
+    def _sort(self, messages: Sequence[Message]) -> tuple[list[Record], dict[int, int]]:
+        records: list[Record] = []
+        reached: dict[int, int] = {}
+        for message in messages:
+            error = message.error()
+            partition, offset = message.partition() or 0, message.offset() or 0
+            if error is None:
+                _, timestamp = message.timestamp()
+                records.append(Record(self.topic, partition, offset, message.key(), message.value(), timestamp))
+                reached[partition] = offset + 1
+                self.trouble = ""
+            elif error.code() == KafkaError._PARTITION_EOF:
+                reached[partition] = max(offset, reached.get(partition, 0))
+                self.trouble = ""
+            elif not _passes(error):
+                raise self._trouble(error, partition)
+        return records, reached
+
+    def _trouble(self, error: KafkaError, partition: int) -> ClusterTrouble:
+        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+            return TopicMissing(self.alias, self.topic)
+        if classify(error.code()) is Verdict.DENIED:
+            return NotPermitted(self.alias, "READ", f"topic {self.topic}")
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            return LogTruncated(self.alias, self.topic, partition, self._positions.get(partition, 0))
+        return ClusterUnreachable(self.alias, self.bootstrap, error.str())
+
+
+def _passes(error: KafkaError) -> bool:
+    """Whether librdkafka gets over the error by itself."""
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
+        return False
+    return classify(error.code()) in (Verdict.UNREACHABLE, Verdict.RETRIABLE)
+
+
+def _end_of(consumer: Consumer, partition: TopicPartition) -> int:
+    watermarks = consumer.get_watermark_offsets(partition, timeout=5.0)
+    return 0 if watermarks is None else int(watermarks[1])
+
+
+def _looked_at(future: asyncio.Future[None]) -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,132 @@
+"""Who may act for a service in a flow (design §4, `wire.md` §7). Pure: no clock, no Kafka.
+
+Theory. Holding a partition of the commands topic makes a replica *candidate* for it. It then appends `leader/<label>`
+to the state topic;
+that record's offset is its *term*. It *leads* the partition once it has read its own record back, and with it every
+record before it, and
+as long as it has not read a later leader record of the same label. It *acts* while it leads and has heard from its
+group within half the
+session time-out. A revoked partition is given up at once. Nothing here is a lock: every act is conditional and
+idempotent besides.
+
+    IDLE --assigned--> CLAIMING --own record read back--> LEADING
+    CLAIMING/LEADING --revoked--> IDLE
+    LEADING --later leader record of another read--> CLAIMING (claims anew: it still holds the partition)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["HEARD_WITHIN", "SESSION_TIMEOUT", "Leadership", "Standing", "label_of"]
+
+SESSION_TIMEOUT = 10.0
+"""Seconds without a heartbeat after which the group takes partitions away. The broker allows 6 and more."""
+
+HEARD_WITHIN = SESSION_TIMEOUT / 2
+"""Seconds since the last heartbeat the group answered beyond which we no longer act: half the time-out leaves the
+rest for
+acts under way."""
+
+
+class Standing(Enum):
+    """Where a replica stands for one partition of the commands topic."""
+
+    IDLE = "standing by"
+    CLAIMING = "claiming"
+    LEADING = "leading"
+
+
+def label_of(service: str, partition: int, *, divided: bool) -> str:
+    """The `service` of a leader row: one for the service, or one for each commands partition where replicas divide
+    the work.
+    """
+    return f"{service}-{partition}" if divided else service
+
+
+@dataclass(slots=True)
+class _Claim:
+    standing: Standing = Standing.CLAIMING
+    term: int = -1
+
+
+class Leadership:
+    """One replica's standing in one flow. `divided`: replicas divide the work by commands partition; else partition 0
+    is all of it.
+    """
+
+    def __init__(self, service: str, instance: str, *, divided: bool = False) -> None:
+        self._service = service
+        self._instance = instance
+        self._divided = divided
+        self._held: frozenset[int] = frozenset()
+        self._claims: dict[int, _Claim] = {}
+        self._highest: dict[str, tuple[int, str]] = {}
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Partitions of the commands topic the group gave us."""
+        return self._held
+
+    def assigned(self, partitions: Iterable[int]) -> None:
+        """The group's new assignment, complete. What is not in it is given up."""
+        self._held = frozenset(partitions)
+        candidates = self._held if self._divided else self._held & {0}
+        self._claims = {p: self._claims.get(p, _Claim()) for p in candidates}
+
+    def revoked(self) -> None:
+        """The group takes everything back (it may give it again at once)."""
+        self.assigned(())
+
+    def to_claim(self) -> tuple[int, ...]:
+        """Partitions for which a leader row has to be appended now."""
+        return tuple(sorted(p for p, c in self._claims.items() if c.standing is Standing.CLAIMING and c.term < 0))
+
+    def claimed(self, partition: int, term: int) -> None:
+        """Our leader row was acknowledged at offset `term`. Ignored when the partition was given up meanwhile."""
+        claim = self._claims.get(partition)
+        if claim is None:
+            return
+        claim.term = term
+        self._judge(partition)
+
+    def saw_leader(self, label: str, instance: str, offset: int) -> None:
+        """A leader row was read from the state topic. Reading one twice, or out of order, changes nothing."""
+        if offset <= self._highest.get(label, (-1, ""))[0]:
+            return
+        self._highest[label] = (offset, instance)
+        for partition in self._claims:
+            if label_of(self._service, partition, divided=self._divided) == label:
+                self._judge(partition)
+
+    def _judge(self, partition: int) -> None:
+        claim = self._claims[partition]
+        highest, _ = self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))
+        if claim.term < 0:
+            return
+        if highest == claim.term:
+            claim.standing = Standing.LEADING
+        elif highest > claim.term:
+            # Somebody claimed after us while we hold the partition: the group decides, so claim again.
+            self._claims[partition] = _Claim()
+
+    def standing(self, partition: int = 0) -> Standing:
+        claim = self._claims.get(partition)
+        return Standing.IDLE if claim is None else claim.standing
+
+    def leads(self, partition: int = 0) -> bool:
+        return self.standing(partition) is Standing.LEADING
+
+    def leading(self) -> frozenset[int]:
+        """Partitions we lead."""
+        return frozenset(p for p in self._claims if self.leads(p))
+
+    def term(self, partition: int = 0) -> int:
+        """The term in which we lead the partition, 0 while we do not."""
+        return self._claims[partition].term if self.leads(partition) else 0
+
+    def leader(self, partition: int = 0) -> str:
+        """The instance that claimed last, as far as read; "" when nobody has."""
+        return self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))[1]
