@@ -1,4 +1,7 @@
-"""Records of the commands topic: what an operator asked for (design §3). Each is answered by an event with the same id."""
+"""Records of the commands topic: what an operator asked for (design §3).
+
+Each is answered by an event with the same id.
+"""
 
 from __future__ import annotations
 

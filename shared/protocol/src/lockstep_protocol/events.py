@@ -1,5 +1,5 @@
-"""Records of the events topic: what happened, past tense (design §3). Nothing decides from them, save that a command counts as
-done when an event answers it."""
+"""Records of the events topic: what happened, past tense (design §3). Nothing decides from them, save that a command
+counts as done when an event answers it."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class Event:
 def decode_event(value: bytes) -> Event:
     """Read an event. Raises ValueError when the bytes are none, or of a newer version."""
     body = json.loads(value)
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("kind", "service", "flow")):
+        raise ValueError("not an event: a JSON object with the texts kind, service and flow is expected")
     if body.get("version", 0) > VERSION:
         raise ValueError(
             f"event of version {body['version']}, this release reads up to {VERSION}: run the newer release"

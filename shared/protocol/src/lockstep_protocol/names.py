@@ -36,7 +36,10 @@ class Flow:
 
     @classmethod
     def parse(cls, text: str) -> Flow:
-        """Read ``A->B``. Raises ValueError with a sentence for people when the text is not two aliases joined by an arrow."""
+        """Read ``A->B``.
+
+        Raises ValueError with a sentence for people when the text is not two aliases joined by an arrow.
+        """
         source, arrow, target = text.strip().partition(ARROW)
         if not (arrow and source.strip() and target.strip()):
             raise ValueError(f"{text!r} is not a flow: write it as SOURCE->TARGET, for example 'A->B' (with quotes)")

@@ -1,8 +1,8 @@
 """Rows of the state topic: what is so now (design §3).
 
-Each row is a frozen dataclass with a key of its own and one owning service. Rows travel as JSON objects with a `version`; a fold
-keeps the last row of each key and may see any row twice. A reader ignores fields it does not know and stops with
-`NewerVersion` on a row whose version it was not built for: such a row may mean something else.
+Each row is a frozen dataclass with a key of its own and one owning service. Rows travel as JSON objects with a
+`version`; a fold keeps the last row of each key and may see any row twice. A reader ignores fields it does not know
+and stops with `NewerVersion` on a row whose version it was not built for: such a row may mean something else.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class NewerVersion(ValueError):
 
     def __init__(self, key: str, version: int) -> None:
         super().__init__(
-            f"{key!r} was written in version {version}, this release reads up to {VERSION}: run the newer release everywhere"
+            f"{key!r} was written in version {version}, this release reads up to {VERSION}:"
+            " run the newer release everywhere"
         )
         self.key = key
         self.version = version
@@ -122,8 +123,8 @@ def decode_row(key: bytes, value: bytes | None) -> Row | None:
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
-    phase: `mirrored` (both exist, the target has at least as many partitions) | `failed` (reason says why; tried again) |
-    `deleted` (gone on the source) | `excluded` (no longer selected). Topic ids are Kafka's own base64 text.
+    phase: `mirrored` (both exist, the target has at least as many partitions) | `failed` (reason says why; tried
+    again) | `deleted` (gone on the source) | `excluded` (no longer selected). Topic ids are Kafka's own base64 text.
     """
 
     source_topic: str
@@ -135,7 +136,8 @@ class MirroredTopic(Row):
     phase: str = "mirrored"
     reason: str = ""
     target_configs: tuple[tuple[str, str], ...] = ()
-    """What the data plane needs of the target topic: max.message.bytes, message.timestamp.type, cleanup.policy, compression.type."""
+    """What the data plane needs of the target topic: max.message.bytes, message.timestamp.type, cleanup.policy,
+    compression.type."""
 
     def identity(self) -> tuple[str, ...]:
         return (self.source_topic,)
@@ -146,8 +148,8 @@ class MirroredTopic(Row):
 class PartitionProgress(Row):
     """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
 
-    Written before the first append of an epoch, then at least every second while records move and at drain. The truth may be
-    further on, never behind: the producer id and sequence in the target's log say by how much (`wire.md` §2).
+    Written before the first append of an epoch, then at least every second while records move and at drain. The truth
+    may be further on, never behind: the producer id and sequence in the target's log say by how much (`wire.md` §2).
     """
 
     topic: str
@@ -160,7 +162,7 @@ class PartitionProgress(Row):
     upstream_epoch: int = -1
     """Leader epoch the source's log gave the batch at `upstream`."""
     downstream: int = -1
-    """Downstream offset of the last record appended; before the first one, the target's log end minus 1 at that time."""
+    """Downstream offset of the last record appended; before the first one, the target's log end minus 1 then."""
     producer_id: int = -1
     producer_epoch: int = 0
     sequence: int = -1
@@ -173,7 +175,8 @@ class PartitionProgress(Row):
     lag_ms: int = 0
     """Age of the oldest record not yet acknowledged by the target; 0 when there is none."""
     records: int = 0
-    """Records appended by this run of the slot (a counter that restarts with it), with their uncompressed-agnostic wire bytes."""
+    """Records appended by this run of the slot (a counter that restarts with it), with their uncompressed-agnostic
+    wire bytes."""
     bytes: int = 0
     latency_ms: int = 0
     """Record timestamp to acknowledgement, of the last batch."""
@@ -186,7 +189,10 @@ class PartitionProgress(Row):
 @_row("assignment")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment(Row):
-    """What a slot is to copy. Owner: data plane (the driver). A slot drains what is no longer in its newest assignment."""
+    """What a slot is to copy.
+
+    Owner: data plane (the driver). A slot drains what is no longer in its newest assignment.
+    """
 
     slot: int
     generation: int = 0
@@ -219,7 +225,8 @@ class SlotStatus(Row):
 class Origin(Row):
     """What a producer id in the target's log stands for. Owner: data plane (the driver). Never deleted (`wire.md` §4).
 
-    The flow's producer id is the one of the *first* such row in the log whose target cluster id is the target's present one.
+    The flow's producer id is the one of the *first* such row in the log whose target cluster id is the target's
+    present one.
     """
 
     producer_id: int
@@ -268,7 +275,10 @@ class GroupStatus(Row):
 @_row("flow")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPulse(Row):
-    """The flow's own heartbeat as last acknowledged. Owner: heartbeat. Written when its phase changes, not each beat."""
+    """The flow's own heartbeat as last acknowledged.
+
+    Owner: heartbeat. Written when its phase changes, not each beat.
+    """
 
     source: str
     target: str
