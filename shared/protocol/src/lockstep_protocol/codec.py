@@ -1,0 +1,250 @@
+"""MM2's records as bytes, byte for byte as MM2 4.3 writes them (`mm2.md` §1.2 to 1.7).
+
+Every decoder raises MalformedRecord, with what was wrong, for bytes that are no such record (a tombstone included:
+MM2 writes none into these topics), and ignores trailing bytes. Every encoder raises ValueError for what the format
+cannot hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from typing import Any, NoReturn
+
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync, SourceProgress
+
+__all__ = [
+    "MalformedRecord",
+    "UnsupportedRecordVersion",
+    "decode_checkpoint",
+    "decode_heartbeat",
+    "decode_offset_sync",
+    "decode_source_progress",
+    "encode_checkpoint",
+    "encode_heartbeat",
+    "encode_offset_sync",
+    "encode_source_progress",
+    "encode_source_progress_reset",
+]
+
+SOURCE_CONNECTOR = "MirrorSourceConnector"
+"""The connector's name in MM2's dedicated mode; under Kafka Connect it is whatever its `name` says."""
+
+RECORD_VERSION = 0
+LONGEST_STRING = 32767
+
+ESCAPED_OTHERWISE_BY_JACKSON = re.compile(r"\\(?:u(?P<hex>[0-9a-f]{4})|.)|(?P<astral>[\U00010000-\U0010ffff])")
+"""Connect's JSON library has upper-case digits in \\u001F and writes what UTF-16 needs two units for as two escapes."""
+
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
+
+
+class MalformedRecord(ValueError):
+    """The bytes are not the record that the topic should hold; the message says what was expected where."""
+
+
+class UnsupportedRecordVersion(ValueError):
+    """A checkpoint or heartbeat of a version other than 0 (KAFKA-20659): reading on could misunderstand it."""
+
+
+def encode_offset_sync(sync: OffsetSync) -> tuple[bytes, bytes]:
+    """Key and value of an offset sync; it belongs in partition 0."""
+    return (
+        _string("topic", sync.topic) + _int(INT32, "partition", sync.partition),
+        _int(INT64, "upstream", sync.upstream) + _int(INT64, "downstream", sync.downstream),
+    )
+
+
+def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
+    """Read an offset sync. It has no version."""
+    in_key, in_value = _Reader("offset sync key", key), _Reader("offset sync value", value)
+    return OffsetSync(
+        topic=in_key.string("topic"),
+        partition=in_key.number(INT32, "partition"),
+        upstream=UpstreamOffset(in_value.number(INT64, "upstream offset")),
+        downstream=DownstreamOffset(in_value.number(INT64, "downstream offset")),
+    )
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
+    """Key and value of a checkpoint; it belongs in partition 0."""
+    return (
+        _string("group", checkpoint.group)
+        + _string("topic", checkpoint.topic)
+        + _int(INT32, "partition", checkpoint.partition),
+        _int(INT16, "version", RECORD_VERSION)
+        + _int(INT64, "upstream", checkpoint.upstream)
+        + _int(INT64, "downstream", checkpoint.downstream)
+        + _string("metadata", checkpoint.metadata),
+    )
+
+
+def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:
+    """Read a checkpoint. Raises UnsupportedRecordVersion before looking at what a later version may have changed."""
+    in_key, in_value = _Reader("checkpoint key", key), _Reader("checkpoint value", value)
+    in_value.version()
+    return Checkpoint(
+        group=in_key.string("group"),
+        topic=in_key.string("topic"),
+        partition=in_key.number(INT32, "partition"),
+        upstream=UpstreamOffset(in_value.number(INT64, "upstream offset")),
+        downstream=DownstreamOffset(in_value.number(INT64, "downstream offset")),
+        metadata=in_value.string("metadata"),
+    )
+
+
+def encode_heartbeat(heartbeat: Heartbeat) -> tuple[bytes, bytes]:
+    """Key and value of a heartbeat; it belongs in partition 0, with the same time as its record timestamp."""
+    return (
+        _string("source", heartbeat.source) + _string("target", heartbeat.target),
+        _int(INT16, "version", RECORD_VERSION) + _int(INT64, "timestamp", heartbeat.timestamp_ms),
+    )
+
+
+def decode_heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat:
+    """Read a heartbeat. Raises UnsupportedRecordVersion before looking at what a later version may have changed."""
+    in_key, in_value = _Reader("heartbeat key", key), _Reader("heartbeat value", value)
+    in_value.version()
+    return Heartbeat(
+        source=in_key.string("source alias"),
+        target=in_key.string("target alias"),
+        timestamp_ms=in_value.number(INT64, "timestamp"),
+    )
+
+
+def encode_source_progress(
+    cluster: str, topic: str, partition: int, offset: int, connector: str = SOURCE_CONNECTOR
+) -> tuple[bytes, bytes]:
+    """Key and value with which Connect keeps the offset of the last replicated record of a source partition.
+
+    Connect finds its offsets by the key's raw bytes, so the order of the fields is Java's, and it chooses the
+    partition by murmur2 of the key. Raises ValueError for what Connect's own `alterOffsets` refuses: a negative
+    partition or offset.
+    """
+    if offset < 0:
+        raise ValueError(f"progress of {topic}-{partition} cannot be {offset}: offsets begin at 0")
+    key, _ = encode_source_progress_reset(cluster, topic, partition, connector)
+    return key, _json({"offset": offset})
+
+
+def encode_source_progress_reset(
+    cluster: str, topic: str, partition: int, connector: str = SOURCE_CONNECTOR
+) -> tuple[bytes, None]:
+    """Key and tombstone with which Connect forgets a source partition's offset: it then begins as if never
+    replicated."""
+    if partition < 0:
+        raise ValueError(f"{topic} has no partition {partition}: partitions begin at 0")
+    return _json([connector, {"cluster": cluster, "partition": partition, "topic": topic}]), None
+
+
+def decode_source_progress(key: bytes | None, value: bytes | None) -> SourceProgress | None:
+    """Read an entry of Connect's offset topic, or None for one of another kind (MM2's checkpoint and heartbeat
+    connectors).
+
+    A tombstone, and a value without an offset, give progress with `offset` None.
+    """
+    match _from_json("source progress key", key):
+        case [str(connector), {"cluster": str(cluster), "topic": str(topic), "partition": int(partition)}] if (
+            type(partition) is int and partition >= 0
+        ):
+            return SourceProgress(connector, cluster, topic, partition, _progress_offset(value))
+        case [str(), dict()]:
+            return None
+        case other:
+            raise MalformedRecord(f"source progress key: [connector, {{...}}] expected, found {other!r}")
+
+
+def _progress_offset(value: bytes | None) -> UpstreamOffset | None:
+    body = None if value is None else _from_json("source progress value", value)
+    match body:
+        case None | {"offset": None}:
+            return None
+        case {"offset": bool()}:
+            pass
+        case {"offset": int(offset)}:
+            return UpstreamOffset(offset)
+        case dict() if "offset" not in body:
+            return None
+    raise MalformedRecord(f'source progress value: {{"offset": number}} expected, found {body!r}')
+
+
+def _json(value: Any) -> bytes:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return ESCAPED_OTHERWISE_BY_JACKSON.sub(_as_jackson, text).encode()
+
+
+def _as_jackson(found: re.Match[str]) -> str:
+    if found["hex"]:
+        return "\\u" + found["hex"].upper()
+    if found["astral"]:
+        units = found["astral"].encode("utf-16-be").hex().upper()
+        return f"\\u{units[:4]}\\u{units[4:]}"
+    return found[0]
+
+
+def _from_json(what: str, data: bytes | None) -> Any:
+    if data is None:
+        raise MalformedRecord(f"{what}: missing")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise MalformedRecord(f"{what}: not JSON: {exc}") from exc
+
+
+def _string(field: str, text: str) -> bytes:
+    data = text.encode()
+    if len(data) > LONGEST_STRING:
+        raise ValueError(f"{field} takes {len(data)} bytes, the format holds at most {LONGEST_STRING}")
+    return INT16.pack(len(data)) + data
+
+
+def _int(form: struct.Struct, field: str, number: int) -> bytes:
+    try:
+        return form.pack(number)
+    except struct.error as exc:
+        raise ValueError(f"{field} {number} does not fit into {form.size} bytes") from exc
+
+
+class _Reader:
+    """Reads fields from left to right and knows what to say when they end too early."""
+
+    def __init__(self, what: str, data: bytes | None) -> None:
+        if data is None:
+            raise MalformedRecord(f"{what}: missing (a tombstone, or a record without a key)")
+        self.what = what
+        self.data = data
+        self.at = 0
+
+    def number(self, form: struct.Struct, field: str) -> int:
+        return int(form.unpack(self._take(form.size, field))[0])
+
+    def string(self, field: str) -> str:
+        length = self.number(INT16, f"length of {field}")
+        if length < 0:
+            self._fail(f"{field} has length {length}, null is not allowed")
+        data = self._take(length, field)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as exc:
+            raise MalformedRecord(f"{self.what}: {field} is not UTF-8: {exc}") from exc
+
+    def version(self) -> None:
+        version = self.number(INT16, "version")
+        if version != RECORD_VERSION:
+            raise UnsupportedRecordVersion(
+                f"{self.what}: version {version}, this release reads version {RECORD_VERSION}"
+            )
+
+    def _take(self, size: int, field: str) -> bytes:
+        taken = self.data[self.at : self.at + size]
+        if len(taken) < size:
+            self._fail(f"{field} needs {size} bytes at {self.at}, {len(taken)} are left")
+        self.at += size
+        return taken
+
+    def _fail(self, why: str) -> NoReturn:
+        raise MalformedRecord(f"{self.what}: {why}")

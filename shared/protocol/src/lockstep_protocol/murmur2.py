@@ -1,0 +1,36 @@
+"""The hash by which Kafka's Java clients choose a partition; Connect's offsets must land where MM2 looks (`mm2.md`
+§1.7)."""
+
+from __future__ import annotations
+
+__all__ = ["murmur2", "partition_for"]
+
+SEED = 0x9747B28C
+MIX = 0x5BD1E995
+WORD = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit hash of `data` as Java has it: a signed int."""
+    length = len(data)
+    h = SEED ^ length
+    whole = length & ~3
+    for at in range(0, whole, 4):
+        k = int.from_bytes(data[at : at + 4], "little") * MIX & WORD
+        k = (k ^ k >> 24) * MIX & WORD
+        h = (h * MIX & WORD) ^ k
+    if whole < length:
+        h = (h ^ int.from_bytes(data[whole:], "little")) * MIX & WORD
+    h = (h ^ h >> 13) * MIX & WORD
+    h ^= h >> 15
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+def partition_for(key: bytes, partitions: int) -> int:
+    """The partition in which Java's default partitioner puts a record with this key, among `partitions`.
+
+    Raises ValueError when there are no partitions.
+    """
+    if partitions < 1:
+        raise ValueError(f"a key needs at least one partition to go to, not {partitions}")
+    return (murmur2(key) & 0x7FFFFFFF) % partitions

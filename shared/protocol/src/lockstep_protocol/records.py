@@ -1,0 +1,60 @@
+"""MM2's records as values (`mm2.md` §1.3 to 1.5 and 1.7). How they lie in a topic is `codec`'s business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+
+__all__ = ["Checkpoint", "Heartbeat", "OffsetSync", "SourceProgress"]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSync:
+    """The source's record at `upstream` was acknowledged by the target at `downstream`.
+
+    `topic` is the source's name.
+    """
+
+    topic: str
+    partition: int
+    upstream: UpstreamOffset
+    downstream: DownstreamOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Group `group`, committed at `upstream` on the source, stands at `downstream` on the target.
+
+    `topic` is the target's name; `metadata` is what the group committed beside its offset.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    upstream: UpstreamOffset
+    downstream: DownstreamOffset
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The flow `source->target` was alive at `timestamp_ms` of the sender's wall clock."""
+
+    source: str
+    target: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """How far a source partition is replicated, as Connect keeps it. A restart goes on at `offset` + 1.
+
+    `offset` None: nothing is committed (reset, or never set), so `auto.offset.reset` decides where to begin.
+    """
+
+    connector: str
+    cluster: str
+    topic: str
+    partition: int
+    offset: UpstreamOffset | None
