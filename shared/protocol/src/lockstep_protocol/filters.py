@@ -1,0 +1,119 @@
+"""Which topics, groups and config properties are mirrored (`mm2.md` §2.3).
+
+A list of patterns is one Java regular expression, its elements joined with `|`; a name is in it when all of the name
+matches. An empty list matches nothing. What is excluded stays out, whatever includes it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lockstep_protocol.java_regex import UntranslatablePattern, to_python
+from lockstep_protocol.names import LOCKSTEP_PREFIX, Flow
+from lockstep_protocol.policy import ReplicationPolicy, is_cycle
+
+__all__ = [
+    "DEFAULT_CONFIG_PROPERTIES_EXCLUDE",
+    "DEFAULT_GROUPS",
+    "DEFAULT_GROUPS_EXCLUDE",
+    "DEFAULT_TOPICS",
+    "DEFAULT_TOPICS_EXCLUDE",
+    "ConfigPropertyFilter",
+    "NameFilter",
+    "should_replicate_topic",
+]
+
+DEFAULT_TOPICS = (".*",)
+DEFAULT_TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", "__.*")
+DEFAULT_GROUPS = (".*",)
+DEFAULT_GROUPS_EXCLUDE = ("console-consumer-.*", "connect-.*", "__.*")
+DEFAULT_CONFIG_PROPERTIES_EXCLUDE = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms",
+    "message.timestamp.type",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Names that some pattern of `include` matches and none of `exclude`.
+
+    Can be pickled. Raises UntranslatablePattern, naming the element at fault, for a pattern that cannot be used.
+    """
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    _included: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _excluded: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_included", _compiled(self.include))
+        object.__setattr__(self, "_excluded", _compiled(self.exclude))
+
+    def matches(self, name: str) -> bool:
+        return _matches(self._included, name) and not _matches(self._excluded, name)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPropertyFilter:
+    """Topic config properties that are copied: all but those that `exclude` matches.
+
+    `use_defaults_from` says whose default holds for a property that the source's topic leaves at its default.
+    """
+
+    exclude: tuple[str, ...] = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+    use_defaults_from: Literal["source", "target"] = "target"
+    _excluded: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_excluded", _compiled(self.exclude))
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return not _matches(self._excluded, name)
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        """Whether the source's default value of `name` is set on the target; MM2 answers alike for every property."""
+        return self.use_defaults_from == "source"
+
+
+def should_replicate_topic(
+    topic: str,
+    *,
+    topics: NameFilter,
+    policy: ReplicationPolicy,
+    flow: Flow,
+    heartbeats_replicated: bool,
+    also_source: bool = False,
+) -> bool:
+    """Whether `topic` of the flow's source is mirrored.
+
+    Lockstep's own topics never are; for `also_source` see `is_cycle`.
+    """
+    if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
+        return False
+    if not topics.matches(topic) and not (heartbeats_replicated and policy.is_heartbeats_topic(topic)):
+        return False
+    return not is_cycle(policy, topic, flow, also_source=also_source)
+
+
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    if not patterns:
+        return None
+    # Joined first, as in Java: a flag set in one element holds in the later ones.
+    try:
+        return re.compile(to_python("|".join(patterns)))
+    except UntranslatablePattern:
+        for pattern in patterns:
+            to_python(pattern)
+        raise
+
+
+def _matches(pattern: re.Pattern[str] | None, name: str) -> bool:
+    return pattern is not None and pattern.fullmatch(name) is not None

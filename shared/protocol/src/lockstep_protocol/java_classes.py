@@ -1,0 +1,55 @@
+"""Java's named character sets, as the inside of a Python character class. `java_regex` uses them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import unicodedata
+
+__all__ = ["BLANKS", "CASED_CATEGORIES", "LINE_ENDS", "POSIX", "UNICODE_CATEGORIES", "category_ranges"]
+
+LINE_ENDS = r"\n\r\x85\u2028\u2029"
+"""What `.` does not match in Java; Python's stops at the line feed only."""
+
+BLANKS = {"h": r" \t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000", "v": r"\n\x0b\x0c\r\x85\u2028\u2029"}
+"""`\\h` and `\\v`."""
+
+POSIX = {
+    "Lower": "a-z",
+    "Upper": "A-Z",
+    "ASCII": r"\x00-\x7f",
+    "Alpha": "a-zA-Z",
+    "Digit": "0-9",
+    "Alnum": "a-zA-Z0-9",
+    "Punct": r"!-/:-@\[-`{-~",
+    "Graph": "!-~",
+    "Print": " -~",
+    "Blank": r" \t",
+    "Cntrl": r"\x00-\x1f\x7f",
+    "XDigit": "0-9a-fA-F",
+    "Space": r" \t\n\x0b\x0c\r",
+}
+"""`\\p{Name}` of java.util.regex: ASCII only."""
+
+CASED_CATEGORIES = frozenset({"Lu", "Ll", "Lt"})
+
+UNICODE_CATEGORIES = frozenset(
+    {"L", "M", "N", "P", "S", "Z", "C", *CASED_CATEGORIES, "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No"}
+    | {"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cn", "Co", "Cs"}
+)
+"""`\\p{L}`, `\\p{Lu}`, `\\pL`, `\\p{IsL}`: general categories, by the Unicode version that this Python knows."""
+
+
+@functools.cache
+def category_ranges(category: str) -> str:
+    """The code points of a general category. The first call for a category looks at all of Unicode (about 0.1 s)."""
+    ranges: list[str] = []
+    first: int | None = None
+    for point in range(sys.maxunicode + 2):
+        within = point <= sys.maxunicode and unicodedata.category(chr(point)).startswith(category)
+        if within and first is None:
+            first = point
+        elif not within and first is not None:
+            ranges.append(f"\\U{first:08x}" if first == point - 1 else f"\\U{first:08x}-\\U{point - 1:08x}")
+            first = None
+    return "".join(ranges)

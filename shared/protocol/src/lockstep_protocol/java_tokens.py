@@ -1,0 +1,86 @@
+"""A Java pattern as a stream of characters, some quoted; `java_regex` parses it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+__all__ = ["Tokens", "UntranslatablePattern"]
+
+
+class UntranslatablePattern(ValueError):
+    """The pattern is no regular expression, or means in Java what Python cannot express; `why` says which and where."""
+
+    def __init__(self, pattern: str, why: str) -> None:
+        super().__init__(pattern, why)
+        self.pattern = pattern
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"regular expression {self.pattern!r}: {self.why}"
+
+
+class Token(NamedTuple):
+    """One character of the pattern; between `\\Q` and `\\E` it is `quoted` and stands for itself."""
+
+    char: str
+    quoted: bool
+    at: int
+
+
+class Tokens:
+    """The tokens of a pattern and how far they are read. Whatever is missing or wrong raises UntranslatablePattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.tokens = _tokens(pattern)
+        self.next = 0
+
+    def special(self, ahead: int = 0) -> str:
+        """The character to come, if it is there and not quoted; else the empty text."""
+        index = self.next + ahead
+        if index >= len(self.tokens) or self.tokens[index].quoted:
+            return ""
+        return self.tokens[index].char
+
+    def take(self, missing: str) -> Token:
+        """The next token, or a refusal with the sentence `missing` where there is none."""
+        if self.next >= len(self.tokens):
+            self.refuse(missing)
+        self.next += 1
+        return self.tokens[self.next - 1]
+
+    def take_if(self, chars: str) -> str:
+        """The next character, taken, if it is unquoted and among `chars`; else the empty text."""
+        char = self.special()
+        if not char or char not in chars:
+            return ""
+        self.next += 1
+        return char
+
+    def take_until(self, end: str, missing: str) -> str:
+        """What stands before the next `end`, which is taken too."""
+        taken = ""
+        while not self.take_if(end):
+            taken += self.take(missing).char
+        return taken
+
+    def refuse(self, why: str) -> NoReturn:
+        """Raise UntranslatablePattern with where the reading stands."""
+        at = self.tokens[min(self.next, len(self.tokens)) - 1].at if self.tokens and self.next else 0
+        raise UntranslatablePattern(self.pattern, f"{why}, at character {at + 1}")
+
+
+def _tokens(pattern: str) -> list[Token]:
+    tokens: list[Token] = []
+    at, quoted = 0, False
+    while at < len(pattern):
+        pair = pattern[at : at + 2]
+        if pair == ("\\E" if quoted else "\\Q"):
+            quoted = not quoted
+            at += 2
+            continue
+        # An escaped backslash must not begin a \Q.
+        width = 2 if not quoted and pair.startswith("\\") else 1
+        tokens.extend(Token(char, quoted, at + i) for i, char in enumerate(pair[:width]))
+        at += width
+    return tokens

@@ -1,0 +1,163 @@
+"""What a topic is called on the other side, and where it came from (`mm2.md` §2.1 and §2.2).
+
+A remote topic carries its history in its name under the default policy (`B.A.t`: from A, by way of B); the identity
+policy keeps names and therefore knows no history, except that of heartbeats, which always carry it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from lockstep_protocol.names import Flow
+
+__all__ = ["DefaultReplicationPolicy", "IdentityReplicationPolicy", "ReplicationPolicy", "is_cycle"]
+
+HEARTBEATS = "heartbeats"
+
+
+class ReplicationPolicy(Protocol):
+    """The names of remote and internal topics. All methods are pure; None means "not a remote topic"."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        """The name on the target of `topic` of the cluster `source_alias`."""
+
+    def topic_source(self, topic: str) -> str | None:
+        """The alias from which `topic` came here last."""
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """The name that `topic` has on the cluster it came from."""
+
+    def original_topic(self, topic: str) -> str:
+        """The name that `topic` had where it was first written."""
+
+    def heartbeats_topic(self) -> str:
+        """Where heartbeats are written; the same everywhere."""
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        """Where offset syncs lie; `other_alias` is the flow's cluster that does not host them."""
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        """Where checkpoints of groups of `source_alias` lie, on the target."""
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        """Whether `topic` is a heartbeats topic, local or copied."""
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        """Whether `topic` is some flow's checkpoints topic."""
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        """Whether MM2 keeps its own state in `topic`."""
+
+    def is_internal_topic(self, topic: str) -> bool:
+        """Whether `topic` is never mirrored, whatever the filters say."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultReplicationPolicy:
+    """Remote topics are prefixed with the alias they came from. MM2's default.
+
+    `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in
+    the names of internal topics. Any topic whose name holds the separator counts as remote. Raises ValueError for an
+    empty separator.
+    """
+
+    separator: str = "."
+    internal_separator: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise ValueError("replication.policy.separator is empty: aliases and topics could not be told apart")
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return f"{source_alias}{self.separator}{topic}"
+
+    def topic_source(self, topic: str) -> str | None:
+        source, *rest = topic.split(self.separator)
+        # Java's String.split drops empty parts at the end: "A." and "A.." have one part and no source.
+        return source if any(rest) else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        source = DefaultReplicationPolicy.topic_source(self, topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+    def original_topic(self, topic: str) -> str:
+        while (upstream := self.upstream_topic(topic)) is not None and upstream != topic:
+            topic = upstream
+        return topic
+
+    def heartbeats_topic(self) -> str:
+        return HEARTBEATS
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        return self._internal("mm2-offset-syncs", other_alias, "internal")
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        return self._internal(source_alias, "checkpoints", "internal")
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        return self.original_topic(topic) == self.heartbeats_topic()
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        return topic.endswith(self._internal("", "checkpoints", "internal"))
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        of_mm2 = topic.startswith("mm2") and topic.endswith(self._internal("", "internal"))
+        return of_mm2 or self.is_checkpoints_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
+
+    def _internal(self, *parts: str) -> str:
+        return (self.separator if self.internal_separator else ".").join(parts)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class IdentityReplicationPolicy(DefaultReplicationPolicy):
+    """Topics keep their names (KAFKA-9726); every topic counts as coming from `source_alias`, as MM2 has it.
+
+    Heartbeats are prefixed all the same. No cycle but theirs can be seen, so this policy alone does not make two
+    opposite flows safe.
+    """
+
+    source_alias: str | None = None
+
+    def __init__(self, source_alias: str | None = None, separator: str = ".", internal_separator: bool = True) -> None:
+        DefaultReplicationPolicy.__init__(self, separator, internal_separator)
+        object.__setattr__(self, "source_alias", source_alias)
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        if _looks_like_heartbeats(topic):
+            return DefaultReplicationPolicy.format_remote_topic(self, source_alias, topic)
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        if _looks_like_heartbeats(topic):
+            return DefaultReplicationPolicy.topic_source(self, topic)
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return DefaultReplicationPolicy.upstream_topic(self, topic) if _looks_like_heartbeats(topic) else topic
+
+
+def _looks_like_heartbeats(topic: str) -> bool:
+    return topic.endswith(HEARTBEATS)
+
+
+def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False) -> bool:
+    """Whether `topic`, found on the flow's source, has been on the flow's target already.
+
+    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before is refused too. It
+    has no effect on the identity policy, under which every topic has.
+    """
+    been_on = {flow.target}
+    if also_source and not isinstance(policy, IdentityReplicationPolicy):
+        been_on.add(flow.source)
+    at: str | None = topic
+    while at is not None:
+        source = policy.topic_source(at)
+        if source in been_on:
+            return True
+        upstream = None if source is None else policy.upstream_topic(at)
+        at = None if upstream == at else upstream
+    return False
