@@ -1,0 +1,65 @@
+"""When an offset sync is due (`mm2.md` §3.1): often enough that a translated offset is at most `offset.lag.max` behind.
+
+MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records, with
+the same result: of the records at which MM2 would have emitted within a run, the newest is the one that MM2's readers
+end up with.
+"""
+
+from __future__ import annotations
+
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+
+__all__ = ["OffsetSyncRule"]
+
+
+class OffsetSyncRule:
+    """The rule for one partition, fresh at every start of what copies it. Does no I/O and takes constant time a run.
+
+    `lag_max` is `offset.lag.max` in records; 0 emits at every record. Raises ValueError when it is negative.
+    """
+
+    def __init__(self, lag_max: int) -> None:
+        if lag_max < 0:
+            raise ValueError(f"offset.lag.max cannot be negative, it is {lag_max}")
+        self._step = lag_max + 1
+        self._synced: int | None = None
+        self._last: tuple[int, int] | None = None
+        self._delayed: tuple[UpstreamOffset, DownstreamOffset] | None = None
+
+    def acknowledged(
+        self, upstream_first: UpstreamOffset, downstream_first: DownstreamOffset, count: int
+    ) -> tuple[UpstreamOffset, DownstreamOffset] | None:
+        """The sync to emit, if any, now that `count` records are acknowledged: the one at `upstream_first` + i stands
+        at `downstream_first` + i. Runs must come in the order of acknowledgement. Raises ValueError for an empty run.
+        """
+        if count < 1:
+            raise ValueError(f"a run has at least one record, not {count}")
+        due_at: int | None = None
+        if self._synced is None or self._breaks(upstream_first, downstream_first):
+            due_at = self._synced = downstream_first
+        # Within the run only the lag can be due: each `step` records after the latest sync.
+        steps = (downstream_first + count - 1 - self._synced) // self._step
+        if steps > 0:
+            due_at = self._synced = self._synced + steps * self._step
+        self._last = (upstream_first + count - 1, downstream_first + count - 1)
+        emitted = None if due_at is None else _pair(upstream_first + (due_at - downstream_first), due_at)
+        self._delayed = None if due_at == self._last[1] else _pair(*self._last)
+        return emitted
+
+    def flush(self) -> tuple[UpstreamOffset, DownstreamOffset] | None:
+        """The last acknowledged record, unless a sync told of it already; to be emitted at every offset flush
+        (KAFKA-15906)."""
+        delayed, self._delayed = self._delayed, None
+        return delayed
+
+    def _breaks(self, upstream: int, downstream: int) -> bool:
+        """Whether a record does not simply follow the last one: a gap or rewind upstream, a truncation downstream, or
+        lag."""
+        if self._last is None or self._synced is None:
+            return True
+        last_upstream, last_downstream = self._last
+        return upstream - last_upstream != 1 or downstream < last_downstream or downstream - self._synced >= self._step
+
+
+def _pair(upstream: int, downstream: int) -> tuple[UpstreamOffset, DownstreamOffset]:
+    return UpstreamOffset(upstream), DownstreamOffset(downstream)
