@@ -1,0 +1,168 @@
+"""Java's client properties: which there are, and what librdkafka calls them.
+
+`CONNECTION` is the set K of `mm2.md` §5.4: what may stand for a whole cluster. `CLIENT` are the properties that may
+stand behind `consumer.`, `producer.` and `admin.`; those of K may stand there too. What a property of TLS or SASL
+means is in `tls` and `sasl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from lockstep_config.key_types import Status
+
+__all__ = ["CLIENT", "CONNECTION", "ClientKey", "ClientKind"]
+
+ClientKind = Literal["consumer", "producer", "admin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientKey:
+    """One client property. `librdkafka` is its name there, "" where it has none; the limits are librdkafka's, for
+    whole numbers.
+
+    A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note.
+    `choices` are the values it may have here; `why` says why it is without effect, or refused.
+    """
+
+    name: str
+    kinds: frozenset[ClientKind]
+    librdkafka: str = ""
+    status: Status = Status.USED
+    why: str = ""
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
+PRODUCER: frozenset[ClientKind] = frozenset({"producer"})
+ALL: frozenset[ClientKind] = frozenset({"consumer", "producer", "admin"})
+
+_DAY_MS = 86_400_000
+_HOUR_MS = 3_600_000
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+CONNECTION: frozenset[str] = _names(
+    """
+    bootstrap.servers security.protocol
+    ssl.protocol ssl.provider ssl.cipher.suites ssl.enabled.protocols
+    ssl.keystore.type ssl.keystore.location ssl.keystore.password ssl.keystore.key ssl.keystore.certificate.chain
+    ssl.key.password
+    ssl.truststore.type ssl.truststore.location ssl.truststore.password ssl.truststore.certificates
+    ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.endpoint.identification.algorithm
+    ssl.secure.random.implementation ssl.engine.factory.class
+    sasl.mechanism sasl.jaas.config sasl.client.callback.handler.class sasl.login.callback.handler.class
+    sasl.login.class sasl.kerberos.service.name sasl.kerberos.kinit.cmd sasl.kerberos.ticket.renew.window.factor
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.min.time.before.relogin
+    sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.refresh.min.period.seconds
+    sasl.login.refresh.buffer.seconds sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+    sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+    sasl.oauthbearer.scope sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.assertion.algorithm
+    sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+    sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+    sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file
+    """
+)
+
+
+def _same(name: str, kinds: frozenset[ClientKind], minimum: int | None = None, maximum: int | None = None) -> ClientKey:
+    return _as(name, name, kinds, minimum, maximum)
+
+
+def _as(
+    name: str, librdkafka: str, kinds: frozenset[ClientKind], minimum: int | None = None, maximum: int | None = None
+) -> ClientKey:
+    return ClientKey(name=name, librdkafka=librdkafka, kinds=kinds, minimum=minimum, maximum=maximum)
+
+
+def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
+    return tuple(ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, why=why) for name in names.split())
+
+
+_KEYS: tuple[ClientKey, ...] = (
+    ClientKey(name="client.id", kinds=ALL),
+    ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
+        "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
+    )),
+    _same("client.rack", CONSUMER),
+    _as("request.timeout.ms", "socket.timeout.ms", ALL, 10, 300_000),
+    _same("socket.connection.setup.timeout.ms", ALL, 1_000, 2_147_483_647),
+    _same("connections.max.idle.ms", ALL, 0, 2_147_483_647),
+    _same("reconnect.backoff.ms", ALL, 0, _HOUR_MS),
+    _same("reconnect.backoff.max.ms", ALL, 0, _HOUR_MS),
+    _same("retry.backoff.ms", ALL, 1, 300_000),
+    _same("retry.backoff.max.ms", ALL, 1, 300_000),
+    _same("metadata.max.age.ms", ALL, 1, _DAY_MS),
+    _as("receive.buffer.bytes", "socket.receive.buffer.bytes", ALL, 0, 100_000_000),
+    _as("send.buffer.bytes", "socket.send.buffer.bytes", ALL, 0, 100_000_000),
+    _as("fetch.max.wait.ms", "fetch.wait.max.ms", CONSUMER, 0, 300_000),
+    _same("fetch.min.bytes", CONSUMER, 1, 100_000_000),
+    _same("fetch.max.bytes", CONSUMER, 0, 2_147_483_135),
+    _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000),
+    _same("check.crcs", CONSUMER),
+    ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
+        "read_uncommitted", "read_committed"
+    )),
+    # Java's `none` halts and `by_duration:` needs a clock of the broker's: neither says where a new partition begins.
+    ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER, choices=("earliest", "latest")),
+    _as("max.request.size", "message.max.bytes", PRODUCER, 1_000, 1_000_000_000),
+    _same("delivery.timeout.ms", PRODUCER, 0, 2_147_483_647),
+    # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
+    ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd")),
+    ClientKey(
+        name="interceptor.classes", kinds=frozenset({"consumer", "producer"}), status=Status.REFUSED,
+        why="an interceptor may change records and Java classes cannot run here: remove it",
+    ),
+    *_unused("Java's metrics do not exist here; each service has a page of its own", ALL,
+        "metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms "
+        "auto.include.jmx.reporter enable.metrics.push"),
+    *_unused("the whole file has its own config.providers", ALL, "config.providers"),
+    *_unused("librdkafka has no such setting", ALL,
+        "socket.connection.setup.timeout.max.ms security.providers metadata.recovery.strategy "
+        "metadata.recovery.rebootstrap.trigger.ms"),
+    *_unused("admin.timeout.ms is the limit", frozenset({"consumer", "admin"}), "default.api.timeout.ms"),
+    *_unused("brokers are reached, not controllers", frozenset({"admin"}), "bootstrap.controllers"),
+    *_unused("what fails for a while is tried again", frozenset({"producer", "admin"}), "retries"),
+    *_unused("whole batches are fetched, not single records", CONSUMER, "max.poll.records max.poll.interval.ms"),
+    *_unused("records are read as bytes", CONSUMER, "key.deserializer value.deserializer"),
+    *_unused("partitions are assigned by Lockstep: no consumer group takes part", CONSUMER,
+        "group.id group.instance.id group.protocol group.remote.assignor session.timeout.ms heartbeat.interval.ms "
+        "partition.assignment.strategy internal.leave.group.on.close share.acknowledgement.mode"),
+    *_unused("progress is kept by Lockstep, never in a group", CONSUMER, "enable.auto.commit auto.commit.interval.ms"),
+    *_unused("sources are only read: a topic is never created by reading it", CONSUMER, "allow.auto.create.topics"),
+    *_unused("which topics are internal is the replication policy's to say", CONSUMER, "exclude.internal.topics"),
+    *_unused("batches go as they came and facts go at once: nothing waits to be batched", PRODUCER,
+        "batch.size linger.ms buffer.memory max.block.ms partitioner.adaptive.partitioning.enable "
+        "partitioner.availability.timeout.ms compression.gzip.level compression.lz4.level compression.zstd.level"),
+    *_unused("the order and safety of what is written is Lockstep's own: acks=all, idempotent", PRODUCER,
+        "acks enable.idempotence max.in.flight.requests.per.connection transactional.id transaction.timeout.ms "
+        "transaction.two.phase.commit.enable"),
+    *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
+    *_unused("records are written as bytes", PRODUCER, "key.serializer value.serializer"),
+    *_unused("librdkafka looks only at topics in use", PRODUCER, "metadata.max.idle.ms"),
+)  # fmt: skip  # one line a property: the formatter would make eight of each
+
+CLIENT: Mapping[ClientKind, Mapping[str, ClientKey]] = MappingProxyType(
+    {
+        "consumer": MappingProxyType({key.name: key for key in _KEYS if "consumer" in key.kinds}),
+        "producer": MappingProxyType({key.name: key for key in _KEYS if "producer" in key.kinds}),
+        "admin": MappingProxyType({key.name: key for key in _KEYS if "admin" in key.kinds}),
+    }
+)
+"""By kind of client, then by name; without the connection properties."""

@@ -1,0 +1,146 @@
+"""Settings for the clients of a flow: confluent-kafka's (librdkafka) and aiokafka's connections.
+
+Each function returns a new dict, for clients may write into what they are given. `role` is one of MM2's (`mm2.md`
+§5.4), such as `replication-consumer`, or a name of our own; it ends the `client.id`, so that brokers' logs and quotas
+see the same names as under MirrorMaker. Consumers' settings have no `group.id`: confluent-kafka wants one even where
+no group takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep_config.client_keys import ClientKind
+from lockstep_config.librdkafka import protocol_of, translated, uses_sasl, uses_tls
+from lockstep_config.model import Cluster, FlowSettings
+from lockstep_config.sasl import Untranslatable, credentials_of
+from lockstep_config.tls import ssl_context, tls_of
+
+__all__ = [
+    "aiokafka_connection",
+    "client_id",
+    "cluster_admin",
+    "offset_syncs_admin",
+    "offset_syncs_consumer",
+    "offset_syncs_producer",
+    "source_admin",
+    "source_consumer",
+    "target_admin",
+    "target_consumer",
+    "target_producer",
+]
+
+_CONNECTOR_OF_ROLE = (
+    ("replication-", "MirrorSourceConnector"),
+    ("offset-syncs-", "MirrorSourceConnector"),
+    ("checkpoint", "MirrorCheckpointConnector"),
+    ("heartbeats-", "MirrorHeartbeatConnector"),
+)
+
+OURS = "Lockstep"
+
+
+def source_consumer(settings: FlowSettings, role: str) -> dict[str, str]:
+    """A consumer on the source. It never commits; without `auto.offset.reset` in the file it begins at the earliest
+    offset."""
+    return _consumer(settings, settings.clients.source_consumer, role)
+
+
+def source_admin(settings: FlowSettings, role: str = "replication-source-admin") -> dict[str, str]:
+    """An admin client on the source."""
+    return _client(settings, settings.clients.source_admin, "admin", role)
+
+
+def target_consumer(settings: FlowSettings, role: str) -> dict[str, str]:
+    """A consumer on the target. It never commits."""
+    return _consumer(settings, settings.clients.target_consumer, role)
+
+
+def target_producer(settings: FlowSettings, role: str) -> dict[str, str]:
+    """A producer on the target for facts (not for mirrored records, which librdkafka never sees)."""
+    return _producer(settings, settings.clients.target_producer, role)
+
+
+def target_admin(settings: FlowSettings, role: str = "replication-target-admin") -> dict[str, str]:
+    """An admin client on the target."""
+    return _client(settings, settings.clients.target_admin, "admin", role)
+
+
+def offset_syncs_producer(settings: FlowSettings, role: str = "") -> dict[str, str]:
+    """A producer on the cluster that `offset-syncs.topic.location` names."""
+    side = settings.data_plane.offset_syncs_location
+    properties = settings.clients.source_producer if side == "source" else settings.clients.target_producer
+    return _producer(settings, properties, role or f"offset-syncs-{side}-producer")
+
+
+def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, str]:
+    """A consumer on the cluster that `offset-syncs.topic.location` names."""
+    side = settings.data_plane.offset_syncs_location
+    properties = settings.clients.source_consumer if side == "source" else settings.clients.target_consumer
+    return _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
+
+
+def offset_syncs_admin(settings: FlowSettings, role: str = "") -> dict[str, str]:
+    """An admin client on the cluster that `offset-syncs.topic.location` names."""
+    side = settings.data_plane.offset_syncs_location
+    properties = settings.clients.source_admin if side == "source" else settings.clients.target_admin
+    return _client(settings, properties, "admin", role or f"offset-syncs-{side}-admin")
+
+
+def cluster_admin(cluster: Cluster, role: str) -> dict[str, str]:
+    """An admin client of no flow in particular."""
+    return _translated(cluster.properties, "admin") | {"client.id": f"{OURS}|{cluster.alias}|{role}"}
+
+
+def client_id(settings: FlowSettings, role: str, of_user: str = "", connector: str = "") -> str:
+    """`[user's|]S->T|connector|role`, as MM2 names its clients."""
+    if not connector:
+        connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), OURS)
+    return "|".join(part for part in (of_user, str(settings.flow), connector, role) if part)
+
+
+def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
+    """Keyword arguments for `aiokafka.conn.create_conn` about security: a cluster's, or those of a client's Java
+    properties.
+
+    `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`
+    under SASL. Reads the certificates' files now, so that renewed ones count from the next call; raises OSError when
+    they do not serve. The context cannot be pickled: call this where the connection is made.
+    """
+    properties = of.properties if isinstance(of, Cluster) else of
+    arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
+    if uses_tls(properties):
+        arguments["ssl_context"] = ssl_context(tls_of(properties))
+    if uses_sasl(properties):
+        credentials = credentials_of(properties)
+        arguments["sasl_mechanism"] = credentials.mechanism
+        arguments["sasl_plain_username"] = credentials.username
+        arguments["sasl_plain_password"] = credentials.password
+    return arguments
+
+
+def _consumer(settings: FlowSettings, properties: Mapping[str, str], role: str, connector: str = "") -> dict[str, str]:
+    conf = _client(settings, properties, "consumer", role, connector)
+    conf.setdefault("auto.offset.reset", "earliest")
+    return conf | {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
+
+
+def _producer(settings: FlowSettings, properties: Mapping[str, str], role: str) -> dict[str, str]:
+    return _client(settings, properties, "producer", role) | {"acks": "all", "enable.idempotence": "true"}
+
+
+def _client(
+    settings: FlowSettings, properties: Mapping[str, str], kind: ClientKind, role: str, connector: str = ""
+) -> dict[str, str]:
+    conf = _translated(properties, kind)
+    conf["client.id"] = client_id(settings, role, properties.get("client.id", "").strip(), connector)
+    return conf
+
+
+def _translated(properties: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
+    translation = translated(properties, kind)
+    for key, why in translation.refused:
+        # A loaded configuration has none: this is for properties made by hand.
+        raise Untranslatable(key, f"{key} {why}")
+    return translation.settings

@@ -1,0 +1,70 @@
+"""What a property is: where it may stand, what it is made of, what becomes of it. The properties themselves: `keys`,
+`client_keys`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Family", "Key", "Kind", "Scope", "Status"]
+
+
+class Scope(Enum):
+    """Where in the file a key may stand; the value is how it is written there."""
+
+    TOP = "KEY"
+    CLUSTER = "ALIAS.KEY"
+    FLOW = "SOURCE->TARGET.KEY"
+
+
+class Kind(Enum):
+    """What a value is made of; the value is the word for people."""
+
+    BOOLEAN = "true or false"
+    INTEGER = "whole number"
+    LIST = "list, elements between commas"
+    PATTERNS = "list of Java regular expressions between commas"
+    STRING = "text"
+    CLASS = "class name"
+
+
+class Status(Enum):
+    """What Lockstep does with a key."""
+
+    USED = "used"
+    WITHOUT_EFFECT = "accepted, without effect"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One property. `why` says why it is without effect or refused; `choices` are its only values; limits are
+    inclusive.
+
+    A refused key is refused only for values other than `choices` (and other than empty): `key.converter` may say what
+    is so anyway. `renamed_to` names the key that took the place of one that Kafka removed; the old one still counts
+    where the new one is not set.
+    """
+
+    name: str
+    kind: Kind = Kind.STRING
+    default: str | None = None
+    meaning: str
+    scopes: frozenset[Scope]
+    status: Status = Status.USED
+    why: str = ""
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    renamed_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """All properties whose names begin with `prefix`, where one is as good as another: without effect, or refused, for
+    one reason."""
+
+    prefix: str
+    status: Status
+    scopes: frozenset[Scope]
+    why: str

@@ -1,0 +1,404 @@
+"""Every property of MM2 and every one of ours: type, default, meaning, where it may stand, what becomes of it here.
+
+One table drives validation, the nearest known key in a message, and the documentation. Client properties (behind
+`consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. The source is
+`mm2.md` §5; defaults are written as they would stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from lockstep_config.key_types import Family, Key, Kind, Scope, Status
+
+__all__ = ["FAMILIES", "IDENTITY_POLICIES", "KEYS"]
+
+
+TOP_ONLY = frozenset({Scope.TOP})
+CONNECTOR = frozenset({Scope.TOP, Scope.FLOW})
+FLOW_ONLY = frozenset({Scope.FLOW})
+WORKER = frozenset({Scope.TOP, Scope.CLUSTER})
+CLUSTER_ONLY = frozenset({Scope.CLUSTER})
+ANYWHERE = frozenset(Scope)
+
+SECONDS_MAXIMUM = 2_147_483_647
+
+BYTES_ONLY = "org.apache.kafka.connect.converters.ByteArrayConverter"
+MIRROR = "org.apache.kafka.connect.mirror."
+DEFAULT_POLICY = MIRROR + "DefaultReplicationPolicy"
+IDENTITY_POLICIES = (
+    MIRROR + "IdentityReplicationPolicy",
+    MIRROR + "LegacyReplicationPolicy",
+    "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+)
+"""Kafka's; the name it had in KIP-382; Strimzi's older equivalent. All three behave alike (`mm2.md` §2.1)."""
+
+
+def _flag(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
+
+
+def _every(name: str, default: str, meaning: str) -> Key:
+    return Key(
+        name=name,
+        kind=Kind.INTEGER,
+        default=default,
+        meaning=meaning,
+        scopes=CONNECTOR,
+        minimum=1,
+        maximum=SECONDS_MAXIMUM,
+    )
+
+
+def _replication(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+    return Key(
+        name=name,
+        kind=Kind.INTEGER,
+        default=default,
+        meaning=meaning + "; -1 is the broker's default",
+        scopes=scopes,
+        minimum=-1,
+        maximum=32_767,
+    )
+
+
+def _patterns(name: str, default: str, meaning: str) -> Key:
+    return Key(name=name, kind=Kind.PATTERNS, default=default, meaning=meaning, scopes=CONNECTOR)
+
+
+def _unused(name: str, why: str, scopes: frozenset[Scope] = CONNECTOR, meaning: str = "") -> Key:
+    return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)
+
+
+def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+    return Key(
+        name=name,
+        kind=Kind.CLASS,
+        default=choices[0] if choices else None,
+        meaning=meaning,
+        scopes=scopes,
+        status=Status.REFUSED,
+        why=why,
+        choices=choices,
+    )
+
+
+def _renamed(name: str, to: str) -> Key:
+    return Key(name=name, kind=Kind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", scopes=CONNECTOR, renamed_to=to)
+
+
+NO_WORKER = "there is no Connect worker here"
+NO_REST = "there is no Connect REST server here: each service has pages of its own"
+NO_CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
+BYTES_UNTOUCHED = "record batches are copied as bytes, so nothing may change the records on their way"
+
+_FLOW_KEYS = (
+    _flag("enabled", "false", "replicate this flow"),
+    Key(
+        name="tasks.max",
+        kind=Kind.INTEGER,
+        scopes=CONNECTOR,
+        minimum=1,
+        maximum=SECONDS_MAXIMUM,
+        meaning="upper limit of slots that copy at once; unset: one per core (MirrorMaker: 1)",
+    ),
+    Key(
+        name="admin.timeout.ms",
+        kind=Kind.INTEGER,
+        default="60000",
+        scopes=CONNECTOR,
+        minimum=1,
+        maximum=SECONDS_MAXIMUM,
+        meaning="limit of one administrative call, milliseconds",
+    ),
+    Key(
+        name="replication.policy.class",
+        kind=Kind.CLASS,
+        default=DEFAULT_POLICY,
+        scopes=CONNECTOR,
+        choices=(DEFAULT_POLICY, *IDENTITY_POLICIES),
+        status=Status.REFUSED,
+        meaning="how remote topics are named",
+        why=NO_CLASSES,
+    ),
+    Key(
+        name="replication.policy.separator",
+        default=".",
+        scopes=CONNECTOR,
+        meaning="what stands between the alias and the topic in a remote topic's name",
+    ),
+    _flag(
+        "replication.policy.internal.topic.separator.enabled", "true", "use the separator in internal topics' names too"
+    ),
+)
+
+_SOURCE_KEYS = (
+    _patterns("topics", ".*", "topics to replicate"),
+    _patterns("topics.exclude", r"mm2.*\.internal, .*\.replica, __.*", "topics not to replicate; wins over `topics`"),
+    _patterns(
+        "config.properties.exclude",
+        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
+        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, "
+        "message.timestamp.type, unclean.leader.election.enable, min.insync.replicas",
+        "topic configs not to replicate",
+    ),
+    Key(
+        name="use.defaults.from",
+        default="target",
+        choices=("source", "target"),
+        scopes=FLOW_ONLY,
+        meaning="whose default a topic config takes that the source topic does not set",
+    ),
+    _flag("refresh.topics.enabled", "true", "look for new topics and partitions"),
+    _every(
+        "refresh.topics.interval.seconds",
+        "600",
+        "longest time until a new topic is seen, seconds; usually it is far shorter",
+    ),
+    _flag("sync.topic.configs.enabled", "true", "keep topic configs in step"),
+    _every("sync.topic.configs.interval.seconds", "600", "how often topic configs are compared, seconds"),
+    _flag("sync.topic.acls.enabled", "true", "keep the ACLs of topics in step"),
+    _every("sync.topic.acls.interval.seconds", "600", "how often ACLs are compared, seconds"),
+    _replication("replication.factor", "2", "replicas of new remote topics"),
+    _replication("offset-syncs.topic.replication.factor", "3", "replicas of the offset-syncs topic"),
+    Key(
+        name="offset-syncs.topic.location",
+        default="source",
+        choices=("source", "target"),
+        scopes=CONNECTOR,
+        meaning="the cluster that holds the offset-syncs topic",
+    ),
+    _flag("emit.offset-syncs.enabled", "true", "write offset syncs; without them there are no checkpoints"),
+    Key(
+        name="offset.lag.max",
+        kind=Kind.INTEGER,
+        default="100",
+        scopes=CONNECTOR,
+        minimum=0,
+        meaning="how far a translated offset may lag behind, records; 0: a sync for every record",
+    ),
+    _flag(
+        "heartbeats.replication.enabled", "true", "replicate heartbeats topics even where the filter leaves them out"
+    ),
+)
+
+_CHECKPOINT_AND_HEARTBEAT_KEYS = (
+    _patterns("groups", ".*", "consumer groups whose positions are translated"),
+    _patterns("groups.exclude", "console-consumer-.*, connect-.*, __.*", "groups left out; wins over `groups`"),
+    _flag("refresh.groups.enabled", "true", "look for new groups"),
+    _every("refresh.groups.interval.seconds", "600", "longest time until a new group is seen, seconds"),
+    _flag("emit.checkpoints.enabled", "true", "write checkpoints"),
+    _every("emit.checkpoints.interval.seconds", "60", "how often checkpoints are written, seconds"),
+    _flag("sync.group.offsets.enabled", "false", "write translated positions to the target's own groups"),
+    _every(
+        "sync.group.offsets.interval.seconds", "60", "how often positions are written to the target's groups, seconds"
+    ),
+    _replication("checkpoints.topic.replication.factor", "3", "replicas of the checkpoints topic"),
+    _flag("emit.heartbeats.enabled", "true", "write heartbeats; does not depend on `enabled`"),
+    _every("emit.heartbeats.interval.seconds", "1", "how often a heartbeat is written, seconds"),
+    _replication("heartbeats.topic.replication.factor", "3", "replicas of the heartbeats topic"),
+)
+
+_WORKER_KEYS = (
+    Key(
+        name="group.id",
+        scopes=CLUSTER_ONLY,
+        default="SOURCE-mm2",
+        meaning="name of one of several instances on the same target: our topics, groups and ids carry it",
+    ),
+    Key(
+        name="offset.storage.topic",
+        scopes=WORKER,
+        default="mm2-offsets.SOURCE.internal",
+        meaning="topic with the progress",
+    ),
+    _replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
+    Key(
+        name="offset.storage.partitions",
+        kind=Kind.INTEGER,
+        default="25",
+        scopes=WORKER,
+        minimum=-1,
+        maximum=SECONDS_MAXIMUM,
+        meaning="partitions of the progress topic",
+    ),
+    Key(
+        name="offset.flush.interval.ms",
+        kind=Kind.INTEGER,
+        default="60000",
+        scopes=CLUSTER_ONLY,
+        minimum=1,
+        meaning="how often progress is written, milliseconds; never less often than each second here",
+    ),
+    Key(
+        name="exactly.once.source.support",
+        default="disabled",
+        choices=("disabled", "preparing"),
+        scopes=CLUSTER_ONLY,
+        status=Status.REFUSED,
+        meaning="data and progress in one transaction",
+        why="transactions on the target are not supported yet; a restart continues exactly without: remove the key",
+    ),
+    _only("key.converter", (BYTES_ONLY,), "converter of keys", BYTES_UNTOUCHED, ANYWHERE),
+    _only("value.converter", (BYTES_ONLY,), "converter of values", BYTES_UNTOUCHED, ANYWHERE),
+    _only("header.converter", (BYTES_ONLY,), "converter of headers", BYTES_UNTOUCHED, ANYWHERE),
+)
+
+_REFUSED_KEYS = (
+    _only("transforms", (), "single message transforms", BYTES_UNTOUCHED, ANYWHERE),
+    _only("predicates", (), "predicates of transforms", BYTES_UNTOUCHED, ANYWHERE),
+    _only("topic.filter.class", (MIRROR + "DefaultTopicFilter",), "filter of topics", NO_CLASSES),
+    _only("group.filter.class", (MIRROR + "DefaultGroupFilter",), "filter of groups", NO_CLASSES),
+    _only(
+        "config.property.filter.class", (MIRROR + "DefaultConfigPropertyFilter",), "filter of topic configs", NO_CLASSES
+    ),
+    _only(
+        "forwarding.admin.class", (MIRROR + "ForwardingAdmin",), "who creates and alters topics", NO_CLASSES, ANYWHERE
+    ),
+)
+
+_TOP_KEYS = (
+    Key(name="clusters", kind=Kind.LIST, scopes=TOP_ONLY, meaning="aliases of the clusters, required"),
+    Key(
+        name="config.providers", kind=Kind.LIST, default="", scopes=TOP_ONLY, meaning="names that `${name:...}` may use"
+    ),
+    _unused("dedicated.mode.enable.internal.rest", "replicas of a service coordinate through Kafka", TOP_ONLY),
+    _unused("listeners", NO_REST, WORKER),
+    _unused("admin.listeners", NO_REST, WORKER),
+)
+
+_WITHOUT_EFFECT = (
+    _unused("name", "connectors keep MirrorMaker's own names, by which their progress is found", FLOW_ONLY | TOP_ONLY),
+    _unused("connector.class", "all three connectors of a flow run as services"),
+    _unused("source.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
+    _unused("target.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
+    _unused("consumer.poll.timeout.ms", "fetches do not poll"),
+    _unused("metric.names.formats", "metrics have both names"),
+    _unused("metric.reporters", "metrics are on each service's page"),
+    _unused("metrics.recording.level", "metrics are on each service's page", ANYWHERE),
+    _unused("metrics.num.samples", "metrics are on each service's page", ANYWHERE),
+    _unused("metrics.sample.window.ms", "metrics are on each service's page", ANYWHERE),
+    _unused("auto.include.jmx.reporter", "there is no JMX here", ANYWHERE),
+    _unused("add.source.alias.to.metrics", "removed in Kafka 4.0: metrics always name the source"),
+    _unused("use.incremental.alter.configs", "removed in Kafka 4.0: configs are always altered incrementally"),
+    _unused("exactly.once.support", "it asks whether a connector can do it; see exactly.once.source.support"),
+    _unused("transaction.boundary", "there are no transactions on the target"),
+    _unused("transaction.boundary.interval.ms", "there are no transactions on the target"),
+    _unused("offsets.storage.topic", "progress is kept in the target's offset.storage.topic"),
+    _unused("tasks.max.enforce", "tasks.max is always the upper limit"),
+    _unused("config.action.reload", "there is no Connect herder here"),
+    _unused("plugins", NO_WORKER),
+    _unused("plugin.path", NO_WORKER, ANYWHERE),
+    _unused("plugin.discovery", NO_WORKER, ANYWHERE),
+    _unused("client.id", "each client has the name of its role", ANYWHERE),
+    _unused("task.index", "set by the connector"),
+    _unused("task.assigned.partitions", "set by the connector"),
+    _unused("task.shutdown.graceful.timeout.ms", NO_WORKER, WORKER),
+    _unused("offset.flush.timeout.ms", "progress goes through the same producer as all facts", WORKER),
+    _unused("rebalance.timeout.ms", NO_WORKER, WORKER),
+    _unused("scheduled.rebalance.max.delay.ms", NO_WORKER, WORKER),
+    _unused("session.timeout.ms", NO_WORKER, WORKER),
+    _unused("heartbeat.interval.ms", NO_WORKER, WORKER),
+    _unused("connect.protocol", NO_WORKER, WORKER),
+    _unused("connector.client.config.override.policy", "every override is allowed", WORKER),
+    _unused("topic.tracking.enable", NO_WORKER, WORKER),
+    _unused("topic.tracking.allow.reset", NO_WORKER, WORKER),
+    _unused("topic.creation.enable", "remote topics are created with the source's settings", WORKER),
+)
+
+_REMOVED_KEYS = (
+    _renamed("topics.blacklist", "topics.exclude"),
+    _renamed("groups.blacklist", "groups.exclude"),
+    _renamed("config.properties.blacklist", "config.properties.exclude"),
+)
+
+_OUR_KEYS = (
+    _replication(
+        "lockstep.control.replication.factor", "offset.storage.replication.factor", "replicas of the control topics"
+    ),
+    Key(
+        name="lockstep.max.in.flight.bytes",
+        kind=Kind.INTEGER,
+        default="67108864",
+        scopes=CONNECTOR,
+        minimum=1_048_576,
+        maximum=17_179_869_184,
+        meaning="bytes a slot may hold in memory between fetch and acknowledgement",
+    ),
+)
+
+
+def _table(keys: Iterable[Key]) -> Mapping[str, Key]:
+    return MappingProxyType({key.name: key for key in keys})
+
+
+KEYS: Mapping[str, Key] = _table(
+    (
+        *_FLOW_KEYS,
+        *_SOURCE_KEYS,
+        *_CHECKPOINT_AND_HEARTBEAT_KEYS,
+        *_WORKER_KEYS,
+        *_REFUSED_KEYS,
+        *_TOP_KEYS,
+        *_WITHOUT_EFFECT,
+        *_REMOVED_KEYS,
+        *_OUR_KEYS,
+    )
+)
+"""By name, without any prefix."""
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        prefix="transforms.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no transform is named by `transforms`"
+    ),
+    Family(
+        prefix="predicates.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no predicate is named by `predicates`"
+    ),
+    Family(
+        prefix="errors.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=CONNECTOR,
+        why="nothing is skipped or retried unseen here",
+    ),
+    Family(
+        prefix="topic.creation.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=CONNECTOR,
+        why="remote topics take the source's settings",
+    ),
+    Family(
+        prefix="config.storage.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=WORKER,
+        why="there is no Connect config topic here",
+    ),
+    Family(
+        prefix="status.storage.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=WORKER,
+        why="there is no Connect status topic here",
+    ),
+    Family(
+        prefix="offset.storage.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=WORKER,
+        why="the progress topic is only compacted",
+    ),
+    Family(prefix="key.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
+    Family(prefix="value.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
+    Family(prefix="header.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
+    Family(prefix="rest.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="admin.listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="access.control.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="response.http.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="inter.worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(
+        prefix="metrics.context.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="metrics have their own labels"
+    ),
+    Family(prefix="worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+    Family(prefix="task.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+    Family(prefix="connections.max.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+)
+"""Tried after `KEYS`, first match wins."""

@@ -1,0 +1,120 @@
+"""Java's client properties as librdkafka's settings; what has no counterpart is named, never dropped.
+
+Pure: no file is read. librdkafka checks relations between settings that Java does not; where it would refuse what Java
+takes, the setting in between is moved along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockstep_config.client_keys import CLIENT, ClientKey, ClientKind
+from lockstep_config.key_types import Status
+from lockstep_config.sasl import Untranslatable, credentials_of
+from lockstep_config.tls import tls_of
+from lockstep_config.values import integer
+
+__all__ = ["Translation", "protocol_of", "translated", "uses_sasl", "uses_tls"]
+
+# librdkafka's own defaults, which take part in its checks.
+RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
+MESSAGE_MAX_BYTES = 1_000_000
+RESPONSE_OVERHEAD_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """`settings` for a confluent-kafka client; `refused`: (Java key, sentence) of each property that stops the
+    start."""
+
+    settings: dict[str, str] = field(repr=False)
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+def protocol_of(properties: Mapping[str, str]) -> str:
+    """The security protocol, upper case (Kafka compares without case); Java's default is PLAINTEXT."""
+    return properties.get("security.protocol", "PLAINTEXT").strip().upper()
+
+
+def uses_tls(properties: Mapping[str, str]) -> bool:
+    return protocol_of(properties) in {"SSL", "SASL_SSL"}
+
+
+def uses_sasl(properties: Mapping[str, str]) -> bool:
+    return protocol_of(properties) in {"SASL_PLAINTEXT", "SASL_SSL"}
+
+
+def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
+    """Settings for one kind of client. Values must have been checked before (`lockstep_config.check`)."""
+    settings = {
+        "bootstrap.servers": properties.get("bootstrap.servers", "").replace(" ", ""),
+        "security.protocol": protocol_of(properties),
+    }
+    refused: list[tuple[str, str]] = []
+    for part in (_tls, _sasl):
+        try:
+            settings.update(part(properties))
+        except Untranslatable as exc:
+            refused.append((exc.key, str(exc)))
+    for name, value in properties.items():
+        key = CLIENT[kind].get(name)
+        if key is not None and key.librdkafka and key.status is Status.USED:
+            settings[key.librdkafka] = _value(key, value)
+    _relations(settings, kind)
+    return Translation(settings, tuple(refused))
+
+
+def _value(key: ClientKey, text: str) -> str:
+    text = text.strip()
+    if key.minimum is None or key.maximum is None:
+        return text
+    return str(min(max(integer(text), key.minimum), key.maximum))
+
+
+def _tls(properties: Mapping[str, str]) -> dict[str, str]:
+    if not uses_tls(properties):
+        return {}
+    tls = tls_of(properties)
+    candidates = {
+        "ssl.ca.location": tls.trusted_file,
+        "ssl.ca.pem": tls.trusted_pem,
+        # Java keeps key and chain in one PEM file; OpenSSL finds each in it.
+        "ssl.certificate.location": tls.identity_file,
+        "ssl.key.location": tls.identity_file,
+        "ssl.certificate.pem": tls.chain_pem,
+        "ssl.key.pem": tls.key_pem,
+        "ssl.key.password": tls.key_password,
+        "ssl.endpoint.identification.algorithm": "https" if tls.check_hostname else "none",
+    }
+    return {key: value for key, value in candidates.items() if value is not None}
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    if not uses_sasl(properties):
+        return {}
+    credentials = credentials_of(properties)
+    return {
+        "sasl.mechanism": credentials.mechanism,
+        "sasl.username": credentials.username,
+        "sasl.password": credentials.password,
+    }
+
+
+def _relations(settings: dict[str, str], kind: ClientKind) -> None:
+    for least, most in (
+        ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
+        ("retry.backoff.ms", "retry.backoff.max.ms"),
+    ):
+        # Java takes the larger of the two as the most.
+        if least in settings:
+            settings[most] = str(max(int(settings[least]), int(settings.get(most, "1000"))))
+        elif most in settings:
+            settings[least] = str(min(int(settings[most]), 100))
+    if kind == "consumer" and "fetch.max.bytes" in settings:
+        fetched = int(settings["fetch.max.bytes"])
+        if fetched < MESSAGE_MAX_BYTES:
+            settings["message.max.bytes"] = str(max(fetched, 1_000))
+            settings["fetch.max.bytes"] = settings["message.max.bytes"] if fetched < 1_000 else str(fetched)
+        if fetched + RESPONSE_OVERHEAD_BYTES > RECEIVE_MESSAGE_MAX_BYTES:
+            settings["receive.message.max.bytes"] = str(fetched + RESPONSE_OVERHEAD_BYTES)

@@ -1,0 +1,182 @@
+"""Values that stand elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers).
+
+Kafka's three providers are known by their class names; `config.providers` gives them the names used behind `${`. As in
+Kafka a value may hold several references and text around them, and what a reference brings in is not looked through
+again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import javaproperties
+
+from lockstep_config.problems import Problem
+from lockstep_config.properties import Entry
+from lockstep_config.values import BadValue, list_of
+
+__all__ = [
+    "DirectoryProvider",
+    "EnvironmentProvider",
+    "FileProvider",
+    "Provider",
+    "Unresolvable",
+    "providers_of",
+    "resolved",
+]
+
+PROVIDERS_KEY = "config.providers"
+KAFKA = "org.apache.kafka.common.config.provider."
+
+_REFERENCE = re.compile(r"\$\{([^}:]+):(?:([^}]*):)?([^}:]*)\}")
+"""Name, path (may be missing; may hold colons), key."""
+
+
+class Unresolvable(LookupError):
+    """A reference whose value cannot be had; the text is a sentence about it that names no value."""
+
+
+class Provider(Protocol):
+    """Where values stand."""
+
+    def get(self, path: str, key: str) -> str:
+        """The value of `key` at `path`. Raises `Unresolvable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProvider:
+    """Kafka's FileConfigProvider: `path` is a properties file. `allowed` empty: any path."""
+
+    allowed: tuple[Path, ...] = ()
+
+    def get(self, path: str, key: str) -> str:
+        file = _allowed(Path(path), self.allowed)
+        try:
+            values: dict[str, str] = javaproperties.loads(file.read_bytes())
+        except OSError as exc:
+            raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
+        except javaproperties.InvalidUEscapeError as exc:
+            raise Unresolvable(f"{file} is no properties file: it has a malformed Unicode escape") from exc
+        if key not in values:
+            raise Unresolvable(f"{file} has no key {key!r}")
+        return values[key]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryProvider:
+    """Kafka's DirectoryConfigProvider: `path` is a folder, `key` a file in it, whose text is the value, line ends
+    included."""
+
+    allowed: tuple[Path, ...] = ()
+
+    def get(self, path: str, key: str) -> str:
+        folder = _allowed(Path(path), self.allowed)
+        if not key or Path(key).name != key:
+            raise Unresolvable(f"{key!r} is no name of a file in {folder}")
+        try:
+            return (folder / key).read_text(encoding="utf-8")
+        except OSError as exc:
+            raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
+        except UnicodeDecodeError as exc:
+            raise Unresolvable(f"{folder / key} is no text in UTF-8") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentProvider:
+    """Kafka's EnvVarConfigProvider: an environment variable whose name matches `allowed` as a whole."""
+
+    environment: Mapping[str, str]
+    allowed: re.Pattern[str] | None = None
+
+    def get(self, path: str, key: str) -> str:
+        if path:
+            raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
+        if self.allowed is not None and not self.allowed.fullmatch(key):
+            raise Unresolvable(f"allowlist.pattern does not allow the environment variable {key}")
+        if key not in self.environment:
+            raise Unresolvable(f"the environment variable {key} is not set")
+        return self.environment[key]
+
+
+def providers_of(
+    top: Mapping[str, Entry], file: Path, environment: Mapping[str, str]
+) -> tuple[dict[str, Provider], list[Problem]]:
+    """The providers that `config.providers` names, by name, from the lines at the top of a file."""
+    providers: dict[str, Provider] = {}
+    problems: list[Problem] = []
+    listed = top.get(PROVIDERS_KEY)
+    if listed is None:
+        return providers, problems
+    try:
+        names = list_of(listed.value)
+    except BadValue as exc:
+        return providers, [Problem(file, listed.line, listed.key, str(exc))]
+    for name in names:
+        class_key = f"{PROVIDERS_KEY}.{name}.class"
+        entry = top.get(class_key)
+        if entry is None:
+            message = (
+                f"names {name!r}, which has no class: add {class_key}={KAFKA}FileConfigProvider, or another of Kafka's"
+            )
+            problems.append(Problem(file, listed.line, listed.key, message))
+            continue
+        parameter = f"{PROVIDERS_KEY}.{name}.param."
+        parameters = {key.removeprefix(parameter): e.value for key, e in top.items() if key.startswith(parameter)}
+        try:
+            providers[name] = _provider(entry.value.strip(), parameters, environment)
+        except BadValue as exc:
+            problems.append(Problem(file, entry.line, entry.key, str(exc)))
+    return providers, problems
+
+
+def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
+    """The entry with every reference replaced; references that cannot be are left as they stand and are problems."""
+    problems: list[Problem] = []
+
+    def replaced(match: re.Match[str]) -> str:
+        name, path, key = match.group(1), match.group(2) or "", match.group(3)
+        reference = match.group(0)
+        provider = providers.get(name)
+        if provider is None:
+            known = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
+            message = f"{reference} asks for the config provider {name!r}, but {known}: name it in config.providers"
+            problems.append(Problem(file, entry.line, entry.key, message))
+            return reference
+        try:
+            return provider.get(path.strip(), key.strip())
+        except Unresolvable as exc:
+            message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
+            problems.append(Problem(file, entry.line, entry.key, message))
+            return reference
+
+    return Entry(entry.key, _REFERENCE.sub(replaced, entry.value), entry.line), problems
+
+
+def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:
+    paths = tuple(Path(path.strip()) for path in parameters.get("allowed.paths", "").split(",") if path.strip())
+    match class_name.removeprefix(KAFKA):
+        case "FileConfigProvider":
+            return FileProvider(paths)
+        case "DirectoryConfigProvider":
+            return DirectoryProvider(paths)
+        case "EnvVarConfigProvider":
+            pattern = parameters.get("allowlist.pattern")
+            try:
+                return EnvironmentProvider(environment, re.compile(pattern) if pattern else None)
+            except re.error as exc:
+                raise BadValue(f"has an allowlist.pattern that is no regular expression: {exc}") from exc
+    raise BadValue(
+        f"is {class_name!r}, which cannot run here: "
+        f"known are {KAFKA}FileConfigProvider, {KAFKA}DirectoryConfigProvider and {KAFKA}EnvVarConfigProvider"
+    )
+
+
+def _allowed(path: Path, allowed: tuple[Path, ...]) -> Path:
+    # Resolved first: a path must not leave an allowed folder by `..` or by a link.
+    if allowed and not any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
+        raise Unresolvable(f"{path} is outside of allowed.paths")
+    return path

@@ -1,0 +1,26 @@
+"""Which keys hold secrets, and what is shown in their place."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["MASK", "is_secret", "masked"]
+
+MASK = "********"
+
+_SECRET = re.compile(
+    r"password|passphrase|secret|token|jaas|credential|private|basic\.auth|(?:^|[._-])key$|key\.?material",
+    re.IGNORECASE,
+)
+_PUBLIC = re.compile(r"token\.endpoint\.url$|(?:location|enabled|class|retry\.backoff(?:\.max)?\.ms)$", re.IGNORECASE)
+
+
+def is_secret(key: str) -> bool:
+    """True when the value of `key` must never be printed, logged or put into a message. In doubt it is a secret."""
+    return bool(_SECRET.search(key)) and not _PUBLIC.search(key)
+
+
+def masked(key: str, value: str) -> str:
+    """`value` as it may be shown to people: itself, or `MASK` where `key` holds a secret. An empty secret stays
+    empty."""
+    return MASK if value and is_secret(key) else value

@@ -1,0 +1,71 @@
+"""Text to typed values by Kafka's rules (`ConfigDef.parseType`): blanks around a value never count.
+
+Each function raises `BadValue` whose text completes the sentence "KEY ..." and says what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "string"]
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+class BadValue(ValueError):
+    """A value that its key does not take; the text says what the key takes."""
+
+
+def string(text: str) -> str:
+    """Kafka trims strings too."""
+    return text.strip()
+
+
+def boolean(text: str, shown: str | None = None) -> bool:
+    """`true` or `false` in any case; nothing else, unlike `Boolean.parseBoolean`."""
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise BadValue(f"is {shown or text!r}, which is no boolean: write true or false")
+
+
+def integer(text: str, minimum: int | None = None, maximum: int | None = None) -> int:
+    """A whole number within the limits, both inclusive."""
+    if not _INTEGER.fullmatch(text.strip()):
+        raise BadValue(f"is {text!r}, which is no whole number")
+    number = int(text)
+    if minimum is not None and number < minimum:
+        raise BadValue(f"is {number}, out of range: the least it may be is {minimum}")
+    if maximum is not None and number > maximum:
+        raise BadValue(f"is {number}, out of range: the most it may be is {maximum}")
+    return number
+
+
+def choice(text: str, choices: Sequence[str]) -> str:
+    """One of `choices`, compared without regard to case, as it is spelled there."""
+    for candidate in choices:
+        if candidate.lower() == text.strip().lower():
+            return candidate
+    raise BadValue(f"is {text!r}: it takes {_alternatives(choices)}")
+
+
+def list_of(text: str) -> tuple[str, ...]:
+    """Elements between commas. Blank and duplicate elements are mistakes (Kafka 4.2, KAFKA-19112); empty text is no
+    element."""
+    if not text.strip():
+        return ()
+    elements = [element.strip() for element in text.split(",")]
+    if "" in elements:
+        raise BadValue("has a blank element: remove the comma too many")
+    repeated = sorted({element for element in elements if elements.count(element) > 1})
+    if repeated:
+        raise BadValue(f"names {', '.join(map(repr, repeated))} more than once: keep one")
+    return tuple(elements)
+
+
+def _alternatives(choices: Sequence[str]) -> str:
+    *most, last = choices
+    return f"{', '.join(most)} or {last}" if most else last
