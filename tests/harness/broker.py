@@ -1,0 +1,339 @@
+"""One-node Kafka clusters as subprocesses, for tests, the demo and the bench.
+
+A `Broker` is a KRaft node that is broker and controller at once, started by its JVM directly. What makes it start
+within 1.5 s: the feature levels that `StorageTool` would write are taken from a copy made once per checkout (one JVM
+less), and a class-data archive halves the JVM's own work. Both lie in the cache beside the jars.
+
+The settings suit tests: small coordinators, no auto-created topics, a cleaner that looks twice a second, and nothing is
+deleted for its age unless the topic says so (tests write old timestamps). Everything is bound to 127.0.0.1, the data
+lies in a temporary folder, and no process outlives us (`tests.harness.processes`).
+"""
+
+import atexit
+import base64
+import hashlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.harness import kafka_jars
+from tests.harness.eventually import NeverHappened, wait_until
+from tests.harness.java import find_java
+from tests.harness.processes import end, kill, spawn, tail
+from tests.harness.proxy import Proxy
+
+__all__ = ["Broker", "BrokerDied", "free_port", "prepare", "start_all"]
+
+STARTED_WITHIN = 60.0  # seconds; usual is 2 to 4, but several people may share the cores
+STOPPED_WITHIN = 20.0
+
+JVM = ("-Xms128m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")
+
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "background.threads": "2",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",  # after a kill the node waits for its former self's session to end
+    "controller.quorum.append.linger.ms": "1",
+    "group.coordinator.threads": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": str(4 << 20),  # the default takes 128 MiB of the heap
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "1000",
+    "log.retention.ms": "-1",
+    "num.io.threads": "4",
+    "num.network.threads": "2",
+    "num.recovery.threads.per.data.dir": "1",
+    "offsets.topic.num.partitions": "8",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+}
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",  # every client here is anonymous: ACLs are kept and listed, and deny us nothing
+}
+
+LOGGING = """status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{{HH:mm:ss.SSS}} %p %m (%c{{1}})%n%throwable
+rootLogger.level = {level}
+rootLogger.appenderRef.out.ref = out
+"""
+
+
+class BrokerDied(Exception):
+    """The broker ended, or did not become ready in time; the message ends with the last lines of its log."""
+
+
+class Broker:
+    """One Kafka cluster of one node. Use it as a context manager, or `start()` and `close()`.
+
+    `properties` are added to server.properties (they win). With `authorizer` ACLs can be created and listed. `behind` a
+    proxy the broker has a second listener whose advertised address is the proxy's: clients that bootstrap from
+    `proxy.bootstrap` stay behind it, clients that use `bootstrap` do not.
+    """
+
+    def __init__(
+        self,
+        alias: str = "broker",
+        *,
+        properties: Mapping[str, str] | None = None,
+        authorizer: bool = False,
+        behind: Proxy | None = None,
+        heap: str = "384m",
+        jvm: Sequence[str] = (),
+        log_level: str = "warn",
+    ) -> None:
+        self.alias = alias
+        self.cluster_id = _kafka_uuid()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"lockstep-broker-{alias}-"))
+        self.log = self.folder / "broker.log"
+        self.proxy = behind
+        self.port = free_port()
+        self._controller_port = free_port()
+        self._proxied_port = free_port()
+        self._properties = {**SETTINGS, **(AUTHORIZER if authorizer else {}), **(properties or {})}
+        self._jvm = [*JVM, f"-Xmx{heap}", *jvm]
+        self._log_level = log_level
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect, past the proxy if there is one. The same after every restart."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> Self:
+        """Starts, or starts again with the same data and ports, and returns once clients are served. See BrokerDied."""
+        self.launch()
+        self.wait_ready()
+        return self
+
+    def launch(self) -> None:
+        """Starts the process without waiting; `wait_ready` must follow. Idempotent while it runs."""
+        if self.running:
+            return
+        prepare()
+        self._format()
+        self._process = spawn(_command(self._jvm, self.folder), output=self.log)
+
+    def wait_ready(self, within: float = STARTED_WITHIN) -> None:
+        """Returns once the broker answers a metadata request with itself in it."""
+        admin: list[AdminClient] = []
+
+        def served() -> bool:
+            if not self.running:
+                raise BrokerDied(f"broker {self.alias} ended while it started:\n{tail(self.log)}")
+            if not admin:
+                with socket.socket() as attempt:
+                    attempt.settimeout(1)
+                    if attempt.connect_ex(("127.0.0.1", self.port)) != 0:
+                        return False
+                admin.append(AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}))
+            try:
+                return bool(admin[0].list_topics(timeout=1).brokers)
+            except KafkaException:
+                return False
+
+        try:
+            wait_until(served, within=within, every=0.02)
+        except NeverHappened as late:
+            raise BrokerDied(f"broker {self.alias} is not ready after {within:g} s:\n{tail(self.log)}") from late
+
+    def stop(self) -> None:
+        """Shuts down in order (SIGTERM; SIGKILL after 20 s). Data and ports are kept for the next start()."""
+        if self._process is not None:
+            end(self._process, within=STOPPED_WITHIN)
+
+    def kill(self) -> None:
+        """Ends it as a power failure would (SIGKILL). Data and ports are kept for the next start()."""
+        if self._process is not None:
+            kill(self._process)
+
+    def restart(self) -> None:
+        """stop() and start()."""
+        self.stop()
+        self.start()
+
+    def suspend(self) -> None:
+        """Freezes it (SIGSTOP): connections stay open and nothing is answered until resume()."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Ends suspend()."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Ends it at once and removes its data. Idempotent."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        atexit.unregister(self.close)
+
+    def _format(self) -> None:
+        data = self.folder / "data"
+        (self.folder / "server.properties").write_text(
+            "".join(f"{key}={value}\n" for key, value in (self._listeners() | self._properties).items())
+        )
+        (self.folder / "log4j2.properties").write_text(LOGGING.format(level=self._log_level))
+        if not data.exists():
+            data.mkdir()
+            shutil.copy(_features(), data / "bootstrap.checkpoint")
+            (data / "meta.properties").write_text(
+                f"version=1\ncluster.id={self.cluster_id}\nnode.id=1\ndirectory.id={_kafka_uuid()}\n"
+            )
+
+    def _listeners(self) -> dict[str, str]:
+        listen = {"PLAINTEXT": self.port, "CONTROLLER": self._controller_port}
+        advertise = {"PLAINTEXT": self.port}
+        if self.proxy is not None:
+            listen["PROXIED"] = self._proxied_port
+            advertise["PROXIED"] = self.proxy.port
+            self.proxy.forward_to("127.0.0.1", self._proxied_port)
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listen.items()),
+            "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in advertise.items()),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
+            "log.dirs": str(self.folder / "data"),
+        }
+
+
+def start_all(*brokers: Broker) -> None:
+    """Starts several at once: two take little longer than one."""
+    for broker in brokers:
+        broker.launch()
+    for broker in brokers:
+        broker.wait_ready()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on, below the range from which outgoing connections take theirs.
+
+    So a broker finds its port still free when it is started again later.
+    """
+    for _ in range(200):
+        port = random.randint(15_000, 32_000)
+        with socket.socket() as attempt:
+            try:
+                attempt.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port between 15000 and 32000")
+
+
+def prepare(report: kafka_jars.Report = lambda line: None) -> None:
+    """Has the jars, the feature levels and the class-data archive in the cache (the last two take about 8 s, once)."""
+    kafka_jars.fetch(report)
+    if _features().exists() and _archive().exists():
+        return
+    with kafka_jars.locked():
+        if not _features().exists():
+            report("Kafka: formatting a first log directory")
+            _write_features()
+        if not _archive().exists():
+            report("Kafka: writing the class-data archive")
+            _write_archive()
+
+
+def _features() -> Path:
+    return kafka_jars.CACHE / "bootstrap.checkpoint"
+
+
+def _archive() -> Path:
+    """The archive is of use only to the very JVM that wrote it, so each has its own."""
+    java = find_java().resolve()
+    release = java.parents[1] / "release"
+    told = release.read_bytes() if release.exists() else str(java.stat().st_mtime_ns).encode()
+    return kafka_jars.CACHE / f"broker-{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
+
+
+def _command(jvm: Sequence[str], folder: Path) -> list[str]:
+    return [
+        *(str(find_java()), *jvm, f"-XX:SharedArchiveFile={_archive()}", "-Xshare:auto"),
+        *(f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}", "-cp", kafka_jars.classpath()),
+        *("kafka.Kafka", str(folder / "server.properties")),
+    ]
+
+
+def _write_features() -> None:
+    with tempfile.TemporaryDirectory(prefix="lockstep-format-") as folder:
+        settings = Path(folder, "server.properties")
+        settings.write_text(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:1\n"
+            "listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n"
+            f"log.dirs={folder}/data\n"
+        )
+        tool = ["kafka.tools.StorageTool", "format", "-t", _kafka_uuid(), "-c", str(settings)]
+        subprocess.run(
+            [find_java(), *JVM, "-cp", kafka_jars.classpath(), *tool],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        shutil.copy(f"{folder}/data/bootstrap.checkpoint", _features())
+
+
+def _write_archive() -> None:
+    """Runs a broker once to its readiness and lets its JVM write down the classes it loaded."""
+    unfinished = _archive().with_suffix(".new")
+    warm = Broker("archive", jvm=[f"-XX:ArchiveClassesAtExit={unfinished}"])
+    try:
+        warm._format()
+        command = [part for part in _command(warm._jvm, warm.folder) if "SharedArchiveFile" not in part]
+        warm._process = spawn(command, output=warm.log)
+        warm.wait_ready()
+        warm.stop()
+        unfinished.rename(_archive())
+    finally:
+        warm.close()
+
+
+def _kafka_uuid() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+if __name__ == "__main__":
+    prepare(kafka_jars.say)

@@ -1,0 +1,63 @@
+"""Waiting for a condition with a deadline, instead of sleeping and hoping."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+__all__ = ["NeverHappened", "eventually", "wait_until"]
+
+T = TypeVar("T")
+
+
+class NeverHappened(AssertionError):
+    """The condition did not come true before its deadline."""
+
+
+async def eventually(
+    condition: Callable[[], T | Awaitable[T]], *, within: float = 15.0, every: float = 0.05, what: str = ""
+) -> T:
+    """Asks `condition` every `every` seconds until it answers something true, and returns that answer.
+
+    An AssertionError inside it counts as "not yet". Raises NeverHappened after `within` seconds, with the last answer
+    (or the last AssertionError as its cause); any other exception passes at once.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        last: object = None
+        failed: AssertionError | None = None
+        try:
+            answer = condition()
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if answer:
+                return answer
+            last = answer
+        except AssertionError as not_yet:
+            failed = not_yet
+        if time.monotonic() >= deadline:
+            raise NeverHappened(_sentence(condition, within, what, failed or last)) from failed
+        await asyncio.sleep(every)
+
+
+def wait_until(condition: Callable[[], T], *, within: float = 15.0, every: float = 0.05, what: str = "") -> T:
+    """`eventually` for code without an event loop."""
+    deadline = time.monotonic() + within
+    while True:
+        last: object = None
+        failed: AssertionError | None = None
+        try:
+            if answer := condition():
+                return answer
+            last = answer
+        except AssertionError as not_yet:
+            failed = not_yet
+        if time.monotonic() >= deadline:
+            raise NeverHappened(_sentence(condition, within, what, failed or last)) from failed
+        time.sleep(every)
+
+
+def _sentence(condition: Callable[[], object], within: float, what: str, last: object) -> str:
+    named = what or getattr(condition, "__qualname__", repr(condition))
+    return f"not within {within:g} s: {named} (last: {last!r})"

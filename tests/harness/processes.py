@@ -1,0 +1,100 @@
+"""Child processes that cannot outlive the process that started them, however that one ends.
+
+Each child leads a session of its own (a Ctrl-C in the terminal reaches only us, who then end it in order), is killed at
+our exit, and is killed by the kernel when we are killed (`PR_SET_PDEATHSIG`, on Linux). The kernel's signal follows the
+*thread* that forked, so all children are started by one thread that lives as long as we do.
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+__all__ = ["end", "kill", "spawn", "tail"]
+
+# Becomes the wanted program by exec, so the pid stays. The check closes the gap in which we died before the prctl.
+_TIED = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != int(sys.argv[1]):
+    os._exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def spawn(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    output: Path,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Starts `command` tied to our life; what it prints is appended to `output`, its standard input is empty."""
+    tied = [sys.executable, "-S", "-E", "-c", _TIED, str(os.getpid()), *(os.fspath(part) for part in command)]
+
+    def start() -> subprocess.Popen[bytes]:
+        with output.open("ab") as log:
+            return subprocess.Popen(
+                tied,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=None if environment is None else dict(environment),
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    return _spawner().start(start)
+
+
+def end(process: subprocess.Popen[bytes], *, within: float = 20.0) -> int:
+    """SIGTERM, then SIGKILL if it has not ended `within` seconds. Returns the exit status. Idempotent."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)  # a suspended process would not see the SIGTERM
+        process.terminate()
+        try:
+            process.wait(within)
+        except subprocess.TimeoutExpired:
+            kill(process)
+    return process.wait()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL and wait until it is gone; an ended process is left alone."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+def tail(output: Path, lines: int = 25) -> str:
+    """The end of a process's output, for a message about what went wrong with it."""
+    return "\n".join(output.read_text(errors="replace").splitlines()[-lines:]) if output.exists() else "(no output)"
+
+
+class _Spawner:
+    """The one thread that forks, and what it has started."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+        self._started: list[subprocess.Popen[bytes]] = []
+        atexit.register(self._kill_all)
+
+    def start(self, run: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        process = self._thread.submit(run).result()
+        self._started = [one for one in self._started if one.poll() is None] + [process]
+        return process
+
+    def _kill_all(self) -> None:
+        for process in self._started:
+            kill(process)
+
+
+@cache
+def _spawner() -> _Spawner:
+    return _Spawner()

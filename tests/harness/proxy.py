@@ -1,0 +1,208 @@
+"""A TCP proxy in front of a broker whose connections can be cut, delayed and held on demand.
+
+It runs an event loop in a thread of its own, so that sync and async tests use it alike: every method returns once it
+has taken effect. Bytes are forwarded untouched. What is *held* waits in the proxy: it is delivered by `heal()`, and
+lost if the connection is cut first. Holding the answers and then cutting leaves requests of unknown outcome.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self, TypeVar
+
+__all__ = ["Proxy"]
+
+T = TypeVar("T")
+CHUNK = 64 * 1024
+IN_TRANSIT = 256  # chunks per direction that may be under way: 16 MiB, more than a client has in flight
+
+
+@dataclass(eq=False)
+class _Direction:
+    """One way through the proxy, for all connections together."""
+
+    flows: asyncio.Event
+    delay: float = 0.0
+    passed: int = 0
+
+
+@dataclass(eq=False)
+class _Connection:
+    client: asyncio.StreamWriter
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+
+class Proxy:
+    """Listens on a free port of 127.0.0.1 once it is made; `Broker(behind=proxy)` tells it where to forward."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self._to: tuple[str, int] | None = None
+        self._refusing = False
+        self._connections: set[_Connection] = set()
+        self._loop = asyncio.new_event_loop()
+        self._requests = _Direction(asyncio.Event())
+        self._answers = _Direction(asyncio.Event())
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._thread.start()
+        self._server = self._do(asyncio.start_server(self._serve, sock=self._socket))
+        self.heal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._connections)
+
+    @property
+    def answered(self) -> int:
+        """Bytes handed to clients so far."""
+        return self._answers.passed
+
+    @property
+    def requested(self) -> int:
+        """Bytes handed to the broker so far."""
+        return self._requests.passed
+
+    def forward_to(self, host: str, port: int) -> None:
+        """Where new connections lead."""
+        self._to = (host, port)
+
+    def cut(self) -> int:
+        """Resets every open connection; what is in transit is lost. New ones are served. Returns how many it cut."""
+        return self._do(self._cut())
+
+    def refuse(self) -> None:
+        """Cuts every connection, and each new one at once, until heal()."""
+        self._refusing = True
+        self.cut()
+
+    def hold(self, *, requests: bool = True, answers: bool = True) -> None:
+        """Connections stay open and nothing passes in the directions named, until heal()."""
+
+        async def close_gates() -> None:
+            for held, direction in ((requests, self._requests), (answers, self._answers)):
+                if held:
+                    direction.flows.clear()
+
+        self._do(close_gates())
+
+    def delay(self, *, requests: float = 0.0, answers: float = 0.0) -> None:
+        """Each byte takes this many seconds longer; how many bytes pass in a second is not changed."""
+        self._requests.delay = requests
+        self._answers.delay = answers
+
+    def heal(self) -> None:
+        """Everything passes at once again, what was held first."""
+
+        async def open_gates() -> None:
+            self._refusing = False
+            for direction in (self._requests, self._answers):
+                direction.delay = 0.0
+                direction.flows.set()
+
+        self._do(open_gates())
+
+    def close(self) -> None:
+        """Cuts everything and ends the thread. Idempotent."""
+        if self._loop.is_closed():
+            return
+
+        async def stop() -> None:
+            self._server.close()
+            await self._cut()
+
+        self._do(stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _do(self, work: Coroutine[None, None, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _cut(self) -> int:
+        cut = list(self._connections)
+        for connection in cut:
+            for task in connection.tasks:
+                task.cancel()
+        await asyncio.gather(*(task for connection in cut for task in connection.tasks), return_exceptions=True)
+        return len(cut)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._refusing or self._to is None:
+            _reset(writer)
+            return
+        try:
+            broker_reader, broker_writer = await asyncio.open_connection(*self._to)
+        except OSError:
+            _reset(writer)  # the broker is down: the client must see just that
+            return
+        connection = _Connection(writer)
+        connection.tasks = [
+            asyncio.create_task(_forward(reader, broker_writer, self._requests)),
+            asyncio.create_task(_forward(broker_reader, writer, self._answers)),
+        ]
+        self._connections.add(connection)
+        try:
+            await asyncio.wait(connection.tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in connection.tasks:
+                task.cancel()
+            await asyncio.gather(*connection.tasks, return_exceptions=True)
+            self._connections.discard(connection)
+            _reset(writer)
+            _reset(broker_writer)
+
+
+async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction) -> None:
+    """Ends when either side does."""
+    under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_TRANSIT)
+    clock = asyncio.get_running_loop().time
+
+    async def read() -> None:
+        while chunk := await reader.read(CHUNK):
+            await under_way.put((clock() + way.delay, chunk))
+        await under_way.put((clock(), b""))
+
+    async def write() -> None:
+        while True:
+            due, chunk = await under_way.get()
+            if due > clock():
+                await asyncio.sleep(due - clock())
+            await way.flows.wait()
+            if not chunk:
+                return
+            writer.write(chunk)
+            await writer.drain()
+            way.passed += len(chunk)
+
+    try:
+        async with asyncio.TaskGroup() as both:
+            reading = both.create_task(read())
+            await write()
+            reading.cancel()
+    except* OSError:
+        pass  # one side reset the connection; the caller resets the other
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Closes with RST, as a failed network does, so that neither side takes it for an orderly end."""
+    raw = writer.get_extra_info("socket")
+    if raw is not None:
+        with contextlib.suppress(OSError):
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    writer.transport.abort()
