@@ -55,6 +55,9 @@ DESCRIBED_AT_ONCE = 500
 answer.
 """
 
+QUICK = 10.0
+"""Seconds a listing may take at most: it is what notices that a cluster is gone, and a minute would be late."""
+
 GROUPS_AT_ONCE = 16
 """Requests about single groups in flight (librdkafka takes one group a call)."""
 
@@ -113,7 +116,8 @@ class Admin:
         """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
         second.
         """
-        metadata = await self._blocking("list", "topics", self._client.list_topics, topic=None, timeout=self._timeout)
+        within = min(self._timeout, QUICK)
+        metadata = await self._blocking("list", "topics", self._client.list_topics, topic=None, timeout=within)
         # A topic in deletion is still listed, with an error and no partitions.
         return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
 

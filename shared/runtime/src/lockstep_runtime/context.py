@@ -94,7 +94,8 @@ class FlowContext:
         self.rounds = Rounds(self.log, clock.monotonic)
         self.heard_at: float | None = None
         """When our group last answered a heartbeat (`clock.monotonic`)."""
-        self._divided = divided
+        self.divided = divided
+        """Whether replicas divide the work by commands partition."""
         self._events: FactLog | None = None
         self._facts: FactProducer | None = None
 
@@ -128,7 +129,7 @@ class FlowContext:
 
     def partition_of(self, key: str) -> int:
         """Which commands partition a key falls to; always 0 where work is not divided."""
-        return partition_for(key.encode(), COMMANDS_PARTITIONS) if self._divided else 0
+        return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
 
     @property
     def standing(self) -> Standing:
@@ -136,7 +137,7 @@ class FlowContext:
 
     def _term_of(self, row: Row) -> int:
         self.must_act()
-        if self._divided and isinstance(row, GroupStatus):
+        if self.divided and isinstance(row, GroupStatus):
             return self.term_for(row.group)
         return self.leadership.term(0)
 

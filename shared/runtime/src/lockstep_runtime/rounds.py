@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
 
@@ -15,28 +15,49 @@ __all__ = ["Rounds", "Troubles"]
 
 
 class Troubles:
-    """What is wrong just now, by where: says so once when it begins or changes, and once when it is over."""
+    """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
+    cluster once for all who notice."""
 
     def __init__(self, log: FlowLog) -> None:
         self._log = log
-        self._now: dict[str, str] = {}
+        self._now: dict[str, ClusterTrouble] = {}
 
     @property
     def now(self) -> dict[str, str]:
         """Present troubles by name, for /status and /ready."""
-        return dict(self._now)
+        return {name: str(trouble) for name, trouble in self._now.items()}
 
-    def began(self, name: str, trouble: ClusterTrouble | str) -> None:
-        text = str(trouble)
-        if self._now.get(name) != text:
-            known = name in self._now
-            self._now[name] = text
-            if not known or not text.startswith("cluster"):
-                self._log.warn(f"{name} failing", f"{text}; trying again", trouble=name)
+    def began(self, name: str, trouble: ClusterTrouble) -> None:
+        """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
+        before = self._now.get(name)
+        known = self._unreachable()
+        self._now[name] = trouble
+        if isinstance(trouble, ClusterUnreachable):
+            if trouble.alias not in known:
+                self._log.warn(
+                    "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
+                )
+        elif str(before) != str(trouble):
+            self._log.warn(f"{name} failing", f"{trouble}; trying again", cluster=trouble.alias)
+        self._say_reached(known)
 
     def over(self, name: str) -> None:
-        if self._now.pop(name, None) is not None:
-            self._log.say(f"{name} recovered", trouble=name)
+        """`name` works (again). Cheap to say when it never failed."""
+        before = self._now.get(name)
+        if before is None:
+            return
+        known = self._unreachable()
+        del self._now[name]
+        if not isinstance(before, ClusterUnreachable):
+            self._log.say(f"{name} recovered")
+        self._say_reached(known)
+
+    def _unreachable(self) -> set[str]:
+        return {t.alias for t in self._now.values() if isinstance(t, ClusterUnreachable)}
+
+    def _say_reached(self, known: set[str]) -> None:
+        for alias in sorted(known - self._unreachable()):
+            self._log.say("cluster reachable again", alias, cluster=alias)
 
 
 class Rounds:
@@ -67,6 +88,10 @@ class Rounds:
                 self.troubles.began(name, trouble)
                 _answer(waiting, trouble)
                 wait = backoff.next()
+            except BaseException:
+                for future in waiting:
+                    future.cancel()
+                raise
             else:
                 self.troubles.over(name)
                 backoff.reset()

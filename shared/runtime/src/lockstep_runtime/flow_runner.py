@@ -1,0 +1,293 @@
+"""One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
+
+Each `life` begins by reaching the target and ends with a `ClusterTrouble` or a crash of the group's consumer; the
+next begins after a back-off. What a life learned (replayed once, last troubles) stays visible. No Faust here: the
+group comes in as `Membership`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from lockstep_config import clients
+from lockstep_protocol.names import commands_topic, events_topic, state_topic
+from lockstep_protocol.state import Leader
+from lockstep_runtime.context import FlowContext, FlowService
+from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
+from lockstep_runtime.desk import CommandDesk
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.follow import Follower, Record, follow
+from lockstep_runtime.leadership import label_of
+from lockstep_runtime.retry import Backoff
+from lockstep_runtime.state_log import StoodDown
+
+__all__ = ["FlowRunner", "GroupLost", "Membership"]
+
+TICK = 1.0
+"""Seconds between two looks at our own standing when nothing happens."""
+
+DRAIN = 5.0
+"""Seconds a main loop gets to end after it was cancelled."""
+
+STUCK = 20.0
+"""Seconds without a tick after which the flow does not count as alive."""
+
+
+class GroupLost(ClusterTrouble):
+    """The consumer of the commands topic ended; the next life joins anew."""
+
+
+class Membership(Protocol):
+    """Our membership in the service's group on the target."""
+
+    async def join(self) -> None:
+        """Start; assignments arrive through the callbacks given at construction. Raises GroupLost."""
+
+    async def ended(self) -> None:
+        """Return never, raise GroupLost when the consumer has crashed."""
+
+    async def leave(self) -> None:
+        """Stop within a few seconds."""
+
+
+class FlowRunner:
+    """Runs `service` for `ctx`. `memberships` makes one membership a life, given the callbacks it has to call."""
+
+    def __init__(
+        self,
+        ctx: FlowContext,
+        service: FlowService,
+        memberships: Callable[[FlowRunner], Membership],
+    ) -> None:
+        self.ctx = ctx
+        self._service = service
+        self._memberships = memberships
+        self._replayed = False
+        self._nudged = asyncio.Event()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._desk: CommandDesk | None = None
+        self._moved_at = ctx.clock.monotonic()
+        self._backoff = Backoff(first=0.5, limit=10.0)
+        self._failures = 0
+
+    # -- seen from outside ---------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """The target's control topics have been replayed at least once."""
+        return self._replayed
+
+    def not_live(self) -> str | None:
+        still = self.ctx.clock.monotonic() - self._moved_at
+        return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
+
+    def status(self) -> Mapping[str, Any]:
+        """JSON values: standing, troubles and what the service itself says."""
+        ctx = self.ctx
+        troubles = ctx.rounds.troubles.now
+        return {
+            "ready": self.ready,
+            "degraded": bool(troubles),
+            "acting": ctx.acting,
+            "standing": ctx.standing.value,
+            "term": ctx.term,
+            "leader": ctx.leadership.leader(0),
+            "partitions": sorted(ctx.leadership.held),
+            "troubles": troubles,
+            "restarts": self._failures,
+            "state_position": ctx.state.position,
+            **self._service.status(),
+        }
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Live until cancelled. What is no ClusterTrouble gets out."""
+        while True:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    pulse = tasks.create_task(self._pulse())
+                    try:
+                        await self._life()
+                    finally:
+                        pulse.cancel()
+            except* ClusterTrouble as group:
+                trouble = _first(group)
+                self._failures += 1
+                self.ctx.rounds.troubles.began("target", trouble)
+            await self._wait(self._backoff.next())
+
+    async def _pulse(self) -> None:
+        while True:
+            self._moved_at = self.ctx.clock.monotonic()
+            await asyncio.sleep(TICK)
+
+    async def _wait(self, seconds: float) -> None:
+        self._moved_at = self.ctx.clock.monotonic()
+        await asyncio.sleep(seconds)
+
+    async def _life(self) -> None:
+        ctx, settings = self.ctx, self.ctx.settings
+        await ctx.target.probe()
+        factor = settings.control.replication_factor
+        created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
+        for name in created:
+            ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
+        facts = FactProducer(ctx.target.alias, clients.target_producer(settings, ctx.service))
+        facts.start()
+        try:
+            ctx.open(facts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
+            await self._replay_and_serve(facts)
+        finally:
+            await self._stand_down()
+            await facts.stop()
+
+    async def _replay_and_serve(self, facts: FactProducer) -> None:
+        ctx = self.ctx
+        topic = state_topic(ctx.flow, ctx.settings.group_id)
+        ctx.state.open(FactLog(facts, topic), self._saw_leader)
+        async with self._follow(topic, ctx.state.receive) as follower:
+            await follower.caught_up()
+            if not self._replayed:
+                self._replayed = True
+                ctx.log.say("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
+            membership = self._memberships(self)
+            try:
+                await membership.join()
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(follower.failed())
+                    tasks.create_task(membership.ended())
+                    tasks.create_task(self._watch_reach(follower))
+                    tasks.create_task(self._keep_standing(tasks))
+            finally:
+                await self._stand_down()
+                await membership.leave()
+
+    def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> Follower:
+        conf = clients.target_consumer(self.ctx.settings, self.ctx.service)
+        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias)
+
+    async def _watch_reach(self, follower: Follower) -> None:
+        """Says when the target goes away and when it is back, as the follower's connection tells."""
+        troubles = self.ctx.rounds.troubles
+        while True:
+            if follower.trouble:
+                try:
+                    await self.ctx.target.probe()
+                except ClusterTrouble as trouble:
+                    troubles.began("target", trouble)
+                else:
+                    follower.trouble = ""
+            else:
+                troubles.over("target")
+                self._backoff.reset()
+            await asyncio.sleep(TICK)
+
+    # -- standing ------------------------------------------------------------------------------------------------------
+
+    def assigned(self, partitions: frozenset[int]) -> None:
+        """The group gave us these partitions of the commands topic."""
+        self.ctx.leadership.assigned(partitions)
+        self._nudged.set()
+
+    async def revoked(self) -> None:
+        """The group takes everything back: acting ends before this returns."""
+        self.ctx.leadership.revoked()
+        await self._stand_down()
+        self._nudged.set()
+
+    def heard(self) -> None:
+        """The group answered a heartbeat. May be called from any thread."""
+        self.ctx.heard_at = self.ctx.clock.monotonic()
+
+    def received(self, records: Sequence[Record]) -> None:
+        """Commands that came through the group."""
+        if self._desk is not None:
+            self._desk.received(records)
+
+    def _saw_leader(self, label: str, instance: str, offset: int) -> None:
+        self.ctx.leadership.saw_leader(label, instance, offset)
+        self._nudged.set()
+
+    async def _keep_standing(self, tasks: asyncio.TaskGroup) -> None:
+        ctx = self.ctx
+        while True:
+            self._nudged.clear()
+            for partition in ctx.leadership.to_claim():
+                await self._claim(partition)
+            if ctx.acting and self._loop_task is None:
+                who = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
+                ctx.log.say("leading", f"{ctx.instance}, {who}", term=ctx.term)
+                self._loop_task = tasks.create_task(self._act())
+            elif not ctx.acting and self._loop_task is not None:
+                await self._stand_down()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._nudged.wait(), TICK)
+
+    async def _claim(self, partition: int) -> None:
+        ctx = self.ctx
+        label = label_of(ctx.service, partition, divided=self.ctx.divided)
+        term = await ctx.state.claim(Leader(service=label, instance=ctx.instance))
+        ctx.leadership.claimed(partition, term)
+
+    async def _stand_down(self) -> None:
+        task, self._loop_task = self._loop_task, None
+        self._desk = None
+        if task is None:
+            return
+        if not task.done():
+            self.ctx.log.say("standing down", self.ctx.instance)
+            task.cancel()
+            _, late = await asyncio.wait({task}, timeout=DRAIN)
+            if late:
+                self.ctx.log.warn("main loop did not end in time", f"after {DRAIN:.0f} s")
+        self.ctx.rounds.forget()
+
+    async def _act(self) -> None:
+        """What we do while leading: the service's main loop, beside it the commands."""
+        backoff = Backoff()
+        while True:
+            try:
+                async with self._commands() as desk, asyncio.TaskGroup() as tasks:
+                    tasks.create_task(desk.serve())
+                    await self._service.run()
+                    await asyncio.Event().wait()
+            except* StoodDown as group:
+                self.ctx.log.debug("stood down", str(_first(group)))
+                self._nudged.set()
+                stood_down = True
+            except* ClusterTrouble as group:
+                self.ctx.rounds.troubles.began(self.ctx.service, _first(group))
+                stood_down = False
+            if stood_down:
+                await asyncio.Event().wait()  # until `_keep_standing` sees it and cancels us
+            await asyncio.sleep(backoff.next())
+
+    @contextlib.asynccontextmanager
+    async def _commands(self) -> AsyncIterator[CommandDesk]:
+        """A desk that knows every command and every answer there are."""
+        ctx, group_id = self.ctx, self.ctx.settings.group_id
+        desk = CommandDesk(ctx, self._service.command)
+        async with self._follow(events_topic(ctx.flow, group_id), desk.answered) as events:
+            await events.caught_up()
+        self._desk = desk  # from now on what comes through the group counts as well
+        held = ctx.leadership.held
+
+        def mine(records: Sequence[Record]) -> None:
+            desk.received([r for r in records if r.partition in held])
+
+        async with self._follow(commands_topic(ctx.flow, group_id), mine) as commands:
+            await commands.caught_up()
+        try:
+            yield desk
+        finally:
+            self._desk = None
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

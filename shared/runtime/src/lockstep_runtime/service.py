@@ -1,0 +1,306 @@
+"""A service's process: Faust runs the membership in each flow's group, everything else is plain asyncio (design §4).
+
+One process serves several flows; each flow has a Faust app of its own, bound to its target cluster, in the one event
+loop. The apps run without Faust's worker: signals, logging and exit codes are ours. An app lives as long as its
+consumer; when that crashes (brokers away for long) the flow begins its next life with a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import faust
+from mode.supervisors import CrashingSupervisor
+
+from lockstep_config import Configuration, FlowSettings, clients
+from lockstep_protocol.names import commands_topic, service_group
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.context import Clock, FlowContext, FlowService
+from lockstep_runtime.flow_runner import FlowRunner, GroupLost
+from lockstep_runtime.follow import Record
+from lockstep_runtime.leadership import SESSION_TIMEOUT, Leadership
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.pages import Pages, PortTaken
+
+__all__ = ["Place", "serve"]
+
+CLEAN, CRASHED, UNUSABLE = 0, 1, 2
+
+LEAVE = 3.0
+"""Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
+that is gone."""
+
+ENDS_WITHIN = 9.0
+"""Seconds from the first signal to the end of the process, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and as whom this process runs. Port 0: a free one. `instance` tells replicas apart and survives
+    restarts."""
+
+    instance: str
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+class FaustMembership:
+    """One life of a Faust app: the commands topic of a flow, consumed in the service's group."""
+
+    def __init__(self, runner: FlowRunner) -> None:
+        self._runner = runner
+        self._app = build_app(runner.ctx)
+        self._app.on_partitions_assigned.connect(self._assigned)
+        self._app.on_partitions_revoked.connect(self._revoked)
+        topic = self._app.topic(
+            commands_topic(runner.ctx.flow, runner.ctx.settings.group_id), key_serializer="raw", value_serializer="raw"
+        )
+        self._app.agent(topic, concurrency=1, supervisor_strategy=CrashingSupervisor)(self._commands)
+
+    async def join(self) -> None:
+        try:
+            await self._app.start()
+        except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
+            raise GroupLost(self._runner.ctx.target.alias, self._sentence(exc)) from exc
+
+    async def ended(self) -> None:
+        await self._app.wait_until_stopped()
+        raise GroupLost(self._runner.ctx.target.alias, self._sentence(self._app.crash_reason))
+
+    async def leave(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._app.stop(), LEAVE)
+
+    def _sentence(self, reason: BaseException | None) -> str:
+        group = self._app.conf.id
+        why = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
+        if "FencedInstance" in why:
+            why = f"another process joined as {self._runner.ctx.instance!r}: give each replica its own --instance"
+        return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {why}"
+
+    async def _commands(self, stream: Any) -> None:
+        # Only hands over: Faust counts an event as done even when this raises.
+        async for event in stream.events():
+            message = event.message
+            at_ms = int((message.timestamp or 0) * 1000)
+            record = Record(message.topic, message.partition, message.offset, message.key, message.value, at_ms)
+            self._runner.received([record])
+
+    async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
+        self._listen_to_heartbeats()
+        self._runner.heard()
+        self._runner.assigned(frozenset(tp.partition for tp in assigned))
+
+    async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
+        await self._runner.revoked()
+
+    def _listen_to_heartbeats(self) -> None:
+        """aiokafka tells nobody when its group last answered, so its heartbeat is wrapped (a contract test holds the
+        name)."""
+        coordinator = self._app.consumer._thread._consumer._coordinator
+        if getattr(coordinator, "lockstep_hears", False):
+            return
+        beat = coordinator._do_heartbeat
+
+        async def heard_beat() -> bool:
+            answered: bool = await beat()
+            if answered:
+                self._runner.heard()
+            return answered
+
+        coordinator._do_heartbeat = heard_beat
+        coordinator.lockstep_hears = True
+
+
+def build_app(ctx: FlowContext) -> Any:
+    """A Faust app with our settings (the reasons: `style.md` §5): nothing but one group member that follows one
+    topic."""
+    settings = ctx.settings
+    hosts = settings.target.bootstrap.split(",")
+    return faust.App(
+        service_group(ctx.service, ctx.flow, settings.group_id),
+        broker=[f"kafka://{host}" for host in hosts],
+        broker_credentials=_credentials(settings),
+        broker_client_id=f"{settings.flow}|{ctx.service}",
+        broker_session_timeout=SESSION_TIMEOUT,
+        broker_rebalance_timeout=15.0,
+        broker_heartbeat_interval=2.0,
+        broker_request_timeout=20.0,
+        broker_max_poll_interval=300.0,
+        consumer_group_instance_id=ctx.instance,
+        consumer_auto_offset_reset="earliest",
+        store="memory://",
+        web_enabled=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        stream_wait_empty=False,
+        agent_supervisor=CrashingSupervisor,
+        autodiscover=False,
+    )
+
+
+def _credentials(settings: FlowSettings) -> Any:
+    connection = clients.aiokafka_connection(settings.target)
+    protocol = connection.get("security_protocol", "PLAINTEXT")
+    context = connection.get("ssl_context")
+    if protocol.startswith("SASL"):
+        credentials = faust.SASLCredentials(
+            mechanism=connection.get("sasl_mechanism", "PLAIN"),
+            username=connection.get("sasl_plain_username"),
+            password=connection.get("sasl_plain_password"),
+            ssl_context=context,
+        )
+        credentials.protocol = protocol
+        return credentials
+    return faust.SSLCredentials(context=context) if protocol == "SSL" else None
+
+
+class Process:
+    """All flows of one service in this process, their pages and their end."""
+
+    def __init__(
+        self,
+        service: str,
+        flows: Sequence[FlowSettings],
+        build: Callable[[FlowContext], FlowService],
+        place: Place,
+        *,
+        divided: bool,
+    ) -> None:
+        self.service = service
+        self.place = place
+        self.metrics = Metrics()
+        self.log = FlowLog(service, "")
+        clock = Clock()
+        self.runners: list[FlowRunner] = []
+        for settings in flows:
+            ctx = FlowContext(
+                service,
+                settings,
+                instance=place.instance,
+                source=Admin(settings.source.alias, clients.source_admin(settings, service), settings.admin_timeout),
+                target=Admin(settings.target.alias, clients.target_admin(settings, service), settings.admin_timeout),
+                leadership=Leadership(service, place.instance, divided=divided),
+                metrics=self.metrics,
+                clock=clock,
+                divided=divided,
+            )
+            self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
+        self._observe()
+
+    def _observe(self) -> None:
+        ready = self.metrics.gauge("lockstep_ready", "1 when the flow's control topics have been replayed", "service")
+        acting = self.metrics.gauge("lockstep_acting", "1 while this replica leads and acts in the flow", "service")
+        degraded = self.metrics.gauge(
+            "lockstep_degraded", "1 while something of the flow fails and is retried", "service"
+        )
+        for runner in self.runners:
+            labels = (str(runner.ctx.flow), self.service)
+            ready.labels(*labels).set_function(partial(_ready, runner))
+            acting.labels(*labels).set_function(partial(_acting, runner))
+            degraded.labels(*labels).set_function(partial(_degraded, runner))
+
+    def live(self) -> str | None:
+        return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
+
+    def ready(self) -> str | None:
+        waiting = [str(r.ctx.flow) for r in self.runners if not r.ready]
+        return f"not read yet: the control topics of {', '.join(waiting)}" if waiting else None
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "service": self.service,
+            "instance": self.place.instance,
+            "ready": self.ready() is None,
+            "flows": {str(r.ctx.flow): r.status() for r in self.runners},
+        }
+
+    async def run(self) -> int:
+        """Until a signal or a crash; returns the exit code."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self._signalled, name, stop)
+        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status)
+        try:
+            address = await pages.open(self.place.host, self.place.port)
+        except PortTaken as exc:
+            self.log.say("cannot start", str(exc), level=logging.ERROR)
+            return UNUSABLE
+        flows = ", ".join(str(r.ctx.flow) for r in self.runners)
+        self.log.say("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
+        work = asyncio.create_task(self._flows())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        code = CLEAN
+        if work.done():
+            code = self._crash(work.exception())
+        else:
+            work.cancel()
+            _, late = await asyncio.wait({work}, timeout=ENDS_WITHIN - 1)
+            if late:
+                self.log.warn("ended before everything was drained", f"after {ENDS_WITHIN:.0f} s")
+        stopping.cancel()
+        await pages.close()
+        self.log.say("ended")
+        return code
+
+    async def _flows(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for runner in self.runners:
+                tasks.create_task(runner.run())
+
+    def _signalled(self, name: signal.Signals, stop: asyncio.Event) -> None:
+        if stop.is_set() and name is signal.SIGINT:
+            self.log.warn("ended at once", "second interrupt")
+            raise SystemExit(130)
+        if not stop.is_set():
+            self.log.say("ending", name.name)
+        stop.set()
+
+    def _crash(self, exc: BaseException | None) -> int:
+        while isinstance(exc, BaseExceptionGroup):
+            exc = exc.exceptions[0]
+        self.log.failed("crashed", exc or RuntimeError("the flows ended by themselves"))
+        return CRASHED
+
+
+def _ready(runner: FlowRunner) -> float:
+    return float(runner.ready)
+
+
+def _acting(runner: FlowRunner) -> float:
+    return float(runner.ctx.acting)
+
+
+def _degraded(runner: FlowRunner) -> float:
+    return float(bool(runner.ctx.rounds.troubles.now))
+
+
+def serve(
+    service: str,
+    configuration: Configuration,
+    flows: Sequence[FlowSettings],
+    build: Callable[[FlowContext], FlowService],
+    place: Place,
+    *,
+    divided: bool = False,
+) -> int:
+    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start.
+
+    The first signal ends it within 10 s, a second SIGINT at once. `divided`: replicas divide the work by commands
+    partition (checkpoint); otherwise the one that holds partition 0 does all of it.
+    """
+
+    async def main() -> int:
+        return await Process(service, flows, build, place, divided=divided).run()
+
+    return asyncio.run(main())
