@@ -2,8 +2,8 @@
 
 MM2's `topics`, `groups` and excludes are `java.util.regex` patterns. What means something else in Python is spelled
 out (`.`, `$`, `\\Z`, `\\h`, POSIX classes, unions and intersections of classes, inline flags, `\\Q..\\E`); what has
-no counterpart raises UntranslatablePattern. Defaults are Java's: `\\w`, `\\d`, `\\s`, `\\b` and `(?i)` are about
-ASCII.
+no counterpart raises UntranslatablePattern. Defaults are Java's: `\\w`, `\\d`, `\\s` and `(?i)` are about ASCII, and
+`\\b` is as in Java 19 and later (before, it knew letters of all scripts; no topic name holds such a letter).
 """
 
 from __future__ import annotations
