@@ -1,0 +1,136 @@
+"""The rule for whole runs gives what MM2's rule gives record by record (`mm2.md` §3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.sync_rule import OffsetSyncRule
+
+Pair = tuple[int, int]
+
+
+@dataclass
+class RecordByRecord:
+    """MM2's rule and its two maps, for one partition, as `mm2.md` §3.1 has them."""
+
+    lag_max: int
+    prev_up: int = -1
+    prev_down: int = -1
+    last_sync_down: int = -1
+    pending: Pair | None = None
+    delayed: Pair | None = None
+
+    def acknowledged(self, up: int, down: int) -> None:
+        emit = (
+            self.last_sync_down == -1
+            or down - (self.last_sync_down + 1) >= self.lag_max
+            or up - self.prev_up != 1
+            or down < self.prev_down
+        )
+        if emit:
+            self.last_sync_down = down
+        self.prev_up, self.prev_down = up, down
+        if emit:
+            self.delayed = None
+            self.pending = (up, down)
+        else:
+            self.delayed = (up, down)
+
+
+def one(rule: OffsetSyncRule, up: int, down: int, count: int = 1) -> Pair | None:
+    return rule.acknowledged(UpstreamOffset(up), DownstreamOffset(down), count)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[tuple[int, int, int] | None]:
+    """Runs that mostly follow each other, with gaps, rewinds and truncations; None stands for a flush."""
+    up, down = draw(st.integers(0, 30)), draw(st.integers(0, 30))
+    steps: list[tuple[int, int, int] | None] = []
+    for _ in range(draw(st.integers(1, 12))):
+        count = draw(st.integers(1, 40))
+        steps.append((up, down, count))
+        up = draw(st.one_of(st.just(up + count), st.integers(0, up + count + 20)))
+        down = draw(st.one_of(st.just(down + count), st.integers(0, down + count + 20)))
+        if draw(st.integers(0, 4)) == 0:
+            steps.append(None)
+    return steps
+
+
+@given(st.integers(0, 15), runs())
+def test_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, int] | None]) -> None:
+    rule, model = OffsetSyncRule(lag_max), RecordByRecord(lag_max)
+    for step in steps:
+        model.pending = None
+        if step is None:
+            assert rule.flush() == model.delayed
+            model.delayed = None
+            continue
+        up, down, count = step
+        for i in range(count):
+            model.acknowledged(up + i, down + i)
+        assert one(rule, up, down, count) == model.pending
+    assert rule.flush() == model.delayed
+
+
+def test_the_golden_sequence() -> None:
+    """mm2.md §7 no. 140."""
+    rule = OffsetSyncRule(50)
+    sequence = [
+        (0, 100, True),
+        (2, 102, True),
+        (3, 152, False),
+        (4, 153, True),
+        (5, 154, False),
+        (6, 203, False),
+        (7, 204, True),
+        (2, 206, True),
+        (3, 207, False),
+        (4, 3, True),
+        (5, 4, False),
+    ]
+    for up, down, due in sequence:
+        assert one(rule, up, down) == ((up, down) if due else None), (up, down)
+
+
+def test_lag_zero_emits_at_every_record() -> None:
+    """mm2.md §7 no. 141. Of a run, the last record is the newest."""
+    rule = OffsetSyncRule(0)
+    for offset in range(5):
+        assert one(rule, offset, offset) == (offset, offset)
+        assert rule.flush() is None
+    assert one(rule, 5, 5, 1000) == (1004, 1004)
+
+
+def test_the_first_acknowledgement_is_emitted_and_the_second_delayed() -> None:
+    """mm2.md §7 no. 161."""
+    rule = OffsetSyncRule(50)
+    assert rule.flush() is None
+    assert one(rule, 7, 3) == (7, 3)
+    assert one(rule, 8, 4) is None
+    assert rule.flush() == (8, 4)
+    assert rule.flush() is None
+
+
+def test_a_sync_supersedes_what_was_delayed() -> None:
+    rule = OffsetSyncRule(50)
+    assert one(rule, 0, 0, 2) == (0, 0)
+    assert one(rule, 5, 2) == (5, 2)
+    assert rule.flush() is None
+
+
+def test_a_long_run_takes_no_longer_than_a_short_one() -> None:
+    rule = OffsetSyncRule(99)
+    assert one(rule, 0, 0, 10**15) == (10**15 - 100, 10**15 - 100)
+    assert rule.flush() == (10**15 - 1, 10**15 - 1)
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"offset\.lag\.max cannot be negative"):
+        OffsetSyncRule(-1)
+    with pytest.raises(ValueError, match="a run has at least one record"):
+        one(OffsetSyncRule(0), 0, 0, 0)
