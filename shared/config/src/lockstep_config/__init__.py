@@ -6,7 +6,8 @@
 `lockstep_config.clients` turns a flow's client properties into settings for confluent-kafka and aiokafka.
 """
 
+from lockstep_config.load import load
 from lockstep_config.model import Cluster, Configuration, FlowSettings
 from lockstep_config.problems import ConfigurationError, Problem, UnknownFlow
 
-__all__ = ["Cluster", "Configuration", "ConfigurationError", "FlowSettings", "Problem", "UnknownFlow"]
+__all__ = ["Cluster", "Configuration", "ConfigurationError", "FlowSettings", "Problem", "UnknownFlow", "load"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from lockstep_config.client_keys import CLIENT, CONNECTION, ClientKey, ClientKind
+from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
 from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import FAMILIES, KEYS
 from lockstep_config.layering import Place
@@ -136,10 +136,22 @@ def _check_top_line(entry: Entry, place: Place, aliases: Sequence[str], findings
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
             findings.without_effect(entry, f"MirrorMaker drops it at the top of the file: write {where}")
             return
+    if key in aliases or key.endswith("->"):
+        findings.problem(
+            entry,
+            "is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
+        )
+        return
     alias, dot, rest = key.partition(".")
     if dot and _is_known_of_cluster(rest):
         message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
         findings.problem(entry, message + (_or_nearest(alias, aliases) or ": add it there, or remove this line"))
+        return
+    if dot and rest in KEYS and alias not in ("lockstep", "source", "target"):
+        findings.problem(
+            entry,
+            f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}",
+        )
         return
     of_clusters = [f"{alias}.{name}" for alias in aliases for name in ("bootstrap.servers", "security.protocol")]
     _unknown(entry, key, [*_names_in(Scope.TOP), *CONNECTION, *of_clusters], findings)
@@ -209,6 +221,9 @@ def _check_value(text: str, key: Key) -> None:
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
     if name not in CONNECTION:
         _unknown(entry, name, CONNECTION, findings)
+        return
+    if name in CONNECTION_WITHOUT_EFFECT:
+        findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
         return
     try:
         if name == "security.protocol":

@@ -14,7 +14,7 @@ from typing import Literal
 
 from lockstep_config.key_types import Status
 
-__all__ = ["CLIENT", "CONNECTION", "ClientKey", "ClientKind"]
+__all__ = ["CLIENT", "CONNECTION", "CONNECTION_WITHOUT_EFFECT", "ClientKey", "ClientKind"]
 
 ClientKind = Literal["consumer", "producer", "admin"]
 
@@ -79,6 +79,34 @@ CONNECTION: frozenset[str] = _names(
     sasl.oauthbearer.assertion.template.file
     """
 )
+
+_NOT_USED_BY_ANY_MECHANISM = "no supported SASL mechanism uses it"
+_JAVA_ONLY = "it names a part of Java"
+_BEST_VERSION = "the highest version that both sides know is spoken, TLS 1.2 at least"
+
+_KEPT_SASL = frozenset(
+    {
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "sasl.client.callback.handler.class",
+        "sasl.login.callback.handler.class",
+        "sasl.login.class",
+    }
+)
+
+CONNECTION_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
+    {key: _NOT_USED_BY_ANY_MECHANISM for key in CONNECTION if key.startswith("sasl.") and key not in _KEPT_SASL}
+    | {
+        "ssl.provider": _JAVA_ONLY,
+        "ssl.keymanager.algorithm": _JAVA_ONLY,
+        "ssl.trustmanager.algorithm": _JAVA_ONLY,
+        "ssl.secure.random.implementation": _JAVA_ONLY,
+        "ssl.protocol": _BEST_VERSION,
+        "ssl.enabled.protocols": _BEST_VERSION,
+    }
+)
+"""Connection properties that change nothing here, with the reason. Versions of TLS older than 1.2 are refused
+(`tls`)."""
 
 
 def _same(name: str, kinds: frozenset[ClientKind], minimum: int | None = None, maximum: int | None = None) -> ClientKey:

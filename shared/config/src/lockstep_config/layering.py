@@ -25,6 +25,7 @@ from lockstep_config.properties import Entry
 from lockstep_protocol.names import Flow
 
 __all__ = [
+    "SIDES",
     "Effective",
     "Layers",
     "Place",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 Side = Literal["source", "target"]
+SIDES: tuple[Side, ...] = ("source", "target")
 
 STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
 """Worker settings that count at the top of the file, even above the target's own."""

@@ -44,16 +44,16 @@ class PropertiesText:
     notes: tuple[Problem, ...] = ()
 
 
-class _CountedLines(io.StringIO):
+class _CountedLines:
     """Text that knows how many lines were read from it: javaproperties reads exactly the lines of one entry before it
     yields."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text, newline="")
+        self._lines = io.StringIO(text, newline="")
         self.lines_read = 0
 
-    def readline(self, size: int | None = -1, /) -> str:
-        line = super().readline(-1 if size is None else size)
+    def readline(self) -> str:
+        line = self._lines.readline()
         self.lines_read += bool(line)
         return line
 

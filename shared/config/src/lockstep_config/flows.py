@@ -1,0 +1,302 @@
+"""A file's checked lines as the settings of each flow, and what several lines must agree on.
+
+Pure. Every value has been judged on its own before (`check`); here a value that does not parse is a programmer's error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import permutations
+
+from lockstep_config import layering, values
+from lockstep_config.check import Findings
+from lockstep_config.client_keys import CLIENT, ClientKind
+from lockstep_config.keys import IDENTITY_POLICIES, KEYS
+from lockstep_config.layering import Effective, Layers
+from lockstep_config.librdkafka import translated
+from lockstep_config.model import (
+    AclSyncSettings,
+    CheckpointSettings,
+    ClientProperties,
+    Cluster,
+    ControlSettings,
+    DataPlaneSettings,
+    FetchSettings,
+    FlowSettings,
+    HeartbeatSettings,
+    TopicSyncSettings,
+)
+from lockstep_config.problems import Problem
+from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
+from lockstep_protocol.names import Flow, progress_topic
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+
+__all__ = ["check_identity_loops", "cluster_of", "flow_settings", "flows_of", "shadowed"]
+
+LONGEST_FLUSH = timedelta(seconds=1)
+"""Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
+
+_LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The effective settings of one flow's connectors, or of the worker on its target, with the table's defaults."""
+
+    layers: Layers
+    flow: Flow
+    of_worker: bool = False
+
+    def found(self, key: str) -> Effective | None:
+        read = layering.worker if self.of_worker else layering.connector
+        found = read(self.layers, self.flow, key)
+        if found is None and not self.of_worker:
+            old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)
+            found = layering.connector(self.layers, self.flow, old) if old else None
+        return found
+
+    def text(self, key: str) -> str:
+        found = self.found(key)
+        return values.string(found.value if found else KEYS[key].default or "")
+
+    def boolean(self, key: str) -> bool:
+        return values.boolean(self.text(key))
+
+    def integer(self, key: str) -> int:
+        return values.integer(self.text(key))
+
+    def integer_if_set(self, key: str) -> int | None:
+        return values.integer(self.text(key)) if self.found(key) else None
+
+    def seconds(self, key: str) -> timedelta:
+        return timedelta(seconds=self.integer(key))
+
+    def milliseconds(self, key: str) -> timedelta:
+        return timedelta(milliseconds=self.integer(key))
+
+    def choice(self, key: str) -> str:
+        return values.choice(self.text(key), KEYS[key].choices)
+
+    def elements(self, key: str) -> tuple[str, ...]:
+        return values.list_of(self.text(key))
+
+
+def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
+    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2.md` §5.5).
+
+    A top-level `enabled` starts no pair, as in MM2; where heartbeats run anyway it enables them (`flow_settings`).
+    """
+    pairs = (Flow(source, target) for source, target in permutations(aliases, 2))
+    return tuple(flow for flow in pairs if _enabled_for_pair(layers, flow) or _heartbeats(layers, flow))
+
+
+def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
+    """A cluster of the file; with `flow`, as a side of that flow."""
+    properties = _texts(layering.connection(layers, alias, flow))
+    bootstrap = ",".join(values.list_of(properties.get("bootstrap.servers", "")))
+    properties["bootstrap.servers"] = bootstrap
+    properties["security.protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
+
+
+def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
+    """All settings of one flow; what does not fit together goes into `findings`."""
+    of = _Reader(layers, flow)
+    worker = _Reader(layers, flow, of_worker=True)
+    enabled = of.boolean("enabled")
+    checkpoint = _checkpoint(of, enabled)
+    if enabled:
+        _check_offset_syncs(of, findings)
+    _check_separator(of, findings)
+    group_id = worker.text("group.id") if worker.found("group.id") else None
+    return FlowSettings(
+        flow=flow,
+        enabled=enabled,
+        source=cluster_of(layers, flow.source, flow),
+        target=cluster_of(layers, flow.target, flow),
+        group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
+        policy=_policy(of),
+        topics=NameFilter(of.elements("topics"), of.elements("topics.exclude")),
+        groups=NameFilter(of.elements("groups"), of.elements("groups.exclude")),
+        config_properties=ConfigPropertyFilter(
+            of.elements("config.properties.exclude"),
+            "source" if of.choice("use.defaults.from") == "source" else "target",
+        ),
+        topic_sync=TopicSyncSettings(
+            refresh_enabled=of.boolean("refresh.topics.enabled"),
+            refresh_every=of.seconds("refresh.topics.interval.seconds"),
+            sync_configs=of.boolean("sync.topic.configs.enabled"),
+            sync_configs_every=of.seconds("sync.topic.configs.interval.seconds"),
+            replication_factor=of.integer("replication.factor"),
+            heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
+        ),
+        acl_sync=AclSyncSettings(
+            enabled=enabled and of.boolean("sync.topic.acls.enabled"),
+            every=of.seconds("sync.topic.acls.interval.seconds"),
+        ),
+        checkpoint=checkpoint,
+        heartbeat=HeartbeatSettings(
+            enabled=of.boolean("emit.heartbeats.enabled"),
+            every=of.seconds("emit.heartbeats.interval.seconds"),
+            topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
+        ),
+        data_plane=_data_plane(layers, flow, of, worker, enabled),
+        control=_control(of, worker, flow),
+        clients=_clients(layers, flow, findings),
+        admin_timeout=of.milliseconds("admin.timeout.ms"),
+    )
+
+
+def _checkpoint(of: _Reader, enabled: bool) -> CheckpointSettings:
+    emits = of.boolean("emit.checkpoints.enabled") and of.boolean("emit.offset-syncs.enabled")
+    return CheckpointSettings(
+        enabled=enabled and emits,
+        emit_every=of.seconds("emit.checkpoints.interval.seconds"),
+        refresh_groups=of.boolean("refresh.groups.enabled"),
+        refresh_groups_every=of.seconds("refresh.groups.interval.seconds"),
+        sync_group_offsets=of.boolean("sync.group.offsets.enabled"),
+        sync_group_offsets_every=of.seconds("sync.group.offsets.interval.seconds"),
+        topic_replication_factor=of.integer("checkpoints.topic.replication.factor"),
+        tasks_max=of.integer_if_set("tasks.max"),
+    )
+
+
+def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enabled: bool) -> DataPlaneSettings:
+    consumer = _texts(layering.client(layers, flow, "source", "consumer"))
+    producer = _texts(layering.record_producer(layers, flow))
+    fetch = FetchSettings()
+    committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
+    latest = _chosen(consumer, "consumer", "auto.offset.reset", "earliest") == "latest"
+    return DataPlaneSettings(
+        enabled=enabled,
+        tasks_max=of.integer_if_set("tasks.max"),
+        offset_lag_max=of.integer("offset.lag.max"),
+        offset_syncs_location="target" if of.choice("offset-syncs.topic.location") == "target" else "source",
+        emit_offset_syncs=of.boolean("emit.offset-syncs.enabled"),
+        offset_syncs_replication_factor=of.integer("offset-syncs.topic.replication.factor"),
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        auto_offset_reset="latest" if latest else "earliest",
+        fetch=FetchSettings(
+            max_wait_ms=values.integer(consumer.get("fetch.max.wait.ms", str(fetch.max_wait_ms))),
+            min_bytes=values.integer(consumer.get("fetch.min.bytes", str(fetch.min_bytes))),
+            max_bytes=values.integer(consumer.get("fetch.max.bytes", str(fetch.max_bytes))),
+            max_partition_bytes=values.integer(
+                consumer.get("max.partition.fetch.bytes", str(fetch.max_partition_bytes))
+            ),
+        ),
+        compression_type=_chosen(producer, "producer", "compression.type", None),
+        max_in_flight_bytes=of.integer("lockstep.max.in.flight.bytes"),
+        offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
+    )
+
+
+def _control(of: _Reader, worker: _Reader, flow: Flow) -> ControlSettings:
+    storage = worker.integer("offset.storage.replication.factor")
+    ours = of.found("lockstep.control.replication.factor")
+    topic = worker.found("offset.storage.topic")
+    return ControlSettings(
+        replication_factor=values.integer(ours.value) if ours else storage,
+        storage_replication_factor=storage,
+        offset_storage_partitions=worker.integer("offset.storage.partitions"),
+        offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
+    )
+
+
+def _policy(of: _Reader) -> ReplicationPolicy:
+    separator = of.text("replication.policy.separator")
+    internal = of.boolean("replication.policy.internal.topic.separator.enabled")
+    if of.text("replication.policy.class") in IDENTITY_POLICIES:
+        return IdentityReplicationPolicy(of.flow.source, separator, internal)
+    return DefaultReplicationPolicy(separator, internal)
+
+
+def _clients(layers: Layers, flow: Flow, findings: Findings) -> ClientProperties:
+    properties: dict[str, Mapping[str, str]] = {}
+    for side in layering.SIDES:
+        for kind in CLIENT:
+            found = layering.client(layers, flow, side, kind)
+            _check_translation(found, kind, flow.source if side == "source" else flow.target, findings)
+            properties[f"{side}_{kind}"] = _texts(found)
+    producer = layering.record_producer(layers, flow)
+    _check_translation(producer, "producer", flow.target, findings)
+    return ClientProperties(**properties, data_producer=_texts(producer))
+
+
+def _check_translation(found: Mapping[str, Effective], kind: ClientKind, alias: str, findings: Findings) -> None:
+    for key, why in translated(_texts(found), kind).refused:
+        if key in found:
+            findings.problem(found[key].entry, why)
+        else:
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.{key}", why))
+
+
+def _check_offset_syncs(of: _Reader, findings: Findings) -> None:
+    """KIP-1031: who writes no offset syncs must not say where they go (`mm2.md` §5.2)."""
+    if of.boolean("emit.offset-syncs.enabled"):
+        return
+    for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
+        found = of.found(key)
+        if found:
+            findings.problem(
+                found.entry, f"is set, but {of.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
+            )
+    off = of.found("emit.offset-syncs.enabled")
+    if off and of.boolean("emit.checkpoints.enabled"):
+        findings.note(
+            off.entry, f"is false, so {of.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
+        )
+
+
+def _check_separator(of: _Reader, findings: Findings) -> None:
+    found = of.found("replication.policy.separator")
+    if found and not _LEGAL_IN_TOPIC.fullmatch(found.value.strip()):
+        message = f"is {found.value!r}, which no topic's name may hold: use letters, digits, '.', '_' or '-'"
+        findings.problem(found.entry, message)
+
+
+def check_identity_loops(flows: Sequence[FlowSettings], findings: Findings) -> None:
+    """Two flows of the identity policy that feed each other copy the same records for ever, unless their topics
+    differ."""
+    identity = {
+        settings.flow
+        for settings in flows
+        if settings.enabled and isinstance(settings.policy, IdentityReplicationPolicy)
+    }
+    for flow in sorted(identity):
+        back = Flow(flow.target, flow.source)
+        if back in identity and flow < back:
+            message = (
+                f"{flow} and {back} keep topic names: a topic that both replicate is copied round and round for ever"
+            )
+            findings.notes.append(Problem(findings.file, 0, "replication.policy.class", message))
+
+
+def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
+    own = layers.of_flow(flow).get("enabled")
+    return own is not None and values.boolean(own.value)
+
+
+def _heartbeats(layers: Layers, flow: Flow) -> bool:
+    return _Reader(layers, flow).boolean("emit.heartbeats.enabled")
+
+
+def _chosen(properties: Mapping[str, str], kind: ClientKind, key: str, default: str | None) -> str | None:
+    return values.choice(properties[key], CLIENT[kind][key].choices) if key in properties else default
+
+
+def _texts(found: Mapping[str, Effective]) -> dict[str, str]:
+    return {key: effective.value for key, effective in found.items()}
+
+
+def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:
+    """Lines `S->T.source.cluster.x` that count for nothing because `S.x` or `x` does, with the line that counts."""
+    for flow in flows:
+        for side, alias in (("source", flow.source), ("target", flow.target)):
+            counting = layering.connection(layers, alias)
+            for key, entry in layers.of_flow(flow).items():
+                name = key.removeprefix(f"{side}.cluster.")
+                if name != key and name in counting:
+                    yield Effective(entry.value, entry), counting[name]

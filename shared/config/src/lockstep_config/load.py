@@ -1,0 +1,196 @@
+"""An mm2.properties file, read, resolved and checked: a `Configuration`, or one `ConfigurationError` with all its
+mistakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lockstep_config import layering
+from lockstep_config.check import Findings, check_line
+from lockstep_config.flows import check_identity_loops, cluster_of, flow_settings, flows_of, shadowed
+from lockstep_config.keys import KEYS
+from lockstep_config.layering import Layers
+from lockstep_config.librdkafka import uses_tls
+from lockstep_config.model import Configuration, FlowSettings
+from lockstep_config.problems import ConfigurationError, Problem
+from lockstep_config.properties import Entry, read_properties
+from lockstep_config.providers import providers_of, resolved
+from lockstep_config.sasl import Untranslatable
+from lockstep_config.tls import ssl_context, tls_of
+from lockstep_config.values import BadValue, list_of
+
+__all__ = ["load"]
+
+_ALIAS = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def load(path: Path, environment: Mapping[str, str]) -> Configuration:
+    """Read a file. `environment` is what `${env:...}` may name; nothing else is taken from outside but files the file
+    names.
+
+    Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
+    """
+    text = read_properties(_bytes_of(path), path)
+    findings = Findings(path, problems=list(text.problems), notes=list(text.notes))
+    entries = _resolved(text.entries, environment, findings)
+    aliases, stated = _aliases(entries, findings)
+    layers = layering.layered(entries, aliases, KEYS)
+    for entry in entries:
+        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings)
+    if stated:
+        _check_bootstrap(layers, aliases, findings)
+
+    # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
+    wrong = {problem.key for problem in findings.problems}
+    sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
+    flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
+    if not findings.problems:
+        _check_certificates(sound, flows, findings)
+    _raise_if_wrong(findings, wrong)
+    _remark(sound, flows, findings)
+    return Configuration(
+        path=path,
+        clusters={alias: cluster_of(sound, alias) for alias in aliases},
+        flows=flows,
+        unused=_in_order(findings.unused),
+        notes=_in_order(findings.notes),
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as exc:
+        message = "there is no such file: name the mm2.properties file to use"
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
+    except IsADirectoryError as exc:
+        message = "is a folder: name the mm2.properties file in it"
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
+    except PermissionError as exc:
+        message = "may not be read by this user: change its permissions or its owner"
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
+    except OSError as exc:
+        raise ConfigurationError([Problem(path, 0, "", f"cannot be read: {exc.strerror}")]) from exc
+
+
+def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings: Findings) -> tuple[Entry, ...]:
+    providers, problems = providers_of({entry.key: entry for entry in entries}, findings.file, environment)
+    findings.problems += problems
+    result = []
+    for entry in entries:
+        settled, problems = resolved(entry, providers, findings.file)
+        findings.problems += problems
+        result.append(settled)
+    return tuple(result)
+
+
+def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, ...], bool]:
+    """The file's clusters, and whether it states them; otherwise those that its lines suggest, so that these can be
+    judged."""
+    listed = next((entry for entry in entries if entry.key == "clusters"), None)
+    suggested = tuple(
+        dict.fromkeys(e.key.removesuffix(".bootstrap.servers") for e in entries if e.key.endswith(".bootstrap.servers"))
+    )
+    for_example = ", ".join(suggested) if len(suggested) > 1 else "A, B"
+    if listed is None:
+        message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
+        findings.problems.append(Problem(findings.file, 0, "clusters", message))
+        return suggested, False
+    try:
+        aliases = list_of(listed.value)
+    except BadValue:
+        return suggested, False  # its own line says so (`check_line`)
+    if not aliases:
+        findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
+        return suggested, False
+    if len(aliases) == 1:
+        findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
+    for alias in aliases:
+        if not _ALIAS.fullmatch(alias):
+            findings.problem(listed, f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only")
+    return aliases, True
+
+
+def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
+    for alias in aliases:
+        # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
+        if _ALIAS.fullmatch(alias) and "bootstrap.servers" not in layering.connection(layers, alias):
+            message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
+
+
+def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Findings) -> None:
+    """Load every client's certificates once: a wrong path or password shows now, not when a broker is reached."""
+    seen: set[frozenset[tuple[str, str]]] = set()
+    for settings in flows:
+        clients = settings.clients
+        for side, kind, properties in (
+            ("source", "consumer", clients.source_consumer),
+            ("source", "producer", clients.source_producer),
+            ("source", "admin", clients.source_admin),
+            ("target", "consumer", clients.target_consumer),
+            ("target", "producer", clients.target_producer),
+            ("target", "admin", clients.target_admin),
+        ):
+            tls = frozenset((key, value) for key, value in properties.items() if key.startswith("ssl."))
+            if not uses_tls(properties) or tls in seen:
+                continue
+            seen.add(tls)
+            alias = settings.flow.source if side == "source" else settings.flow.target
+            _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+
+
+def _check_certificate(
+    properties: Mapping[str, str], alias: str, client: str, layers: Layers, findings: Findings
+) -> None:
+    missing = False
+    for key in ("ssl.truststore.location", "ssl.keystore.location"):
+        file = Path(properties.get(key, "").strip() or ".")
+        if key in properties and not file.is_file():
+            missing = True
+            found = layering.connection(layers, alias).get(key)
+            message = f"names {file}, which is no file that can be read"
+            line, name = (found.entry.line, found.entry.key) if found else (0, f"{alias}.{key}")
+            findings.problems.append(Problem(findings.file, line, name, message))
+    if missing:
+        return
+    try:
+        ssl_context(tls_of(properties))
+    except (OSError, Untranslatable) as exc:
+        message = f"the certificates or the private key for {client} do not serve: {exc}"
+        findings.problems.append(Problem(findings.file, 0, f"{alias}.ssl", message))
+
+
+def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+    check_identity_loops(flows, findings)
+    for line, counting in shadowed(layers, [settings.flow for settings in flows]):
+        findings.without_effect(line.entry, f"{counting.entry.key} counts, as in MirrorMaker")
+    if not flows:
+        message = "no flow runs: set SOURCE->TARGET.enabled=true"
+        findings.notes.append(Problem(findings.file, 0, "", message))
+    elif not any(settings.enabled for settings in flows):
+        message = "no flow is enabled, only heartbeats run: set SOURCE->TARGET.enabled=true"
+        findings.notes.append(Problem(findings.file, 0, "", message))
+
+
+def _raise_if_wrong(findings: Findings, wrong: Iterable[str]) -> None:
+    """`wrong` are the keys left out: that they are missing then (a problem without a line) is no mistake of its own."""
+    problems = [
+        problem
+        for problem in dict.fromkeys(findings.problems)
+        if problem.line
+        or problem.key in wrong
+        or not any(key.endswith(_java_name(problem.key)) for key in wrong if key)
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _java_name(key: str) -> str:
+    return key.partition(".")[2] or key
+
+
+def _in_order(found: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(dict.fromkeys(found)))
