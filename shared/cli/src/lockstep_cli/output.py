@@ -14,11 +14,15 @@ __all__ = ["RUN", "Log"]
 RUN = "run"
 """The service column of what the run itself says."""
 
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
 
 class Log:
-    """Writes one line per event as it comes. `flow_width` is the width of the flow column of the text form."""
+    """Writes one line per event as it comes, of `level` and graver. `flow_width` is the width of the text's flow
+    column."""
 
-    def __init__(self, *, json_lines: bool, flow_width: int) -> None:
+    def __init__(self, *, level: str, json_lines: bool, flow_width: int) -> None:
+        self._least = LEVELS.index(level)
         self._json_lines = json_lines
         self._flow_width = flow_width
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -36,10 +40,12 @@ class Log:
             return None
         line = parse(service, text, _now())
         self._write(line)
-        address = line.facts.get("address")
+        address = line.keys.get("address")
         return address if isinstance(address, str) else None
 
     def _write(self, line: LogLine) -> None:
+        if line.level in LEVELS and LEVELS.index(line.level) < self._least:
+            return
         text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)
         try:
             sys.stdout.write(text + "\n")

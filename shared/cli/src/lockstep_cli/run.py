@@ -50,11 +50,11 @@ def run(file: Path, *, host: str, log_level: str, log_format: str) -> int:
     configuration, services = check(file, os.environ)
     with held_instance_name() as instance:
         commands = {
-            plan.name: arguments(plan, file=file.resolve(), instance=instance, host=host, log_level=log_level)
+            plan.name: arguments(plan, file=file.resolve(), instance=instance, host=host, debug=log_level == "debug")
             for plan in services
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)
-        log = Log(json_lines=log_format == "json", flow_width=width)
+        log = Log(level=log_level, json_lines=log_format == "json", flow_width=width)
         for settings in configuration.flows:
             log.say("info", route(settings, services), str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):

@@ -46,11 +46,14 @@ def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     return tuple(plans)
 
 
-def arguments(plan: ServicePlan, *, file: Path, instance: str, host: str, log_level: str) -> Sequence[str]:
-    """The command line of a service behind `python -m`. Port 0: it takes a free one and says which."""
+def arguments(plan: ServicePlan, *, file: Path, instance: str, host: str, debug: bool) -> Sequence[str]:
+    """The command line of a service behind `python -m`. Port 0: it takes a free one and says which.
+
+    Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see.
+    """
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
     return (
         *(plan.module, "--config", str(file), *flows),
         *("--instance", instance, "--host", host, "--port", "0"),
-        *("--log-level", log_level, "--log-format", "json"),
+        *("--log-level", "debug" if debug else "info", "--log-format", "json"),
     )

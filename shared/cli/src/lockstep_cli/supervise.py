@@ -13,8 +13,8 @@ from lockstep_cli.restart import EndRun, decide, ending
 
 __all__ = ["GRACE", "INTERRUPTED", "UNCLEAN", "Supervisor"]
 
-GRACE = timedelta(seconds=9)
-"""How long services may drain. The promise is ten seconds for everything, the kill of a stubborn one included."""
+GRACE = timedelta(seconds=9.5)
+"""How long services may drain: they end within nine seconds, and everything together is promised within ten."""
 
 INTERRUPTED = 130
 """Exit code after a second Ctrl-C, the shell's for SIGINT."""

@@ -1,0 +1,120 @@
+"""`python -m tests.e2e.demo [--duration 30] [--keep]`, which is `make demo`.
+
+Exit code 0 only when everything held, 130 after Ctrl-C. On failure the folder with Lockstep's log stays and is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+
+from confluent_kafka import KafkaException
+
+from tests.e2e.demo.play import DemoFailed, Play
+from tests.e2e.demo.screen import Screen
+from tests.e2e.demo.snapshot import quantile
+from tests.harness import broker, processes
+from tests.harness.broker import BrokerDied
+from tests.harness.java import NoJava
+from tests.harness.kafka_jars import CACHE, JarsUnavailable, WrongChecksum
+
+INTERRUPTED = 130
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.e2e.demo", description="Mirror two real clusters, and prove it."
+    )
+    parser.add_argument("--duration", type=float, default=30.0, metavar="SECONDS", help="of traffic (default: 30)")
+    parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, _end)
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-demo-"))
+    code = 1
+    try:
+        with Screen() as screen:
+            code = _perform(folder, screen, arguments.duration, keep=arguments.keep)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    finally:
+        # The log is worth keeping when something went wrong, not when somebody had seen enough.
+        if code in (0, INTERRUPTED):
+            shutil.rmtree(folder)
+        elif (folder / "lockstep.log").exists():
+            sys.stderr.write(f"Lockstep's log: {folder / 'lockstep.log'}\n")
+    return code
+
+
+def _perform(folder: Path, screen: Screen, seconds: float, *, keep: bool) -> int:
+    try:
+        broker.prepare(screen.say)
+        with Play(folder, show=screen.show, say=screen.say) as play:
+            findings = play.perform(seconds)
+            if keep:
+                screen.conclude(findings, _figures(play))
+                _leave_running(screen, play)
+            findings.append(play.end_lockstep())
+            screen.conclude(findings, _figures(play))
+    except (DemoFailed, BrokerDied, NoJava, JarsUnavailable, WrongChecksum, KafkaException) as exc:
+        screen.clear()
+        sys.stderr.write(f"The demo failed: {exc}\n")
+        if (folder / "lockstep.log").exists():
+            sys.stderr.write(processes.tail(folder / "lockstep.log", 15) + "\n")
+        return 1
+    held = all(finding.held for finding in findings)
+    screen.say("Everything held." if held else "Not everything held.")
+    return 0 if held else 1
+
+
+def _figures(play: Play) -> list[tuple[str, str]]:
+    times = play.times
+    figures = []
+    if times.clusters_up is not None and times.first_record is not None:
+        lockstep = times.first_record - times.clusters_up
+        text = f"{times.first_record:.1f} s (clusters and topics {times.clusters_up:.1f} s, Lockstep {lockstep:.1f} s)"
+        figures.append(("cold start to the first mirrored record", text))
+    if play.latencies:
+        p50, p99 = quantile(play.latencies, 0.50), quantile(play.latencies, 0.99)
+        text = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(play.latencies):,} records"
+        figures.append(("written here until read there", text))
+    return figures
+
+
+def _leave_running(screen: Screen, play: Play) -> None:
+    a, b = play.bootstrap["A"], play.bootstrap["B"]
+    jars = CACHE / "jars"
+    addresses = [line for line in play.log.read_text().splitlines() if "http://" in line]
+    screen.say(
+        "\n".join(
+            [
+                f"\nStill running, until Ctrl-C: clusters A at {a} and B at {b}, Lockstep between them.",
+                f"  its configuration  {play.file}",
+                f"  its log            {play.log}",
+                *(f"  {line}" for line in addresses),
+                "Try, in another terminal:",
+                f"  K='java -cp {jars}/* org.apache.kafka.tools.consumer.ConsoleConsumer'",
+                f"  $K --bootstrap-server {b} --topic A.orders --from-beginning --max-messages 3",
+                f"  $K --bootstrap-server {b} --topic mm2-lockstep-state.A.internal --from-beginning",
+                f"  echo hello | java -cp '{jars}/*' org.apache.kafka.tools.ConsoleProducer "
+                f"--bootstrap-server {a} --topic payments",
+            ]
+        )
+    )
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        screen.say("ending")
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt  # the one way in which Python leaves every block in order
+
+
+if __name__ == "__main__":
+    sys.exit(main())
