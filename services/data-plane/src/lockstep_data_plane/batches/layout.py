@@ -1,0 +1,78 @@
+"""Where the fields of a record batch lie (magic 2, big-endian; design §5 "Batch facts") and how a log is scanned for
+batches."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = [
+    "CODEC_MASK",
+    "CONTROL",
+    "LOG_APPEND_TIME",
+    "TRANSACTIONAL",
+    "Batch",
+    "scan",
+]
+
+PREFIX = struct.Struct(">qi")
+"""baseOffset, batchLength: enough to know where the next batch begins."""
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""All 61 bytes before the records."""
+HEADER_SIZE = HEADER.size
+CRC_FROM = 21
+"""The CRC covers everything from the attributes on."""
+OLD_HEADER_SIZE = 17
+"""Magic 0 and 1: offset, size, crc, magic lie in the first 17 bytes."""
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+
+class Batch(NamedTuple):
+    """A batch and its header. `data` is exactly the batch's bytes. For magic 0 and 1 only `data`, `base_offset` and
+    `magic` say anything; such a message set must be read record by record."""
+
+    data: memoryview
+    base_offset: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+
+def scan(records: bytes | memoryview) -> Iterator[Batch]:
+    """The whole batches in what a fetch returned, in order. A batch cut off at the end is left out: the broker sends it
+    again (design §5). Raises ValueError when a length field cannot be one, since nothing behind it can be trusted."""
+    view = memoryview(records)
+    at, end = 0, len(view)
+    while at + OLD_HEADER_SIZE <= end:
+        base_offset, length = PREFIX.unpack_from(view, at)
+        if length < OLD_HEADER_SIZE - PREFIX.size:
+            raise ValueError(f"a batch at byte {at} says it is {length} bytes long")
+        nxt = at + PREFIX.size + length
+        if nxt > end:
+            return
+        magic = view[at + 16]
+        if magic < 2:
+            yield Batch(view[at:nxt], base_offset, -1, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0)
+        elif length + PREFIX.size < HEADER_SIZE:
+            raise ValueError(f"a batch at byte {at} is shorter than its own header")
+        else:
+            h = HEADER.unpack_from(view, at)
+            yield Batch(view[at:nxt], h[0], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12])
+        at = nxt

@@ -1,0 +1,43 @@
+"""Put our producer id, epoch and sequence into a batch, and its new CRC (design §5: "Stamp")."""
+
+from __future__ import annotations
+
+import struct
+
+from crc32c import crc32c
+
+from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, LOG_APPEND_TIME
+
+__all__ = ["SEQUENCES", "add_sequence", "crc_of", "stamp"]
+
+SEQUENCES = 2**31
+"""Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`wire.md` §0)."""
+
+KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
+"""Codec and time type. Everything else goes: the source's delete horizon (0x40) would make the target's cleaner drop
+tombstones before its consumers saw them, and the broker keeps unknown bits (`wire.md` §1.1, 1.2)."""
+
+_CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
+_PRODUCER = struct.Struct(">qhi")
+
+
+def add_sequence(sequence: int, count: int) -> int:
+    """The sequence `count` records further on."""
+    return (sequence + count) % SEQUENCES
+
+
+def crc_of(batch: bytes | bytearray | memoryview) -> int:
+    """The CRC-32C a batch ought to bear."""
+    return int(crc32c(memoryview(batch)[CRC_FROM:]))
+
+
+def stamp(batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+    """The batch as it is produced: base offset 0, our producer, kept attributes only, everything else untouched."""
+    out = bytearray(batch)
+    out[0:8] = b"\0\0\0\0\0\0\0\0"
+    (attributes,) = _ATTRIBUTES.unpack_from(out, CRC_FROM)
+    _ATTRIBUTES.pack_into(out, CRC_FROM, attributes & KEPT_ATTRIBUTES)
+    _PRODUCER.pack_into(out, 43, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(out, 17, crc_of(out))
+    return bytes(out)

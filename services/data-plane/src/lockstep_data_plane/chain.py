@@ -1,0 +1,140 @@
+"""A partition's chain of appends: one producer id, one epoch, sequences without a gap (design §5, "An append is a
+compare-and-swap").
+
+The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
+what was appended last. The chain numbers pieces, keeps at most `WINDOW` of them unanswered, and says what an answer
+means. After any failure nothing more is sent until every answer is in; then the target's log is read (`resume.py`) and
+the chain begins anew from what it says: an unknown outcome is resolved by the log, never by sending again and hoping
+(`wire.md` §1, §3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from lockstep_data_plane.batches.piece import Piece
+from lockstep_data_plane.batches.stamp import add_sequence, stamp
+
+__all__ = ["WINDOW", "Chain", "Flight", "Receipt"]
+
+WINDOW = 5
+"""The broker remembers the last five batches of a producer in a partition, so never more may be unresolved (`wire.md`
+§1)."""
+
+
+@dataclass(slots=True)
+class Flight:
+    """A piece on its way. `landed` is its base offset downstream once the target has acknowledged it."""
+
+    piece: Piece
+    sequence: int
+    data: bytes
+    landed: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A piece is durable at `downstream`. `foreign` counts records that somebody else wrote in front of it since our
+    last one; `repeated` says the target had it already (a duplicate answered)."""
+
+    piece: Piece
+    downstream: int
+    foreign: int = 0
+    repeated: bool = False
+
+
+class Chain:
+    """The appends of one partition in one epoch. No I/O, no clock."""
+
+    def __init__(self, producer_id: int, epoch: int, sequence: int, downstream: int) -> None:
+        """`sequence` and `downstream` are those of the last record of ours in the target's log (-1: none; then
+        `downstream` is the log end minus 1, or -1 where that is not known)."""
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.sequence = sequence
+        self.downstream = downstream
+        self._next = add_sequence(sequence, 1)
+        self._window = 1
+        self._waiting: deque[Piece] = deque()
+        self._flying: deque[Flight] = deque()
+        self.broken = False
+        self.bytes_held = 0
+
+    def admit(self, piece: Piece) -> None:
+        """Queue a piece behind all others."""
+        self._waiting.append(piece)
+        self.bytes_held += piece.size
+
+    @property
+    def sendable(self) -> bool:
+        """Whether `launch` may be called now."""
+        return bool(self._waiting) and not self.broken and len(self._flying) < self._window
+
+    def launch(self) -> Flight:
+        """Stamp the next waiting piece; the caller sends it at once, on the partition's one lane."""
+        piece = self._waiting.popleft()
+        flight = Flight(piece, self._next, stamp(piece.data, self.producer_id, self.epoch, self._next))
+        self._next = add_sequence(self._next, piece.count)
+        self._flying.append(flight)
+        return flight
+
+    def landed(self, flight: Flight, base_offset: int) -> list[Receipt]:
+        """The target acknowledged a flight. Returns the receipts that are now certain, in order: those of flights
+        behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
+        flight.landed = base_offset
+        receipts: list[Receipt] = []
+        while not self.broken and self._flying and self._flying[0].landed >= 0:
+            done = self._flying.popleft()
+            receipts.append(self._receipt(done))
+        if receipts:
+            self._window = WINDOW
+        if self.broken:
+            self._forget(flight)
+        return receipts
+
+    def _receipt(self, done: Flight) -> Receipt:
+        expected = self.downstream + 1
+        repeated = done.landed < expected
+        foreign = max(0, done.landed - expected)
+        self.sequence = add_sequence(done.sequence, done.piece.count - 1)
+        self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
+        self.bytes_held -= done.piece.size
+        return Receipt(done.piece, done.landed, foreign, repeated)
+
+    def failed(self, flight: Flight) -> None:
+        """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain."""
+        self.broken = True
+        self._forget(flight)
+
+    def _forget(self, flight: Flight) -> None:
+        if flight in self._flying:
+            self._flying.remove(flight)
+            self.bytes_held -= flight.piece.size
+
+    def abandon(self) -> None:
+        """Drop what has not been sent; it is fetched again by whoever goes on."""
+        self.bytes_held -= sum(piece.size for piece in self._waiting)
+        self._waiting.clear()
+
+    def extend_last(self, covers: int) -> bool:
+        """Let the newest unacknowledged piece cover offsets that were passed over behind it. False when there is none:
+        then they are decided already."""
+        last = self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
+        if last is None:
+            return False
+        last.covers = max(last.covers, covers)
+        return True
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._flying)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits and nothing flies."""
+        return not self._waiting and not self._flying
+
+    @property
+    def oldest(self) -> Piece | None:
+        """The first piece that is not yet acknowledged."""
+        return self._flying[0].piece if self._flying else self._waiting[0] if self._waiting else None

@@ -1,0 +1,180 @@
+"""A cluster as a slot sees it: who leads which partition, and connections to the leaders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from lockstep_config.clients import aiokafka_connection
+from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+
+__all__ = ["Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
+
+TopicPartition = tuple[str, int]
+
+NO_ERROR = 0
+CONNECT_TIMEOUT_MS = 10_000
+"""For opening a connection and authenticating; what is asked on it later has its own limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads a partition, as the metadata said last."""
+
+    broker: int
+    epoch: int
+    topic_id: UUID | None
+
+
+class kafka_error(RuntimeError):  # noqa: N801  # reads as what it is: an error code of the protocol
+    """A broker answered with an error code; `code` is Kafka's number."""
+
+    def __init__(self, code: int, about: str) -> None:
+        super().__init__(f"{about}: {_name(code)}")
+        self.code = code
+
+
+def _name(code: int) -> str:
+    from kio.schema.errors import ErrorCode
+
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return f"error {code}"
+
+
+class Cluster:
+    """Leaders and connections of one cluster. One instance belongs to one event loop."""
+
+    def __init__(self, alias: str, bootstrap: Sequence[tuple[str, int]], settings: Mapping[str, Any]) -> None:
+        self.alias = alias
+        self._bootstrap = tuple(bootstrap)
+        self._settings = dict(settings)
+        self._brokers: dict[int, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._errors: dict[str, int] = {}
+        self._lanes: dict[tuple[int, str], Connection] = {}
+        self._opening: dict[tuple[int, str], asyncio.Lock] = {}
+        self.cluster_id = ""
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        """Ask for the metadata of these topics, of any broker that answers. Raises BrokerUnreachable naming every
+        address that was tried. Never creates a topic."""
+        wanted = sorted(set(topics))
+        tried: list[str] = []
+        for address in [*dict.fromkeys([*self._brokers.values(), *self._bootstrap])]:
+            try:
+                connection = await self._lane_to(address)
+                self._learn(await connection.call(_metadata_request(connection, wanted)))
+                return
+            except BrokerUnreachable as exc:
+                tried.append(str(exc))
+        raise BrokerUnreachable(f"cluster {self.alias}: " + "; ".join(tried))
+
+    async def _lane_to(self, address: tuple[str, int]) -> Connection:
+        broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
+        return await self._open((broker, "metadata"), address)
+
+    def _learn(self, answer: Any) -> None:
+        self.cluster_id = answer.cluster_id or ""
+        self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
+        for topic in answer.topics:
+            name = str(topic.name)
+            self._errors[name] = int(topic.error_code)
+            known = [tp for tp in self._leaders if tp[0] == name]
+            for tp in known:
+                del self._leaders[tp]
+            if topic.error_code != NO_ERROR:
+                continue
+            for p in topic.partitions:
+                if int(p.leader_id) >= 0:
+                    self._leaders[name, int(p.partition_index)] = Leader(
+                        int(p.leader_id), int(p.leader_epoch), topic.topic_id
+                    )
+
+    def leader(self, tp: TopicPartition) -> Leader | None:
+        """Who leads the partition, or None: not known, no leader just now, or no such topic."""
+        return self._leaders.get(tp)
+
+    def trouble(self, topic: str) -> int:
+        """The error code of the topic in the last metadata answer; 0: none."""
+        return self._errors.get(topic, NO_ERROR)
+
+    async def connection(self, broker: int, lane: str) -> Connection:
+        """The open connection of this lane to a broker; each lane is a connection of its own. Raises
+        BrokerUnreachable."""
+        if broker not in self._brokers:
+            raise BrokerUnreachable(f"cluster {self.alias}: broker {broker} is not in the metadata")
+        return await self._open((broker, lane), self._brokers[broker])
+
+    async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
+        connection = self._lanes.get(key)
+        if connection is not None and not connection.closed and (connection.host, connection.port) == address:
+            return connection
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._lanes.get(key)
+            if connection is None or connection.closed or (connection.host, connection.port) != address:
+                if connection is not None:
+                    connection.close()
+                connection = await Connection.open(*address, self._settings)
+                self._lanes[key] = connection
+            return connection
+
+    async def close(self) -> None:
+        """Close every connection; outstanding questions fail."""
+        closing = [c.close() for c in self._lanes.values() if not c.closed]
+        self._lanes.clear()
+        for done in closing:
+            if done is not None:
+                await done
+
+    async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1) -> int:
+        """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says
+        (read_uncommitted: the high watermark). Raises kafka_error, BrokerUnreachable."""
+        leader = self._leaders.get(tp)
+        if leader is None:
+            raise BrokerUnreachable(f"cluster {self.alias}: {tp[0]}-{tp[1]} has no leader")
+        connection = await self.connection(leader.broker, "ask")
+        version = connection.version("list_offsets")
+        m = message("list_offsets", version, "request")
+        partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
+        answer = await connection.call(
+            m.ListOffsetsRequest(
+                replica_id=-1, isolation_level=0, topics=(m.ListOffsetsTopic(name=tp[0], partitions=(partition,)),)
+            )
+        )
+        found = answer.topics[0].partitions[0]
+        if found.error_code != NO_ERROR:
+            raise kafka_error(int(found.error_code), f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}")
+        return int(found.offset)
+
+
+def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
+    """The cluster that a client's Java properties point at (`bootstrap.servers`, security). Reads certificate files
+    now."""
+    bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
+    settings = {
+        "client_id": client_id,
+        "request_timeout_ms": CONNECT_TIMEOUT_MS,
+        "max_idle_ms": None,
+        **aiokafka_connection(properties),
+    }
+    return Cluster(alias, bootstrap, settings)
+
+
+def _address(entry: str) -> tuple[str, int]:
+    host, _, port = entry.strip().rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _metadata_request(connection: Connection, topics: Sequence[str]) -> Any:
+    m = message("metadata", connection.version("metadata"), "request")
+    return m.MetadataRequest(
+        topics=tuple(m.MetadataRequestTopic(topic_id=None, name=name) for name in topics),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+        **({"include_cluster_authorized_operations": False} if connection.version("metadata") == 10 else {}),
+    )

@@ -1,0 +1,182 @@
+"""One connection to one broker: kio's typed messages over aiokafka's connection.
+
+aiokafka opens the socket and does TLS and SASL; its own messages end at Fetch 11 and Produce 8, so requests and answers
+are kio's. The frame is written into one buffer, because at a gigabyte a second each copy of a batch counts."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from kio.serial import entity_reader, entity_writer
+
+__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "message"]
+
+
+class Api(NamedTuple):
+    """An API we speak and the versions we know how to fill; all of them are flexible ones (Kafka 2.8 and newer)."""
+
+    key: int
+    oldest: int
+    newest: int
+
+
+APIS: Mapping[str, Api] = {
+    "produce": Api(0, 9, 13),
+    "fetch": Api(1, 12, 17),
+    "list_offsets": Api(2, 7, 8),
+    "metadata": Api(3, 10, 12),
+    "init_producer_id": Api(22, 4, 4),
+    "offset_for_leader_epoch": Api(23, 4, 4),
+    "describe_producers": Api(61, 0, 0),
+}
+NAMES = {api.key: name for name, api in APIS.items()}
+
+
+class BrokerUnreachable(ConnectionError):
+    """A broker cannot be reached, refuses us, or went away while it owed an answer."""
+
+
+class BrokerLacks(RuntimeError):
+    """A broker is too old for an API that the data plane needs."""
+
+
+@cache
+def message(api: str, version: int, side: str) -> Any:
+    """kio's module with the entities of an API's `request` or `response` in this version."""
+    return import_module(f"kio.schema.{api}.v{version}.{side}")
+
+
+@cache
+def _writer(key: int, version: int) -> Callable[[io.BytesIO, Any], None]:
+    api = NAMES[key]
+    write: Callable[[io.BytesIO, Any], None] = entity_writer(
+        getattr(message(api, version, "request"), _entity_name(api, "request"))
+    )
+    return write
+
+
+def _entity_name(api: str, side: str) -> str:
+    return "".join(part.title() for part in api.split("_")) + side.title()
+
+
+class _Header(NamedTuple):
+    correlation_id: int
+
+
+class _Answer:
+    """Reads an answer of one API and version; stands where aiokafka keeps its own request object."""
+
+    def __init__(self, api: str, version: int) -> None:
+        self._read = entity_reader(getattr(message(api, version, "response"), _entity_name(api, "response")))
+        self.RESPONSE_TYPE = self
+
+    def parse_response_header(self, frame: io.BytesIO) -> _Header:
+        raw = frame.getvalue()
+        (correlation_id,) = struct.unpack_from(">i", raw)
+        if raw[4] != 0:
+            raise KafkaConnectionError(
+                "the broker sent tagged fields in a response header, which no version known here has"
+            )
+        frame.seek(5)
+        return _Header(correlation_id)
+
+    def decode(self, frame: io.BytesIO) -> Any:
+        entity, _ = self._read(frame.getvalue(), frame.tell())
+        return entity
+
+
+@cache
+def _answer(api_key: int, version: int) -> _Answer:
+    return _Answer(NAMES[api_key], version)
+
+
+class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
+    """A connection that also asks kio's messages. Answers come in the order of the questions (the broker mutes a
+    connection until its answer is out), so one connection per outstanding long poll."""
+
+    @classmethod
+    async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> Connection:
+        """Connect, authenticate, learn the broker's versions. Raises BrokerUnreachable with the address and the
+        cause."""
+        connection = cls(host, port, **settings)
+        try:
+            await connection.connect()
+        except (OSError, TimeoutError, KafkaError, EOFError) as exc:
+            raise BrokerUnreachable(f"{host}:{port}: {_cause(exc)}") from exc
+        return connection
+
+    def version(self, api: str) -> int:
+        """The newest version of an API that both sides know. Raises BrokerLacks."""
+        ours = APIS[api]
+        low, high = self._versions.get(ours.key, (0, -1))
+        chosen = min(ours.newest, high)
+        if chosen < max(ours.oldest, low):
+            raise BrokerLacks(
+                f"{self.host}:{self.port} speaks {api} up to version {high}, we need {ours.oldest}: Kafka 2.8 or newer"
+            )
+        return int(chosen)
+
+    def offers(self, api: str, version: int) -> bool:
+        """Whether the broker speaks at least this version of an API."""
+        return bool(self._versions.get(APIS[api].key, (0, -1))[1] >= version)
+
+    def ask(self, entity: Any) -> asyncio.Future[Any]:
+        """Send a request at once and return its answer's future, which fails with BrokerUnreachable or
+        KafkaConnectionError when the connection ends first. Raises BrokerUnreachable when the connection is closed
+        already."""
+        if self._writer is None:
+            raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
+        key, version = int(entity.__api_key__), int(entity.__version__)
+        correlation_id = self._next_correlation_id()
+        client = self._client_id.encode()
+        buffer = io.BytesIO()
+        buffer.write(struct.pack(f">ihhih{len(client)}sb", 0, key, version, correlation_id, len(client), client, 0))
+        _writer(key, version)(buffer, entity)
+        frame = buffer.getbuffer()
+        struct.pack_into(">i", frame, 0, len(frame) - 4)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._requests.append((correlation_id, _answer(key, version), future))
+        self._last_action = time.monotonic()
+        try:
+            self._writer.write(frame)
+        except OSError as exc:
+            self.close()
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
+        return future
+
+    async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
+        """Ask and wait. Raises BrokerUnreachable when no answer comes in time; the connection is then closed, since
+        later answers on it could not come either."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.ask(entity)
+        except TimeoutError as exc:
+            self.close()
+            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {timeout_s:g} s") from exc
+        except KafkaError as exc:
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {_cause(exc)}") from exc
+
+    @property
+    def unanswered(self) -> int:
+        """Requests whose answer is still out."""
+        return len(self._requests)
+
+    @property
+    def closed(self) -> bool:
+        return self._writer is None
+
+
+def _cause(exc: BaseException) -> str:
+    """The innermost reason, in one line, for people."""
+    while exc.__cause__ is not None:
+        exc = exc.__cause__
+    return str(exc) or type(exc).__name__

@@ -1,0 +1,403 @@
+"""The edge around `partition.py`: what a slot does for each of its partitions, phase by phase.
+
+One task tends each partition; it sleeps but for changes of phase. Batches and answers are handled in callbacks, without
+a task in between, because at one record a batch each switch costs more than the copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from aiokafka.errors import KafkaError
+
+from lockstep_config import FlowSettings
+from lockstep_config import clients as client_settings
+from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
+from lockstep_data_plane.begin import first_row, read_progress
+from lockstep_data_plane.chain import Flight, Receipt
+from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
+from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.errors import Fate, fate_of
+from lockstep_data_plane.fetching import Delivery, Fetching
+from lockstep_data_plane.ledger import Ledger, now_ms
+from lockstep_data_plane.partition import BatchRefused, Happening, Partition, Phase
+from lockstep_data_plane.producing import Answer, Producing, Unanswered
+from lockstep_data_plane.resume import InDoubt, NotReplicated, chain_end
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.retry import Backoff
+from lockstep_runtime.rounds import Troubles
+
+__all__ = ["Copying", "Halt"]
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+PASSING = (BrokerUnreachable, kafka_error, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
+"""What goes by, or is somebody else's to mend while we keep trying."""
+
+
+class Halt(RuntimeError):
+    """The partition must not go on until somebody decides; the message says why and what to do."""
+
+
+class Copying:
+    """The partitions of one slot, their two clusters, and what happens between them."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        producer_id: int,
+        ledger: Ledger,
+        troubles: Troubles,
+        topics: Mapping[str, MirroredTopic],
+        rows: Mapping[TopicPartition, PartitionProgress],
+    ) -> None:
+        self._settings = settings
+        self._plane = settings.data_plane
+        self._producer_id = producer_id
+        self._ledger = ledger
+        self._troubles = troubles
+        self._topics = topics
+        self._rows = rows
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self._left = 0
+        self._changes: dict[Partition, asyncio.Event] = {}
+        self._saying: set[asyncio.Task[None]] = set()
+        self._progress: Mapping[TopicPartition, int] | None = None
+        self._reading_progress = asyncio.Lock()
+        self._refreshing = asyncio.Lock()
+        self._refreshed_at = 0.0
+        flow = settings.flow
+        self._source = cluster_of(
+            flow.source,
+            settings.clients.source_consumer,
+            client_settings.client_id(settings, f"replication-consumer-{ledger.slot}"),
+        )
+        self._target = cluster_of(
+            flow.target,
+            settings.clients.data_producer,
+            client_settings.client_id(settings, f"replication-producer-{ledger.slot}"),
+        )
+        self._producing = Producing(self._target, self._on_answer)
+        self._fetching = Fetching(
+            self._source,
+            self._plane.fetch,
+            self._plane.isolation_level,
+            settings.clients.source_consumer.get("client.rack", ""),
+            has_room=self._has_room,
+            on_fetched=self._on_fetched,
+            on_trouble=self._failed,
+        )
+
+    @property
+    def appended(self) -> int:
+        """Records acknowledged by the target in this run."""
+        return self._left + sum(p.counters.records for p in self.partitions.values())
+
+    async def close(self) -> None:
+        """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
+        await self._fetching.close()
+        await self._source.close()
+        await self._target.close()
+        if self._saying:
+            await asyncio.wait(self._saying, timeout=1.0)
+
+    def check(self) -> None:
+        """To be called every now and then: ends connections whose broker went silent, raises what ended a fetch by
+        mistake."""
+        self._fetching.end_stuck()
+        self._producing.end_stuck()
+        if (crash := self._fetching.crashed()) is not None:
+            raise crash
+
+    def remove(self, tp: TopicPartition) -> None:
+        """The partition is released and written down."""
+        partition = self.partitions.pop(tp, None)
+        if partition is not None:
+            self._left += partition.counters.records
+            self._changes.pop(partition, None)
+            self._ledger.forget(partition)
+
+    def leave(self, tp: TopicPartition) -> None:
+        """The partition is to leave: what flies is awaited, then it is released."""
+        partition = self.partitions.get(tp)
+        if partition is not None and not partition.leaving and partition.phase is not Phase.RELEASED:
+            partition.on(Happening.LEAVE)
+            self._fetching.detach(partition)
+            self._changes[partition].set()
+
+    def topics_changed(self) -> None:
+        """Rows of topics came in: a partition whose topic is another one now looks again before it goes on."""
+        for tp, partition in self.partitions.items():
+            topic = self._topics.get(tp[0])
+            if topic is None or partition.phase is not Phase.COPYING:
+                continue
+            if (topic.source_topic_id, topic.target_topic_id) != (
+                partition.written.source_topic_id,
+                partition.written.target_topic_id,
+            ):
+                self._failed(partition, "its topic was re-created")
+            partition.limits = self._limits(topic)
+
+    # -- one partition's phases ----------------------------------------------------------------------------------------
+
+    async def tend(self, tp: TopicPartition, topic: MirroredTopic) -> None:
+        """See the partition through its phases until it is released."""
+        partition = Partition(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
+        partition.limits = self._limits(topic)
+        self.partitions[tp] = partition
+        changed = self._changes[partition] = asyncio.Event()
+        backoff = Backoff()
+        while partition.phase is not Phase.RELEASED:
+            changed.clear()
+            if partition.phase is Phase.RESUMING:
+                await self._try_to_resume(partition, backoff)
+            elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
+                self._settled(partition)
+            else:
+                await changed.wait()
+        self._producing.detach(partition)
+        await self._ledger_flush(partition)
+
+    def _settled(self, partition: Partition) -> None:
+        phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
+        if phase is Phase.HALTED:
+            self._fetching.detach(partition)
+            self._tell_halted(partition)
+
+    async def _ledger_flush(self, partition: Partition) -> None:
+        try:
+            await self._ledger.flush([partition])
+        except ClusterTrouble as trouble:
+            self._troubles.began("progress", trouble)
+
+    async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
+        name = f"{partition.topic}-{partition.number}"
+        try:
+            await self._resume(partition)
+        except PASSING as exc:
+            self._troubles.began(name, _as_trouble(exc))
+            await self._pause(partition, backoff.next())
+        except (InDoubt, Halt) as exc:
+            if partition.phase is Phase.RESUMING:
+                partition.on(Happening.REFUSED, str(exc))
+                self._tell_halted(partition)
+        else:
+            self._troubles.over(name)
+            backoff.reset()
+
+    async def _pause(self, partition: Partition, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changes[partition].wait()
+        except TimeoutError:
+            return
+
+    def _tell_halted(self, partition: Partition) -> None:
+        self._event(
+            "PartitionHalted",
+            f"{partition.topic}-{partition.number}",
+            f"{partition.topic}-{partition.number}: {partition.reason}",
+            reason=partition.reason,
+            upstream=partition.upstream,
+        )
+
+    async def _resume(self, partition: Partition) -> None:
+        tp = (partition.topic, partition.number)
+        topic = self._topics[partition.topic]
+        await self._metadata(partition)
+        row = self._rows.get(tp)
+        if partition.written.sequence != -1 or partition.incarnation:
+            row = replace(partition.row(), phase="copying", reason="")
+        if row is None or row.producer_id != self._producer_id:
+            row = await self._begin(partition, topic, row)
+        self._same_topics(row, topic)
+        await self._source_reaches(tp, row)
+        end = await chain_end(self._target, (partition.target_topic, partition.number), row)
+        await self._producing.attach(partition)
+        if partition.phase is Phase.RESUMING:
+            partition.resumed(row, end.sequence, end.downstream)
+            self._fetching.attach(partition)
+            if partition.to_number:
+                self._event(
+                    "ProgressRecovered",
+                    f"{tp[0]}-{tp[1]}",
+                    f"{tp[0]}-{tp[1]}: {partition.to_number} records were appended after the last progress written",
+                    records=partition.to_number,
+                    upstream=row.upstream,
+                )
+
+    async def _begin(
+        self, partition: Partition, topic: MirroredTopic, former: PartitionProgress | None
+    ) -> PartitionProgress:
+        """A new chain, written down and acknowledged before its first append: from then on every append can be
+        accounted for."""
+        tp = (partition.topic, partition.number)
+        async with self._reading_progress:
+            if self._progress is None:
+                self._progress = await read_progress(self._settings)
+        known = former.upstream if former is not None else self._progress.get(tp)
+        row = await first_row(self._source, self._target, self._settings, tp, partition.target_topic, known)
+        row = replace(
+            row,
+            producer_id=self._producer_id,
+            source_topic_id=topic.source_topic_id,
+            target_topic_id=topic.target_topic_id,
+        )
+        await self._ledger.write(row)
+        return row
+
+    def _same_topics(self, row: PartitionProgress, topic: MirroredTopic) -> None:
+        for side, then, now in (
+            ("source", row.source_topic_id, topic.source_topic_id),
+            ("target", row.target_topic_id, topic.target_topic_id),
+        ):
+            if then and now and then != now:
+                raise Halt(
+                    f"the {side} topic was deleted and created again (id {then} then, {now} now) "
+                    f"since offset {row.upstream}; what it holds now is another log, so nothing is copied until somebody decides"
+                )
+
+    async def _source_reaches(self, tp: TopicPartition, row: PartitionProgress) -> None:
+        start = await self._source.end_offset(tp, timestamp=-2)
+        end = await self._source.end_offset(tp)
+        wanted = row.upstream + 1
+        if wanted < start:
+            raise Halt(
+                f"gap: the source's log begins at {start}, "
+                f"offsets {wanted} to {start - 1} were removed before they were copied"
+            )
+        if wanted > end:
+            raise Halt(
+                f"the source's log ends at {end}, but everything up to {row.upstream} was copied: it was truncated"
+            )
+
+    async def _metadata(self, partition: Partition) -> None:
+        """Leaders of both sides, asked for again only if that was before this partition came to need them."""
+        since = asyncio.get_running_loop().time()
+        known = self._source.leader((partition.topic, partition.number)) is not None
+        if partition.incarnation == 0 and known and self._target.leader((partition.target_topic, partition.number)):
+            return
+        async with self._refreshing:
+            if self._refreshed_at >= since:
+                return
+            begun = asyncio.get_running_loop().time()
+            resuming = [p for p in self.partitions.values() if p.phase is Phase.RESUMING]
+            await self._source.refresh(p.topic for p in resuming)
+            await self._target.refresh(p.target_topic for p in resuming)
+            self._refreshed_at = begun
+
+    def _limits(self, topic: MirroredTopic) -> Limits:
+        configs = dict(topic.target_configs)
+        codec = CODECS.get(self._plane.compression_type or "none", 0)
+        return Limits(int(configs.get("max.message.bytes", Limits().max_bytes)), codec)
+
+    # -- between fetch and answer --------------------------------------------------------------------------------------
+
+    def _has_room(self, partition: Partition) -> bool:
+        share = max(
+            self._plane.max_in_flight_bytes // max(1, len(self.partitions)), 2 * self._plane.fetch.max_partition_bytes
+        )
+        return partition.chain.bytes_held < share
+
+    def _on_fetched(self, delivery: Delivery) -> None:
+        p = delivery.partition
+        if p.phase is not Phase.COPYING or p.incarnation != delivery.incarnation:
+            return
+        fetched = delivery.fetched
+        if fetched.code:
+            self._fetch_refused(p, fetched.code)
+            return
+        p.source_end = (
+            fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
+        )
+        if not delivery.batches:
+            return
+        try:
+            p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
+        except BatchRefused as exc:
+            self._refused(p, str(exc))
+        if p.to_number and p.position >= p.source_end >= 0:
+            self._refused(
+                p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
+            )
+        self._producing.ready(p)
+
+    def _fetch_refused(self, partition: Partition, code: int) -> None:
+        fate, why = fate_of(code)
+        where = f"cluster {self._source.alias}: fetching {partition.topic}-{partition.number}: {why}"
+        if fate is Fate.REFUSED:
+            self._refused(partition, where)
+        else:
+            self._failed(partition, where)
+
+    def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+        if isinstance(answer, Answer) and answer.code == 0:
+            receipts, sync = partition.acknowledged(flight, answer.base_offset)
+            if self._ledger.syncs is not None:
+                self._ledger.syncs.offer(partition.topic, partition.number, sync)
+            for receipt in receipts:
+                if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
+                    self._foreign(partition, receipt)
+            if receipts:
+                partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
+                self._fetching.nudge(partition)
+        else:
+            partition.lost(flight)
+            if isinstance(answer, Unanswered):
+                self._failed(partition, f"cluster {self._target.alias}: {answer}")
+            else:
+                self._append_refused(partition, flight, answer)
+        if partition.phase is not Phase.COPYING:
+            self._changes[partition].set()
+
+    def _append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
+        fate, why = fate_of(answer.code)
+        where = f"cluster {self._target.alias}: appending to {partition.target_topic}-{partition.number}: {why}"
+        if fate is Fate.TOO_LARGE and flight.piece.count > 1:
+            partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))
+            self._failed(partition, f"{where}; splitting")
+        elif fate in (Fate.REFUSED, Fate.TOO_LARGE):
+            records = "".join(
+                f"; offset {flight.piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5]
+            )
+            self._refused(partition, f"{where} ({answer.message or 'no message'}){records}")
+        else:
+            self._failed(partition, where)
+
+    def _foreign(self, partition: Partition, receipt: Receipt) -> None:
+        self._event(
+            "ForeignWrite",
+            f"{partition.target_topic}-{partition.number}",
+            f"{partition.target_topic}-{partition.number}: somebody else wrote {receipt.foreign} records before offset "
+            f"{receipt.downstream}; downstream offsets no longer follow upstream ones",
+            records=receipt.foreign,
+            before=receipt.downstream,
+        )
+
+    def _failed(self, partition: Partition, why: str) -> None:
+        """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on."""
+        if not partition.can(Happening.FAILED):
+            return
+        first = partition.phase is Phase.COPYING
+        partition.on(Happening.FAILED)
+        self._fetching.detach(partition)
+        if first:
+            self._troubles.began(f"{partition.topic}-{partition.number}", ClusterTrouble("", why))
+        self._changes[partition].set()
+
+    def _refused(self, partition: Partition, why: str) -> None:
+        if not partition.can(Happening.REFUSED):
+            return
+        partition.on(Happening.REFUSED, why)
+        self._fetching.detach(partition)
+        self._changes[partition].set()
+
+    def _event(self, kind: str, subject: str, text: str, **detail: object) -> None:
+        task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)
+
+
+def _as_trouble(exc: BaseException) -> ClusterTrouble:
+    return exc if isinstance(exc, ClusterTrouble) else ClusterTrouble("", str(exc) or type(exc).__name__)

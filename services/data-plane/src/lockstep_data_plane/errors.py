@@ -1,0 +1,62 @@
+"""What an error code of a broker means for a partition (`wire.md` §1; numbers are Kafka's)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Fate", "fate_of"]
+
+
+class Fate(Enum):
+    """PASSING: look again, the log will tell. REFUSED: this data, or this position, will never do. TOO_LARGE: smaller
+    may do."""
+
+    PASSING = "passing"
+    REFUSED = "refused"
+    TOO_LARGE = "too large"
+
+
+OUT_OF_ORDER_SEQUENCE = 45
+
+MEANING: dict[int, tuple[Fate, str]] = {
+    1: (
+        Fate.PASSING,
+        "the position is outside the log (OFFSET_OUT_OF_RANGE)",
+    ),  # resuming looks which side, and names the gap
+    2: (Fate.REFUSED, "the batch is corrupt, or a key is missing for a compacted topic (CORRUPT_MESSAGE)"),
+    3: (Fate.PASSING, "the topic or partition is not there (UNKNOWN_TOPIC_OR_PARTITION)"),
+    5: (Fate.PASSING, "no leader (LEADER_NOT_AVAILABLE)"),
+    6: (Fate.PASSING, "the leader moved (NOT_LEADER_OR_FOLLOWER)"),
+    7: (Fate.PASSING, "the replicas did not answer in time (REQUEST_TIMED_OUT)"),
+    10: (Fate.TOO_LARGE, "the batch is too large (MESSAGE_TOO_LARGE)"),
+    17: (Fate.REFUSED, "the topic takes no records of ours (INVALID_TOPIC_EXCEPTION)"),
+    18: (Fate.TOO_LARGE, "the batch is larger than a segment (RECORD_LIST_TOO_LARGE)"),
+    19: (Fate.PASSING, "too few replicas in sync (NOT_ENOUGH_REPLICAS)"),
+    20: (Fate.PASSING, "too few replicas in sync after the append (NOT_ENOUGH_REPLICAS_AFTER_APPEND)"),
+    29: (
+        Fate.PASSING,
+        "not permitted: READ on a source topic, WRITE and READ on a target topic are needed "
+        "(TOPIC_AUTHORIZATION_FAILED)",
+    ),
+    31: (Fate.PASSING, "not permitted: IDEMPOTENT_WRITE on the cluster is needed (CLUSTER_AUTHORIZATION_FAILED)"),
+    32: (Fate.REFUSED, "a timestamp the target refuses (INVALID_TIMESTAMP)"),
+    43: (Fate.REFUSED, "the target's message format is too old (UNSUPPORTED_FOR_MESSAGE_FORMAT)"),
+    45: (Fate.PASSING, "something else was appended meanwhile (OUT_OF_ORDER_SEQUENCE)"),
+    46: (Fate.PASSING, "it was appended before (DUPLICATE_SEQUENCE)"),
+    47: (Fate.PASSING, "a later epoch of ours has written (INVALID_PRODUCER_EPOCH)"),
+    56: (Fate.PASSING, "the broker's disk fails (KAFKA_STORAGE_ERROR)"),
+    59: (Fate.PASSING, "the broker has forgotten our producer (UNKNOWN_PRODUCER_ID)"),
+    74: (Fate.PASSING, "the leader changed (FENCED_LEADER_EPOCH)"),
+    75: (Fate.PASSING, "the broker does not know the leader epoch yet (UNKNOWN_LEADER_EPOCH)"),
+    76: (Fate.REFUSED, "the broker does not know the codec (UNSUPPORTED_COMPRESSION_TYPE)"),
+    78: (Fate.PASSING, "the offset is not available yet (OFFSET_NOT_AVAILABLE)"),
+    87: (Fate.REFUSED, "the target refuses records in it (INVALID_RECORD)"),
+    100: (Fate.PASSING, "the topic was re-created or is gone (UNKNOWN_TOPIC_ID)"),
+    103: (Fate.PASSING, "the topic was re-created (INCONSISTENT_TOPIC_ID)"),
+}
+
+
+def fate_of(code: int) -> tuple[Fate, str]:
+    """What to make of an error code, and a sentence for people. Codes not listed pass: asking again is always safe
+    here, for an append is a compare-and-swap and a fetch changes nothing."""
+    return MEANING.get(code, (Fate.PASSING, f"error {code}"))

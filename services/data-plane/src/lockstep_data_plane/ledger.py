@@ -1,0 +1,176 @@
+"""What a slot writes down: progress and status as state rows, MM2's own progress, offset syncs, events (design §5).
+
+Everything here comes after the fact it tells of: a crash in between leaves the log further on than the ledger, never
+behind, and `resume.py` finds out by how much."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lockstep_config import FlowSettings
+from lockstep_config import clients as client_settings
+from lockstep_data_plane.partition import Partition
+from lockstep_protocol.codec import encode_offset_sync, encode_source_progress
+from lockstep_protocol.events import Event
+from lockstep_protocol.names import events_topic, progress_topic, state_topic
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import OffsetSync
+from lockstep_protocol.state import PartitionProgress, Row
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.log import FlowLog
+
+__all__ = ["Ledger", "SyncLog", "now_ms"]
+
+OUTSTANDING_SYNCS = 10
+"""As MM2's semaphore (`mm2.md` §3.1); while they are out, the newest sync of each partition waits."""
+
+
+def now_ms() -> int:
+    """Wall clock, as record timestamps count."""
+    return time.time_ns() // 1_000_000
+
+
+class SyncLog:
+    """Offset syncs on their way: newest per partition wins, and unlike MM2's a failed one is sent again."""
+
+    def __init__(self, log: FactLog, say: FlowLog) -> None:
+        self._log = log
+        self._say = say
+        self._pending: dict[tuple[str, int], tuple[int, int]] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+        self._failing = False
+
+    def offer(self, topic: str, partition: int, sync: tuple[int, int] | None) -> None:
+        """Send the sync as soon as there is room. Pairs of a partition must come with upstream offsets that do not
+        fall."""
+        if sync is not None:
+            self._pending[topic, partition] = sync
+            self._fire()
+
+    def _fire(self) -> None:
+        while self._pending and len(self._sending) < OUTSTANDING_SYNCS:
+            (topic, partition), (upstream, downstream) = next(iter(self._pending.items()))
+            del self._pending[topic, partition]
+            task = asyncio.create_task(self._send(topic, partition, upstream, downstream))
+            self._sending.add(task)
+            task.add_done_callback(self._sent)
+
+    async def _send(self, topic: str, partition: int, upstream: int, downstream: int) -> None:
+        sync = OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream))
+        key, value = encode_offset_sync(sync)
+        try:
+            await self._log.append(key, value, partition=0)
+        except ClusterTrouble as trouble:
+            self._pending.setdefault((topic, partition), (upstream, downstream))
+            if not self._failing:
+                self._failing = True
+                self._say.warn("offset syncs failing", f"{trouble}; trying again")
+            await asyncio.sleep(1.0)
+        else:
+            if self._failing:
+                self._failing = False
+                self._say.say("offset syncs recovered")
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._fire()
+
+    async def settle(self, within_s: float) -> None:
+        """Wait for what is on its way, at most so long; what is left is covered by the next syncs."""
+        if self._sending:
+            await asyncio.wait(set(self._sending), timeout=within_s)
+
+
+class Ledger:
+    """The control topics of one flow, as a slot writes them."""
+
+    def __init__(self, settings: FlowSettings, slot: int, run: str, say: FlowLog) -> None:
+        self._settings = settings
+        self.slot = slot
+        self._run = run
+        self._say = say
+        flow = settings.flow
+        target = FactProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"))
+        self._producers = [target]
+        self.state = FactLog(target, state_topic(flow, settings.group_id))
+        self._events = FactLog(target, events_topic(flow, settings.group_id))
+        self._progress = FactLog(target, settings.control.offset_storage_topic or progress_topic(flow))
+        self.syncs: SyncLog | None = None
+        plane = settings.data_plane
+        if plane.emit_offset_syncs:
+            at_source = plane.offset_syncs_location == "source"
+            alias, other = (flow.source, flow.target) if at_source else (flow.target, flow.source)
+            producer = FactProducer(alias, client_settings.offset_syncs_producer(settings, f"slot-{slot}"))
+            self._producers.append(producer)
+            self.syncs = SyncLog(FactLog(producer, settings.policy.offset_syncs_topic(other)), say)
+        self._written: dict[tuple[str, int], PartitionProgress] = {}
+
+    def start(self) -> None:
+        """Begin. Does not need the clusters: appends wait for them."""
+        for producer in self._producers:
+            producer.start()
+
+    async def stop(self) -> None:
+        """End, after what is on its way has had its chance."""
+        if self.syncs is not None:
+            await self.syncs.settle(1.0)
+        await asyncio.gather(*(producer.stop(1.0) for producer in self._producers))
+
+    async def write(self, row: Row) -> None:
+        """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
+        key, value = replace(row, at_ms=now_ms()).encode()
+        await self.state.append(key, value, partition=0)
+
+    async def flush(self, partitions: Iterable[Partition]) -> None:
+        """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
+        progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due."""
+        due: list[tuple[Partition, PartitionProgress]] = []
+        for p in partitions:
+            row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            if row != self._written.get((p.topic, p.number)):
+                due.append((p, row))
+            if self.syncs is not None:
+                self.syncs.offer(p.topic, p.number, p.syncs.flush())
+        if not due:
+            return
+        at = now_ms()
+        await self.state.append_all((replace(row, at_ms=at).encode() for _, row in due), partition=0)
+        source = self._settings.flow.source
+        await self._progress.append_all(
+            encode_source_progress(source, p.topic, p.number, row.upstream) for p, row in due if row.upstream >= 0
+        )
+        for p, row in due:
+            self._written[p.topic, p.number] = row
+
+    def forget(self, partition: Partition) -> None:
+        """The partition has left this slot."""
+        self._written.pop((partition.topic, partition.number), None)
+
+    async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+        """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
+        logged too."""
+        words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
+        loud = kind in LOUD
+        self._say.say(words, text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail)
+        event = Event(
+            kind=kind,
+            service="data-plane",
+            flow=str(self._settings.flow),
+            subject=subject,
+            at_ms=now_ms(),
+            instance=self._run,
+            detail=dict(detail),
+        )
+        key, value = event.encode()
+        try:
+            await self._events.append(key, value, partition=0)
+        except ClusterTrouble as trouble:
+            self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
+
+
+LOUD = frozenset({"PartitionHalted", "ForeignWrite", "SlotFailed", "SlotNotStarted", "SlotFrozen"})

@@ -1,0 +1,274 @@
+"""One partition's life (no I/O, no clock).
+
+A partition is always in one phase. What may happen in a phase is the table below; anything else is a fault of ours and
+raises.
+
+    RESUMING   its chain's end is being read from the target's log; nothing is fetched or sent COPYING    fetched,
+    judged, appended SETTLING   something failed; nothing is sent, and the answers still out are awaited DRAINING   it
+    is to leave this slot: nothing more is fetched, what flies is awaited HALTED     nothing moves until somebody
+    decides; the reason stands in its state RELEASED   this slot has no part in it any more
+
+A partition in trouble never stops another: each has its own phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from aiokafka.errors import CorruptRecordException
+
+from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
+from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.piece import as_piece
+from lockstep_data_plane.batches.rebuild import read, rebuild
+from lockstep_data_plane.batches.stamp import SEQUENCES
+from lockstep_data_plane.chain import Chain, Flight, Receipt
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.sync_rule import OffsetSyncRule
+
+__all__ = ["TRANSITIONS", "BatchRefused", "Happening", "Partition", "Phase"]
+
+
+class Phase(Enum):
+    RESUMING = "resuming"
+    COPYING = "copying"
+    SETTLING = "settling"
+    DRAINING = "draining"
+    HALTED = "halted"
+    RELEASED = "released"
+
+
+class Happening(Enum):
+    RESUMED = "resumed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    SETTLED = "settled"
+    LEAVE = "leave"
+    DRAINED = "drained"
+
+
+P, H = Phase, Happening
+TRANSITIONS: dict[Phase, dict[Happening, Phase]] = {
+    P.RESUMING: {H.RESUMED: P.COPYING, H.FAILED: P.RESUMING, H.REFUSED: P.HALTED, H.LEAVE: P.RELEASED},
+    P.COPYING: {H.FAILED: P.SETTLING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
+    P.SETTLING: {H.FAILED: P.SETTLING, H.SETTLED: P.RESUMING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
+    P.DRAINING: {H.FAILED: P.DRAINING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING, H.DRAINED: P.RELEASED},
+    P.HALTED: {H.LEAVE: P.RELEASED},
+    P.RELEASED: {},
+}
+"""A partition that is refused something drains what flies first, like one that leaves; `Partition.reason` then makes
+its end HALTED instead of RELEASED."""
+
+
+class BatchRefused(ValueError):
+    """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this run of the slot has done with the partition."""
+
+    records: int = 0
+    bytes: int = 0
+    rebuilt: int = 0
+    skipped: int = 0
+
+
+class Partition:
+    """The partition `topic`-`number` of a flow, as one slot copies it."""
+
+    def __init__(self, topic: str, number: int, target_topic: str, offset_lag_max: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.target_topic = target_topic
+        self.phase = Phase.RESUMING
+        self.reason = ""
+        self.leaving = False
+        self.incarnation = 0
+        """Grows with each resume; what was fetched for an earlier one is thrown away."""
+        self.limits = Limits()
+        self.syncs = OffsetSyncRule(offset_lag_max)
+        self.counters = Counters()
+        self.chain = Chain(-1, 0, -1, -1)
+        self.position = 0
+        """The next upstream offset to judge."""
+        self.fetch_from = 0
+        """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
+        self.to_number = 0
+        """Records that are in the target's log already and only have to be counted past."""
+        self.written = PartitionProgress(topic=topic, partition=number)
+        """The row this partition resumed from, or wrote last."""
+        self.upstream = -1
+        self.upstream_epoch = -1
+        self.downstream = -1
+        self.sequence = -1
+        self.source_end = -1
+        self.last_timestamp = -1
+        self.latency_ms = 0
+
+    # -- phases --------------------------------------------------------------------------------------------------------
+
+    def on(self, happening: Happening, reason: str = "") -> Phase:
+        """Move on. Raises KeyError for what cannot happen in this phase."""
+        self.phase = TRANSITIONS[self.phase][happening]
+        if happening is Happening.REFUSED:
+            self.reason = reason
+        if happening is Happening.LEAVE:
+            self.leaving = True
+        if happening in (Happening.LEAVE, Happening.FAILED):
+            self.chain.abandon()
+        if self.phase is Phase.RELEASED and self.reason and not self.leaving:
+            self.phase = Phase.HALTED
+        return self.phase
+
+    def can(self, happening: Happening) -> bool:
+        """Whether it can happen in this phase."""
+        return happening in TRANSITIONS[self.phase]
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing flies and nothing more will be sent in this phase."""
+        return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
+
+    def resumed(self, row: PartitionProgress, sequence: int, downstream: int) -> None:
+        """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
+        or as much. The source is judged again from there, and as many records as lie between are counted past."""
+        self.written = row
+        self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
+        self.downstream, self.sequence = row.downstream, row.sequence
+        self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream)
+        self.position = self.fetch_from = row.upstream + 1
+        self.to_number = (sequence - row.sequence) % SEQUENCES
+        self.incarnation += 1
+        self.on(Happening.RESUMED)
+
+    def row(self) -> PartitionProgress:
+        """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
+        return replace(
+            self.written,
+            phase="halted" if self.phase is Phase.HALTED else "copying",
+            reason=self.reason,
+            upstream=self.upstream,
+            upstream_epoch=self.upstream_epoch,
+            downstream=self.downstream,
+            sequence=self.sequence,
+            source_end=self.source_end,
+            lag_records=self.lag,
+            records=self.counters.records,
+            bytes=self.counters.bytes,
+            latency_ms=self.latency_ms,
+        )
+
+    # -- records in ----------------------------------------------------------------------------------------------------
+
+    def admit(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
+        """Judge what was fetched at `position` and queue what is to be sent. Raises BatchRefused; what came before the
+        refused batch stays queued."""
+        for batch in batches:
+            verdict, why = judge(batch, self.position, self.limits, aborted=aborted.holds(batch))
+            if verdict is Verdict.PASS and not self.to_number:
+                self.position = batch.last_offset + 1
+                self.chain.admit(as_piece(batch))
+            elif verdict is Verdict.SKIP:
+                self.counters.skipped += 1
+                self._pass_over(batch.last_offset)
+            elif verdict is Verdict.REFUSE:
+                raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}")
+            else:
+                self._decode(batch)
+
+    def _decode(self, batch: Batch) -> None:
+        """The lane of batches whose records have to be looked at: rebuilt, or counted past, or both."""
+        try:
+            if self.to_number and self._count_past(batch):
+                return
+            pieces = rebuild(batch, self.position, self.limits)
+        except (ValueError, CorruptRecordException) as exc:
+            raise BatchRefused(f"offsets from {batch.base_offset}: {exc}") from exc
+        self.counters.rebuilt += 1
+        if not pieces:
+            self._pass_over(batch.last_offset)
+        for piece in pieces:
+            self.position = piece.covers + 1
+            self.chain.admit(piece)
+
+    def _count_past(self, batch: Batch) -> bool:
+        """Count past records that the target has; True when the whole batch is behind us. Where our chain ends inside
+        the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
+        sent."""
+        offsets = [r.offset for r in read(batch) if r.offset >= self.position]
+        last = max(batch.last_offset, offsets[-1]) if offsets else batch.last_offset
+        if self.to_number >= len(offsets):
+            self.to_number -= len(offsets)
+            self.position = last + 1
+            if self.to_number == 0:
+                self._numbered(last, batch.leader_epoch)
+            return True
+        self._numbered(offsets[self.to_number - 1], batch.leader_epoch)
+        self.position = offsets[self.to_number]
+        self.to_number = 0
+        return False
+
+    def _numbered(self, upstream: int, leader_epoch: int) -> None:
+        """The source has been judged up to the end of our chain: what the log said is now tied to an upstream
+        offset."""
+        self.upstream, self.upstream_epoch = upstream, leader_epoch
+        self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
+
+    def _pass_over(self, offset: int) -> None:
+        self.position = max(self.position, offset + 1)
+        if self.to_number == 0 and not self.chain.extend_last(offset):
+            self.upstream = max(self.upstream, offset)
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def acknowledged(self, flight: Flight, base_offset: int) -> tuple[list[Receipt], tuple[int, int] | None]:
+        """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for one, the
+        newest offset sync (upstream, downstream)."""
+        receipts = self.chain.landed(flight, base_offset)
+        sync: tuple[int, int] | None = None
+        for receipt in receipts:
+            piece = receipt.piece
+            self.counters.records += piece.count
+            self.counters.bytes += piece.size
+            self.last_timestamp = piece.max_timestamp
+            self.upstream, self.upstream_epoch = max(self.upstream, piece.covers), piece.leader_epoch
+            for first, begin, count in _runs(piece.offsets):
+                at = DownstreamOffset(receipt.downstream + begin)
+                sync = self.syncs.acknowledged(UpstreamOffset(first), at, count) or sync
+        if receipts:
+            self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
+        return receipts, sync
+
+    def lost(self, flight: Flight) -> None:
+        """A flight failed. The caller then lets FAILED or REFUSED happen."""
+        self.chain.failed(flight)
+
+    @property
+    def lag(self) -> int:
+        """Records of the source not yet durable downstream, as far as its end is known."""
+        return max(0, self.source_end - 1 - self.upstream)
+
+    def lag_ms(self, now_ms: int) -> int:
+        """Age of the oldest record not yet acknowledged, as far as one was seen; 0 when there is no lag."""
+        if self.lag == 0:
+            return 0
+        oldest = self.chain.oldest
+        since = oldest.base_timestamp if oldest is not None else self.last_timestamp
+        return max(0, now_ms - since) if since >= 0 else 0
+
+
+def _runs(offsets: Iterable[int]) -> list[tuple[int, int, int]]:
+    """Stretches of consecutive upstream offsets as (first offset, index of the first, count)."""
+    if isinstance(offsets, range):
+        return [(offsets.start, 0, len(offsets))]
+    runs: list[tuple[int, int, int]] = []
+    for index, offset in enumerate(offsets):
+        if runs and runs[-1][0] + runs[-1][2] == offset:
+            first, begin, count = runs[-1]
+            runs[-1] = (first, begin, count + 1)
+        else:
+            runs.append((offset, index, 1))
+    return runs

@@ -1,0 +1,209 @@
+"""Idempotent producing of ready batches: which request carries which flight, and what each answer means.
+
+Each partition keeps to one lane (a connection to its leader), so its flights arrive in order. A request carries at most
+one batch of a partition, acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id,
+we do not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from lockstep_data_plane.chain import Flight
+from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.partition import Partition, Phase
+
+__all__ = ["Answer", "Lane", "Producing", "Unanswered"]
+
+LANES = 2
+"""Connections to each target broker: the broker answers one request of a connection at a time, so their waits
+overlap."""
+
+AHEAD = 5
+"""Requests a lane has unanswered at most."""
+
+REQUEST_BYTES = 8 * 1024 * 1024
+"""Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
+
+ACKNOWLEDGED_BY_ALL = -1
+PRODUCE_BY_TOPIC_ID = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the target said of one flight. `code` 0: appended at `base_offset`."""
+
+    code: int
+    base_offset: int = -1
+    message: str = ""
+    records: tuple[tuple[int, str], ...] = ()
+    """(index in the batch, why) of records that the target names as the ones it refuses."""
+
+
+class Unanswered(ConnectionError):
+    """The connection ended before the answer: nobody knows whether the batch was appended."""
+
+
+OnAnswer = Callable[[Partition, Flight, Answer | Unanswered], None]
+
+
+class Lane:
+    """One connection to a target broker and the partitions that use it."""
+
+    def __init__(self, connection: Connection, timeout: timedelta, on_answer: OnAnswer) -> None:
+        self.connection = connection
+        self._timeout = timeout
+        self._on_answer = on_answer
+        self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
+        self._ready: dict[Partition, Leader] = {}
+        self._sent_at: list[float] = []
+
+    def ready(self, partition: Partition, leader: Leader) -> None:
+        """The partition may have something to send. Sends at once what can be sent."""
+        self._ready[partition] = leader
+        self.pump()
+
+    def pump(self) -> None:
+        """Send as long as there is something to send and the lane has room."""
+        while self._ready and self.connection.unanswered < AHEAD:
+            picked = self._pick()
+            if not picked:
+                return
+            try:
+                future = self.connection.ask(self._request(picked))
+            except BrokerUnreachable as exc:
+                lost = Unanswered(str(exc))
+                for partition, flight, _ in picked:
+                    self._on_answer(partition, flight, lost)
+                continue
+            self._sent_at.append(time.monotonic())
+            future.add_done_callback(partial(self._answered, picked))
+
+    def _pick(self) -> list[tuple[Partition, Flight, Leader]]:
+        picked: list[tuple[Partition, Flight, Leader]] = []
+        size = 0
+        for partition, leader in list(self._ready.items()):
+            if size >= REQUEST_BYTES:
+                break
+            del self._ready[partition]
+            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not partition.chain.sendable:
+                continue
+            flight = partition.chain.launch()
+            picked.append((partition, flight, leader))
+            size += len(flight.data)
+            if partition.chain.sendable:
+                self._ready[partition] = leader  # at the end: each partition has its turn
+        return picked
+
+    def _request(self, picked: Sequence[tuple[Partition, Flight, Leader]]) -> Any:
+        m = message("produce", self.connection.version("produce"), "request")
+        topics: dict[Any, list[Any]] = {}
+        for partition, flight, leader in picked:
+            key = leader.topic_id if self._by_id else partition.target_topic
+            topics.setdefault(key, []).append(m.PartitionProduceData(index=partition.number, records=flight.data))
+        name = "topic_id" if self._by_id else "name"
+        return m.ProduceRequest(
+            transactional_id=None,
+            acks=ACKNOWLEDGED_BY_ALL,
+            timeout=self._timeout,
+            topic_data=tuple(
+                m.TopicProduceData(**{name: key, "partition_data": tuple(parts)}) for key, parts in topics.items()
+            ),
+        )
+
+    def _answered(self, picked: Sequence[tuple[Partition, Flight, Leader]], future: asyncio.Future[Any]) -> None:
+        self._sent_at.pop(0)
+        if future.cancelled() or future.exception() is not None:
+            cause = "cancelled" if future.cancelled() else str(future.exception())
+            for partition, flight, _ in picked:
+                self._on_answer(partition, flight, Unanswered(cause))
+            return
+        answers: dict[tuple[Any, int], Any] = {}
+        for topic in future.result().responses:
+            key = topic.topic_id if self._by_id else topic.name
+            for p in topic.partition_responses:
+                answers[key, int(p.index)] = p
+        for partition, flight, leader in picked:
+            key = leader.topic_id if self._by_id else partition.target_topic
+            found = answers.get((key, partition.number))
+            self._on_answer(partition, flight, _read(found))
+            if partition.chain.sendable:
+                self._ready[partition] = leader
+        self.pump()
+
+    def stuck(self, now: float, patience_s: float) -> bool:
+        """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
+        return bool(self._sent_at) and now - self._sent_at[0] > patience_s
+
+
+def _read(found: Any) -> Answer | Unanswered:
+    if found is None:
+        return Unanswered("the broker's answer does not mention the batch")
+    return Answer(
+        int(found.error_code),
+        int(found.base_offset),
+        found.error_message or "",
+        tuple((int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors),
+    )
+
+
+class Producing:
+    """The lanes to a target cluster. `request_timeout` is how long a broker may wait for its replicas."""
+
+    def __init__(
+        self, cluster: Cluster, on_answer: OnAnswer, request_timeout: timedelta = timedelta(seconds=30)
+    ) -> None:
+        self._cluster = cluster
+        self._on_answer = on_answer
+        self._timeout = request_timeout
+        self._lanes: dict[tuple[int, int], Lane] = {}
+        self._of: dict[Partition, tuple[Lane, Leader]] = {}
+        self._turn = 0
+
+    async def attach(self, partition: Partition) -> None:
+        """Give the partition a lane to its present leader. Raises BrokerUnreachable when there is none."""
+        tp = (partition.target_topic, partition.number)
+        leader = self._cluster.leader(tp)
+        if leader is None:
+            raise BrokerUnreachable(f"cluster {self._cluster.alias}: {tp[0]}-{tp[1]} has no leader")
+        known = self._of.get(partition)
+        index = self._turn = (self._turn + 1) % LANES
+        if known is not None and not known[0].connection.closed and known[1] == leader:
+            return
+        key = (leader.broker, index)
+        lane = self._lanes.get(key)
+        if lane is None or lane.connection.closed:
+            connection = await self._cluster.connection(leader.broker, f"produce-{index}")
+            lane = self._lanes.get(key)  # somebody else may have opened it meanwhile
+            if lane is None or lane.connection is not connection:
+                lane = self._lanes[key] = Lane(connection, self._timeout, self._on_answer)
+        self._of[partition] = (lane, leader)
+
+    def detach(self, partition: Partition) -> None:
+        """The partition leaves this slot."""
+        self._of.pop(partition, None)
+
+    def ready(self, partition: Partition) -> None:
+        """Something was queued for the partition: send what can be sent, now."""
+        attached = self._of.get(partition)
+        if attached is not None:
+            attached[0].ready(partition, attached[1])
+
+    def end_stuck(self) -> None:
+        """Close lanes whose broker has not answered within the request time-out and ten seconds more. Their flights
+        then count as unanswered."""
+        now = time.monotonic()
+        for lane in self._lanes.values():
+            if not lane.connection.closed and lane.stuck(now, self._timeout.total_seconds() + 10):
+                lane.connection.close()
+
+
+KafkaFailures = (BrokerUnreachable, KafkaError)

@@ -1,0 +1,176 @@
+"""A slot: what runs inside one Spark task, for as long as its assignment stands (design §5).
+
+It follows the flow's state topic, copies the partitions that its assignment names, and ends when the assignment says
+so. It takes nothing from the task's arguments but who it is: how far each partition is it reads from Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lockstep_config import FlowSettings
+from lockstep_config import clients as client_settings
+from lockstep_data_plane.cluster import TopicPartition
+from lockstep_data_plane.copying import Copying
+from lockstep_data_plane.ledger import Ledger
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, SlotStatus, decode_row
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.follow import Record, follow
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.rounds import Troubles
+
+__all__ = ["Slot", "SlotSpec"]
+
+ALIVE_EVERY_S = 5.0
+"""How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as
+long."""
+
+TICK_S = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotSpec:
+    """Who a slot is. Everything else it reads from Kafka."""
+
+    settings: FlowSettings
+    slot: int
+    run: str
+    producer_id: int
+
+
+class Slot:
+    """One slot of one flow. `run` returns when the slot has been told to end and everything has left it."""
+
+    def __init__(self, spec: SlotSpec) -> None:
+        self._spec = spec
+        self._settings = spec.settings
+        self._say = FlowLog("data-plane", spec.settings.flow)
+        self._troubles = Troubles(self._say)
+        self._topics: dict[str, MirroredTopic] = {}
+        self._rows: dict[TopicPartition, PartitionProgress] = {}
+        self._assignment = Assignment(slot=spec.slot)
+        self._changed = asyncio.Event()
+        self._ledger = Ledger(spec.settings, spec.slot, spec.run, self._say)
+        self._copying = Copying(spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows)
+        self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._alive_at = 0.0
+
+    async def run(self) -> int:
+        """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
+        LogTruncated when the state topic was re-created."""
+        self._ledger.start()
+        follower = follow(
+            client_settings.target_consumer(self._settings, f"slot-{self._spec.slot}"),
+            state_topic(self._settings.flow, self._settings.group_id),
+            on_records=self._fold,
+            alias=self._settings.flow.target,
+        )
+        try:
+            async with follower:
+                await follower.caught_up()
+                await self._copy_until_told(asyncio.create_task(follower.failed()))
+        finally:
+            await self._copying.close()
+            await self._ledger.stop()
+        return self._copying.appended
+
+    async def _copy_until_told(self, lost: asyncio.Task[None]) -> None:
+        loop = asyncio.get_running_loop()
+        flushed_at = 0.0
+        flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
+        try:
+            await self._tell("started")
+            while not (self._assignment.ending and not self._tending):
+                self._reconcile()
+                self._check(lost)
+                if loop.time() - flushed_at >= flush_every or self._assignment.ending:
+                    await self._flush()
+                    flushed_at = loop.time()
+                if loop.time() - self._alive_at >= ALIVE_EVERY_S:
+                    await self._tell("started")
+                await self._wait(TICK_S)
+            await self._flush()
+            await self._tell("released")
+        finally:
+            lost.cancel()
+            for task in self._tending.values():
+                task.cancel()
+            await asyncio.gather(*self._tending.values(), return_exceptions=True)
+
+    async def _wait(self, seconds: float) -> None:
+        """Until something changed, or this long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        self._changed.clear()
+
+    def _check(self, lost: asyncio.Task[None]) -> None:
+        self._copying.check()
+        if lost.done() and not lost.cancelled() and (exc := lost.exception()) is not None:
+            raise exc
+        for tp, task in list(self._tending.items()):
+            if task.done():
+                del self._tending[tp]
+                self._copying.remove(tp)
+                task.result()
+                self._changed.set()
+
+    async def _tell(self, phase: str) -> None:
+        self._alive_at = asyncio.get_running_loop().time()
+        status = SlotStatus(
+            slot=self._spec.slot,
+            phase=phase,
+            run=self._spec.run,
+            generation=self._assignment.generation,
+            partitions=len(self._tending),
+        )
+        await self._guarded("slot status", self._ledger.write(status))
+
+    async def _flush(self) -> None:
+        await self._guarded("progress", self._ledger.flush(self._copying.partitions.values()))
+
+    async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
+        """A control topic that cannot be written delays progress, not the copying; it is said once and tried again."""
+        try:
+            await writing
+        except ClusterTrouble as trouble:
+            self._troubles.began(name, trouble)
+        else:
+            self._troubles.over(name)
+
+    # -- what the state topic says -------------------------------------------------------------------------------------
+
+    def _fold(self, records: Sequence[Record]) -> None:
+        for record in records:
+            row = decode_row(record.key or b"", record.value)
+            if isinstance(row, MirroredTopic):
+                self._topics[row.source_topic] = row
+            elif isinstance(row, PartitionProgress):
+                self._rows[row.topic, row.partition] = row
+                continue  # written several times a second, by us and by the other slots: nothing to reconcile
+            elif isinstance(row, Assignment) and row.slot == self._spec.slot:
+                if row.generation >= self._assignment.generation:
+                    self._assignment = row
+            else:
+                continue
+            self._changed.set()
+
+    def _reconcile(self) -> None:
+        wanted = set() if self._assignment.ending else {(t, p) for t, p in self._assignment.partitions}
+        for tp in wanted - self._tending.keys():
+            topic = self._topics.get(tp[0])
+            if topic is not None and topic.phase == "mirrored" and tp[1] < topic.target_partitions:
+                self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
+        for tp in self._tending.keys() - wanted:
+            self._copying.leave(tp)
+        self._copying.topics_changed()
+
+
+def describe(spec: SlotSpec) -> str:
+    """What Spark's UI calls the slot's job."""
+    return f"{spec.settings.flow} slot {spec.slot}"
