@@ -1,51 +1,81 @@
-"""Which Java the brokers, MirrorMaker and Ivy run on: 17 or newer, from JAVA_HOME, else from PATH."""
+"""The Java that brokers, MirrorMaker and Ivy run on: the very one that `lockstep` finds for Spark.
+
+`python -m tests.harness.java` is the set-up's step: it says which Java was found, installs one with apt where that is
+possible without asking (root on Debian or Ubuntu), and otherwise ends with one sentence on how to get it.
+"""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
-__all__ = ["OLDEST", "NoJava", "find_java", "java_version"]
+from lockstep_cli import java
 
-OLDEST = 17  # Kafka 4 brokers and Spark 4 both ask for it
+__all__ = ["NoJava", "find_java", "java_version"]
+
+# Debian and Ubuntu releases carry different ones; the oldest that does comes first, as most tried with Spark.
+PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "openjdk-25-jre-headless", "default-jre-headless")
 
 
 class NoJava(Exception):
-    """No Java of a sufficient version was found; the message is one sentence that says what to do."""
+    """There is no Java of a sufficient version; the message is one sentence that says what to do."""
 
 
-def find_java(environment: Mapping[str, str] | None = None) -> Path:
-    """The `java` to run: that of JAVA_HOME if set, else the first on PATH. Raises NoJava if missing or too old."""
-    env = os.environ if environment is None else environment
-    home = env.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=env.get("PATH"))
-    how = f"install Java {OLDEST} or newer (a JRE is enough) and put it on PATH or set JAVA_HOME"
-    if found is None or not Path(found).exists():
-        raise NoJava(f"There is no Java in {'JAVA_HOME' if home else 'PATH'}: {how}.")
-    java = Path(found)
-    version = java_version(java)
-    if version < OLDEST:
-        raise NoJava(f"The Java at {java} is version {version}: {how}.")
-    return java
+def find_java() -> Path:
+    """The `java` to run. Raises NoJava."""
+    found = java.find_java(os.environ)
+    if found is None:
+        raise NoJava(
+            f"Java {java.OLDEST} or newer is needed and there is none: install it (Debian, Ubuntu: "
+            f"apt install {PACKAGES[0]}; macOS: brew install openjdk@17), or point JAVA_HOME at one."
+        )
+    return found
 
 
-@cache
-def java_version(java: Path) -> int:
-    """The major version of one `java` executable. Raises NoJava if it does not run."""
-    ran = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    said = re.search(r'version "(\d+)(?:\.(\d+))?', ran.stderr + ran.stdout)
-    if said is None:
-        raise NoJava(f"The Java at {java} does not start: {(ran.stderr or ran.stdout).strip()[:200]}")
-    first, second = said.groups()
-    return int(second) if first == "1" and second else int(first)  # Java 8 calls itself 1.8
+def java_version(executable: Path) -> int:
+    """The major version of one `java`, by running it. Raises NoJava if it does not say."""
+    ran = subprocess.run([executable, "-version"], capture_output=True, text=True, check=False)
+    version = java.major_version(ran.stderr + ran.stdout)
+    if version is None:
+        raise NoJava(f"The Java at {executable} does not start: {(ran.stderr or ran.stdout).strip()[:200]}")
+    return version
+
+
+def _checked() -> Path:
+    """find_java() whose version has been looked at too."""
+    if problem := java.missing_java(os.environ):
+        raise NoJava(f"{problem[0].upper()}{problem[1:]}.")
+    return find_java()
+
+
+def _can_install() -> bool:
+    return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def _install() -> None:
+    sys.stdout.write("Java: installing with apt-get\n")
+    sys.stdout.flush()
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "-qq"], check=True, env=quiet)
+    for package in PACKAGES:
+        if subprocess.run(["apt-cache", "show", package], capture_output=True, check=False).returncode == 0:
+            subprocess.run(
+                ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], check=True, env=quiet
+            )
+            return
+
+
+def main() -> None:
+    try:
+        if java.missing_java(os.environ) and not os.environ.get("JAVA_HOME") and _can_install():
+            _install()
+        _checked()
+    except NoJava as missing:
+        sys.exit(str(missing))
+    except subprocess.CalledProcessError as failed:
+        sys.exit(f"Java could not be installed: `{' '.join(failed.cmd)}` ended with status {failed.returncode}.")
 
 
 if __name__ == "__main__":
-    try:
-        sys.stdout.write(f"{find_java()}\n")
-    except NoJava as missing:
-        sys.exit(str(missing))
+    main()

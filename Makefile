@@ -1,0 +1,78 @@
+# Everything a checkout can do. `make` lists it; each target sets up first what it needs.
+
+PY     := .venv/bin/python
+PYTHON ?= $(shell for one in python3 python3.11 python3.12 python3.13; do \
+            $$one -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$one && break; done)
+UV     := $(or $(shell command -v uv 2>/dev/null),.cache/uv/bin/uv)
+
+MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
+SOURCES  := services/*/src shared/*/src
+SYNCED   := .venv/.synced
+PREPARED := .cache/kafka/.prepared
+
+export DURATION KEEP ONLY
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup check bench test-long lock clean clean-all java
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
+	@$(PY) -m tests.e2e.demo
+
+test: setup ## every test that takes at most 12 minutes together, on real brokers
+	$(PY) -m pytest -q -m "not long" tests
+
+setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
+
+check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 2 minutes, no broker)
+	$(PY) .ci/lock.py check
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy $(SOURCES) tests .ci/lock.py
+	.venv/bin/lint-imports
+	$(PY) -m pytest -q tests/unit
+
+bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
+	@$(PY) -m tests.bench
+
+test-long: setup ## the long tests (at most 60 minutes)
+	$(PY) -m pytest -q -m long tests
+
+lock: $(if $(findstring .cache,$(UV)),$(UV)) ## resolve requirements.lock anew from the pyproject files (UPGRADE=1 moves every pin)
+	$(PYTHON) .ci/lock.py write --uv $(UV) $(if $(UPGRADE),--upgrade)
+
+clean: ## remove what builds, tests and benches left behind
+	rm -rf build artifacts spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find services shared tests .ci -name __pycache__ -prune -exec rm -rf {} +
+
+clean-all: clean ## remove the virtual environment and the downloaded Kafka as well
+	rm -rf .venv .cache
+
+# The pieces of `setup`. Stamps make them free when nothing changed.
+
+$(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
+	$(if $(PYTHON),,$(error Python 3.11, 3.12 or 3.13 is needed and there is none on PATH; PYTHON=/path/to/python3 names one))
+	@echo "setup: Python packages from requirements.lock ($$($(PYTHON) --version))"
+	@test -x $(PY) || $(UV) venv --quiet --python $(PYTHON) .venv
+	@$(UV) pip sync --quiet --python $(PY) --require-hashes --build-constraints requirements.lock requirements.lock
+	@echo "setup: Lockstep itself, editable"
+	@$(UV) pip install --quiet --python $(PY) --no-deps --build-constraints requirements.lock \
+	    $(foreach member,$(MEMBERS),--editable $(dir $(member)))
+	@touch $@
+
+$(PREPARED): $(SYNCED) tests/harness/kafka-jars.sha256 | java
+	@echo "setup: Kafka's jars, verified, and a broker's class-data archive"
+	@$(PY) -m tests.harness.broker
+	@touch $@
+
+java: $(SYNCED)
+	@$(PY) -m tests.harness.java
+
+.cache/uv/bin/uv:
+	$(if $(PYTHON),,$(error Python 3.11, 3.12 or 3.13 is needed and there is none on PATH; PYTHON=/path/to/python3 names one))
+	@echo "setup: uv (into .cache/uv)"
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { echo "pip is needed to fetch uv: install pip, or uv itself" >&2; exit 1; }
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade --target .cache/uv 'uv>=0.8'
