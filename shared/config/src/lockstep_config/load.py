@@ -43,12 +43,14 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
         _check_bootstrap(layers, aliases, findings)
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
-    wrong = {problem.key for problem in findings.problems}
+    wrong = {problem.key for problem in findings.problems if problem.line}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     if not findings.problems:
         _check_certificates(sound, flows, findings)
-    _raise_if_wrong(findings, wrong)
+    problems = [problem for problem in findings.problems if not _is_echo(problem, wrong)]
+    if problems:
+        raise ConfigurationError(dict.fromkeys(problems))
     _remark(sound, flows, findings)
     return Configuration(
         path=path,
@@ -175,21 +177,12 @@ def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -
         findings.notes.append(Problem(findings.file, 0, "", message))
 
 
-def _raise_if_wrong(findings: Findings, wrong: Iterable[str]) -> None:
-    """`wrong` are the keys left out: that they are missing then (a problem without a line) is no mistake of its own."""
-    problems = [
-        problem
-        for problem in dict.fromkeys(findings.problems)
-        if problem.line
-        or problem.key in wrong
-        or not any(key.endswith(_java_name(problem.key)) for key in wrong if key)
-    ]
-    if problems:
-        raise ConfigurationError(problems)
-
-
-def _java_name(key: str) -> str:
-    return key.partition(".")[2] or key
+def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
+    """True for a missing key that is missing only because its line is wrong and was left out."""
+    alias, _, name = problem.key.partition(".")
+    return not problem.line and any(
+        key == name or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key)) for key in wrong
+    )
 
 
 def _in_order(found: Iterable[Problem]) -> tuple[Problem, ...]:

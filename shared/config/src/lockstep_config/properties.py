@@ -15,6 +15,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
 import javaproperties
 
@@ -116,7 +117,7 @@ def _entries(text: str) -> Iterator[_Found | _BadEscape]:
         begins = lines.lines_read + 1
         try:
             # Asked anew for each element, so that a bad escape ends one generator and not the reading.
-            element = next(javaproperties.parse(lines), None)
+            element = next(javaproperties.parse(cast(IO[str], lines)), None)
         except javaproperties.InvalidUEscapeError as exc:
             yield _BadEscape(exc.escape, begins)
             continue
