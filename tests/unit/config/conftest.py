@@ -1,0 +1,49 @@
+"""What the tests of configuration share: a file written and loaded in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import Configuration, ConfigurationError, load
+
+TWO_CLUSTERS = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+"""
+"""Four lines that load without a remark; further lines begin at line 5."""
+
+LoadText = Callable[..., Configuration]
+MistakesOf = Callable[..., list[str]]
+
+
+@pytest.fixture
+def load_text(tmp_path: Path) -> LoadText:
+    """Load a text; `lines` go behind `TWO_CLUSTERS` unless `whole` is given."""
+
+    def loaded(
+        lines: str = "", *, whole: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> Configuration:
+        path = tmp_path / "mm2.properties"
+        path.write_text(TWO_CLUSTERS + lines if whole is None else whole, encoding="utf-8")
+        return load(path, environment or {})
+
+    return loaded
+
+
+@pytest.fixture
+def mistakes_of(load_text: LoadText) -> MistakesOf:
+    """The problems of a text that must not load, each as `LINE KEY: MESSAGE`."""
+
+    def mistakes(
+        lines: str = "", *, whole: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> list[str]:
+        with pytest.raises(ConfigurationError) as raised:
+            load_text(lines, whole=whole, environment=environment)
+        return [f"{problem.line} {problem.key}: {problem.message}" for problem in raised.value.problems]
+
+    return mistakes

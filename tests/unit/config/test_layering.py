@@ -1,0 +1,140 @@
+"""Which line counts (`mm2.md` §5.4, §5.5), as a table: lines, question, answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_config import layering
+from lockstep_config.keys import KEYS
+from lockstep_config.layering import Layers, Place, place_of
+from lockstep_config.properties import Entry
+from lockstep_protocol.names import Flow
+
+FLOW = Flow("A", "B")
+
+
+def layers(text: str) -> Layers:
+    entries = []
+    for number, line in enumerate(text.split(), start=1):
+        key, _, value = line.partition("=")
+        entries.append(Entry(key, value, number))
+    return layering.layered(entries, ("A", "B"), KEYS)
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ("topics", Place("topics")),
+        ("topics.exclude", Place("topics.exclude")),
+        ("A.bootstrap.servers", Place("bootstrap.servers", alias="A")),
+        ("A->B.topics", Place("topics", flow=FLOW)),
+        ("A->Z.source.consumer.client.rack", Place("source.consumer.client.rack", flow=Flow("A", "Z"))),
+        ("C.bootstrap.servers", Place("C.bootstrap.servers")),
+        ("A->B", Place("A->B")),
+        ("->B.enabled", Place("->B.enabled")),
+    ],
+)
+def test_a_key_belongs_to_the_top_a_cluster_or_a_flow(key: str, place: Place) -> None:
+    assert place_of(key, ("A", "B"), KEYS) == place
+
+
+def test_an_alias_that_looks_like_the_beginning_of_a_known_key_does_not_take_it_apart() -> None:
+    assert place_of("topics.exclude", ("topics", "B"), KEYS) == Place("topics.exclude")
+    assert place_of("topics.bootstrap.servers", ("topics", "B"), KEYS) == Place("bootstrap.servers", alias="topics")
+
+
+@pytest.mark.parametrize(
+    ("lines", "value", "line"),
+    [
+        ("topics=a A->B.topics=b", "b", 2),
+        ("A->B.topics=b topics=a", "b", 1),
+        ("topics=a B->A.topics=b", "a", 1),
+        ("topics=a A.topics=b B.topics=c", "a", 1),
+        ("A.topics=b", None, 0),
+        ("", None, 0),
+    ],
+)
+def test_a_connector_takes_the_flows_line_and_then_the_top(lines: str, value: str | None, line: int) -> None:
+    found = layering.connector(layers(lines), FLOW, "topics")
+    assert (found and found.value, found.entry.line if found else 0) == (value, line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "value"),
+    [
+        ("offset.storage.partitions=1 B.offset.storage.partitions=2", "offset.storage.partitions", "1"),
+        ("B.offset.storage.partitions=2 A.offset.storage.partitions=3", "offset.storage.partitions", "2"),
+        ("A->B.offset.storage.partitions=9", "offset.storage.partitions", None),
+        ("B.offset.flush.interval.ms=5 offset.flush.interval.ms=7", "offset.flush.interval.ms", "5"),
+        ("offset.flush.interval.ms=7", "offset.flush.interval.ms", None),
+        ("B.group.id=b A.group.id=a", "group.id", "b"),
+    ],
+)
+def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str, key: str, value: str | None) -> None:
+    found = layering.worker(layers(lines), FLOW, key)
+    assert (found.value if found else None) == value
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        ("client.rack=t consumer.client.rack=t", None),  # dropped at the top: only K is passed on
+        ("A->B.consumer.client.rack=f", "f"),
+        ("A->B.consumer.client.rack=f A.consumer.client.rack=c", "c"),
+        ("A->B.source.consumer.client.rack=s A.consumer.client.rack=c A->B.consumer.client.rack=f", "s"),
+        ("B.consumer.client.rack=other A.producer.client.rack=other A->B.target.consumer.client.rack=other", None),
+    ],
+)
+def test_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
+    found = layering.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
+    assert (found.value if found else None) == value
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        ("security.protocol=top", "top"),
+        ("security.protocol=top A.security.protocol=cluster", "cluster"),
+        ("A.security.protocol=cluster A.consumer.security.protocol=consumer", "consumer"),
+        ("A.consumer.security.protocol=consumer A->B.source.consumer.security.protocol=flow", "flow"),
+        ("A->B.source.cluster.security.protocol=flow", "flow"),
+        # MM2 spreads K to `source.consumer.*`, which beats `source.cluster.*`.
+        ("A->B.source.cluster.security.protocol=flow A.security.protocol=cluster", "cluster"),
+        ("A->B.source.cluster.security.protocol=flow security.protocol=top", "top"),
+        ("A->B.consumer.security.protocol=x A.security.protocol=cluster", "cluster"),
+        ("A->B.security.protocol=never B.security.protocol=other", None),
+    ],
+)
+def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str, value: str | None) -> None:
+    found = layering.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
+    assert (found.value if found else None) == value
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        ("producer.compression.type=t", None),
+        ("B.producer.compression.type=c", "c"),
+        ("B.producer.compression.type=c A->B.producer.override.compression.type=o", "o"),
+        # `S->T.producer.x` reaches only the producer of offset syncs.
+        ("A->B.producer.compression.type=p", None),
+        ("A.producer.compression.type=other", None),
+    ],
+)
+def test_the_producer_of_records_is_the_targets_worker(lines: str, value: str | None) -> None:
+    found = layering.record_producer(layers(lines), FLOW).get("compression.type")
+    assert (found.value if found else None) == value
+
+
+def test_the_override_prefix_is_no_property_of_the_other_producers() -> None:
+    of = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
+    assert {key: found.value for key, found in layering.client(of, FLOW, "target", "producer").items()} == {
+        "linger.ms": "2"
+    }
+
+
+def test_a_cluster_as_a_side_of_a_flow_keeps_its_own_lines_first() -> None:
+    of = layers("A.ssl.key.password=c A->B.source.cluster.ssl.key.password=f A->B.source.cluster.ssl.provider=p")
+    side = layering.connection(of, "A", FLOW)
+    assert (side["ssl.key.password"].value, side["ssl.provider"].value) == ("c", "p")
+    assert "ssl.provider" not in layering.connection(of, "A")

@@ -1,0 +1,108 @@
+"""`java.util.Properties` syntax, with lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import javaproperties
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.properties import PropertiesText, read_properties
+
+FILE = Path("mm2.properties")
+
+
+def read(text: str) -> PropertiesText:
+    return read_properties(text.encode(), FILE)
+
+
+def pairs(text: str) -> dict[str, str]:
+    return {entry.key: entry.value for entry in read(text).entries}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1", {"a": "1"}),
+        ("a = 1", {"a": "1"}),
+        ("a:1\nb 2\nc\t3", {"a": "1", "b": "2", "c": "3"}),
+        ("# a=1\n! b=2\n  # c=3\nd=4#5", {"d": "4#5"}),
+        ("a=1 ", {"a": "1 "}),
+        ("a", {"a": ""}),
+        ("A->B.topics=x", {"A->B.topics": "x"}),
+        (r"topics=foo\.bar", {"topics": "foo.bar"}),
+        (r"topics=foo\\.bar", {"topics": r"foo\.bar"}),
+        ("topics=a,\\\n      b,\\\n  c", {"topics": "a,b,c"}),
+        ("a=1\\\n# no comment", {"a": "1# no comment"}),
+        (r"a\ b\=c=d", {"a b=c": "d"}),
+        (r"a=\u00e9\tx", {"a": "é\tx"}),
+        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("", {}),
+    ],
+)
+def test_the_syntax_is_javas(text: str, expected: dict[str, str]) -> None:
+    assert pairs(text) == expected
+
+
+def test_every_key_knows_the_line_it_begins_on() -> None:
+    found = read("# one\n\na=1\nb=2,\\\n  3,\\\n  4\n\nc=5\r\nd=6\re=7")
+    assert {entry.key: entry.line for entry in found.entries} == {"a": 3, "b": 4, "c": 8, "d": 9, "e": 10}
+
+
+def test_of_two_lines_for_one_key_the_last_counts_and_it_is_noted() -> None:
+    found = read("a=1\nb=2\na=3")
+    assert [(entry.key, entry.value, entry.line) for entry in found.entries] == [("b", "2", 2), ("a", "3", 3)]
+    assert [str(note) for note in found.notes] == [
+        "mm2.properties:3: a: is set twice, first in line 1: the last one counts"
+    ]
+
+
+def test_a_malformed_unicode_escape_is_a_problem_of_its_line_and_reading_goes_on() -> None:
+    found = read("a=1\nb=C:\\user\n c=\\u12\nd=4")
+    assert [entry.key for entry in found.entries] == ["a", "d"]
+    assert [problem.line for problem in found.problems] == [2, 3]
+    assert "no Unicode escape" in found.problems[0].message
+
+
+def test_utf8_is_read_as_what_its_author_saw_and_noted_where_java_would_differ() -> None:
+    found = read_properties("# größe\nname=müller\n".encode(), FILE)
+    assert found.entries[0].value == "müller"
+    assert [note.line for note in found.notes] == [2]
+    assert "ISO-8859-1" in found.notes[0].message
+
+
+def test_what_is_no_utf8_is_javas_iso_8859_1() -> None:
+    found = read_properties("name=müller".encode("iso-8859-1"), FILE)
+    assert (found.entries[0].value, found.notes) == ("müller", ())
+
+
+def test_an_escape_needs_no_note_and_a_byte_order_mark_is_no_part_of_a_key() -> None:
+    found = read_properties(b"\xef\xbb\xbfname=m\\u00fcller", FILE)
+    assert (found.entries[0].key, found.entries[0].value, found.notes) == ("name", "müller", ())
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(texts, texts))
+def test_what_java_writes_is_read_back(expected: dict[str, str]) -> None:
+    written = javaproperties.dumps(expected, timestamp=None)
+    found = read_properties(written.encode("iso-8859-1"), FILE)
+    assert {entry.key: entry.value for entry in found.entries} == expected
+    assert not found.problems
+
+
+@given(st.dictionaries(texts, texts))
+def test_what_is_written_without_escapes_is_read_back_from_utf8(expected: dict[str, str]) -> None:
+    written = javaproperties.dumps(expected, timestamp=None, ensure_ascii=False)
+    assert {entry.key: entry.value for entry in read(written).entries} == expected
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused_with_a_line(data: bytes) -> None:
+    found = read_properties(data, FILE)
+    lines = len(data.splitlines()) + 1
+    assert all(1 <= place.line <= max(lines, data.count(b"\r") + data.count(b"\n") + 1) for place in found.entries)
+    assert all(problem.line for problem in found.problems)
