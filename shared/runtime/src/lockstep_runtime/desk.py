@@ -27,7 +27,8 @@ class CommandDesk:
     def __init__(self, ctx: FlowContext, carry_out: Callable[[Command], Awaitable[Answer | None]]) -> None:
         self._ctx = ctx
         self._carry_out = carry_out
-        self._known: set[str] = set()
+        self._taken: set[str] = set()
+        self._answered: set[str] = set()
         self._inbox: asyncio.Queue[Command] = asyncio.Queue()
 
     def answered(self, records: Sequence[Record]) -> None:
@@ -42,7 +43,7 @@ class CommandDesk:
                 self._ctx.log.debug("event ignored", f"offset {record.offset}: {exc}")
                 continue
             if event.answers and event.service == self._ctx.service:
-                self._known.add(event.answers)
+                self._answered.add(event.answers)
 
     def received(self, records: Sequence[Record]) -> None:
         """Take in commands, old or new; what is not for us, known already or malformed is dropped."""
@@ -54,9 +55,9 @@ class CommandDesk:
             except (ValueError, TypeError) as exc:
                 self._ctx.log.warn("command ignored", f"partition {record.partition} offset {record.offset}: {exc}")
                 continue
-            if not self._ours(record.partition, command) or command.id in self._known:
+            if not self._ours(record.partition, command) or command.id in self._taken:
                 continue
-            self._known.add(command.id)
+            self._taken.add(command.id)
             self._inbox.put_nowait(command)
 
     def _ours(self, partition: int, command: Command) -> bool:
@@ -69,6 +70,8 @@ class CommandDesk:
         """Carry out and answer, one at a time, for ever."""
         while True:
             command = await self._inbox.get()
+            if command.id in self._answered:
+                continue
             try:
                 kind, reason, detail = await self._judge(command)
             except ClusterTrouble as trouble:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lockstep_config import clients
@@ -20,7 +20,7 @@ from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.desk import CommandDesk
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.follow import Follower, Record, follow
+from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
@@ -231,7 +231,9 @@ class FlowRunner:
     async def _claim(self, partition: int) -> None:
         ctx = self.ctx
         label = label_of(ctx.service, partition, divided=self.ctx.divided)
-        term = await ctx.state.claim(Leader(service=label, instance=ctx.instance))
+        row = Leader(service=label, instance=ctx.instance)
+        # Term 0 means none, so the first record of a topic cannot be one.
+        term = await ctx.state.claim(row) or await ctx.state.claim(row)
         ctx.leadership.claimed(partition, term)
 
     async def _stand_down(self) -> None:
@@ -252,10 +254,9 @@ class FlowRunner:
         backoff = Backoff()
         while True:
             try:
-                async with self._commands() as desk, asyncio.TaskGroup() as tasks:
-                    tasks.create_task(desk.serve())
-                    await self._service.run()
-                    await asyncio.Event().wait()
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._attend())
+                    tasks.create_task(self._service.run())
             except* StoodDown as group:
                 self.ctx.log.debug("stood down", str(_first(group)))
                 self._nudged.set()
@@ -267,23 +268,17 @@ class FlowRunner:
                 await asyncio.Event().wait()  # until `_keep_standing` sees it and cancels us
             await asyncio.sleep(backoff.next())
 
-    @contextlib.asynccontextmanager
-    async def _commands(self) -> AsyncIterator[CommandDesk]:
-        """A desk that knows every command and every answer there are."""
+    async def _attend(self) -> None:
+        """Carry out commands: first those without an answer, of before our time, then those that come through the
+        group."""
         ctx, group_id = self.ctx, self.ctx.settings.group_id
-        desk = CommandDesk(ctx, self._service.command)
-        async with self._follow(events_topic(ctx.flow, group_id), desk.answered) as events:
-            await events.caught_up()
-        self._desk = desk  # from now on what comes through the group counts as well
-        held = ctx.leadership.held
-
-        def mine(records: Sequence[Record]) -> None:
-            desk.received([r for r in records if r.partition in held])
-
-        async with self._follow(commands_topic(ctx.flow, group_id), mine) as commands:
-            await commands.caught_up()
+        desk = self._desk = CommandDesk(ctx, self._service.command)
+        conf, alias = clients.target_consumer(ctx.settings, ctx.service), ctx.target.alias
         try:
-            yield desk
+            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias)
+            topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
+            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias)
+            await desk.serve()
         finally:
             self._desk = None
 

@@ -20,7 +20,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.retry import Verdict, classify
 
-__all__ = ["Follower", "Record", "follow"]
+__all__ = ["Follower", "Record", "follow", "replay"]
 
 AT_ONCE = 5000
 """Records handed over in one go during replay: enough to make the hand-over cheap, small enough not to hold up the
@@ -82,6 +82,23 @@ def follow(
     return Follower(conf, topic, on_records, partitions, from_beginning, alias, isolation)
 
 
+async def replay(
+    conf: Mapping[str, str],
+    topic: str,
+    *,
+    on_records: Callable[[Sequence[Record]], None],
+    partitions: Iterable[int] | None = None,
+    alias: str = "",
+) -> None:
+    """Hand over every record that is in the topic now, then stop. Raises what `Follower.failed` raises."""
+    follower = follow(conf, topic, on_records=on_records, partitions=partitions, alias=alias)
+    follower.start()
+    try:
+        await follower.caught_up()
+    finally:
+        follower.end()
+
+
 class Follower:
     """See `follow`. Lives from `start` (or `async with`) to `stop`."""
 
@@ -134,9 +151,13 @@ class Follower:
         """End reading; no record is handed over afterwards. Takes up to half a second, more while the broker is
         away.
         """
+        self.end()
+        await asyncio.to_thread(self._thread.join, 5.0)
+
+    def end(self) -> None:
+        """Like `stop`, without waiting for the thread to end."""
         self._stopping.set()
         self._room.release()
-        await asyncio.to_thread(self._thread.join, 5.0)
 
     async def caught_up(self) -> None:
         """Return once every record that was there at the start has been handed over. Raises what `failed` raises."""
@@ -175,8 +196,8 @@ class Follower:
         if not self._missing and not self._caught_up.done():
             self._caught_up.set_result(None)
 
-    def _expect(self, ends: Mapping[int, int]) -> None:
-        self._missing = dict(ends)
+    def _expect(self, ends: Mapping[int, tuple[int, int]]) -> None:
+        self._missing = {p: end for p, (first, end) in ends.items() if end > first}
 
     def _end(self, exc: BaseException | None) -> None:
         for future in (self._caught_up, self._ended):
@@ -236,8 +257,8 @@ class Follower:
             self._room.acquire()
             self._tell(self._deliver, records, reached)
 
-    def _ends(self, consumer: Consumer) -> dict[int, int] | None:
-        """Where each partition ends now; None when stopped before a broker answered."""
+    def _ends(self, consumer: Consumer) -> dict[int, tuple[int, int]] | None:
+        """Where each partition begins and ends now; None when stopped before a broker answered."""
         while not self._stopping.is_set():
             try:
                 partitions = self._partitions
@@ -249,8 +270,8 @@ class Follower:
                     if not partitions:
                         raise TopicMissing(self.alias, self.topic)
                 if not self._from_beginning:
-                    return dict.fromkeys(partitions, 0)
-                return {p: _end_of(consumer, TopicPartition(self.topic, p)) for p in partitions}
+                    return dict.fromkeys(partitions, (0, 0))
+                return {p: _watermarks(consumer, TopicPartition(self.topic, p)) for p in partitions}
             except KafkaException as exc:
                 error = exc.args[0]
                 if not _passes(error):
@@ -293,9 +314,9 @@ def _passes(error: KafkaError) -> bool:
     return classify(error.code()) in (Verdict.UNREACHABLE, Verdict.RETRIABLE)
 
 
-def _end_of(consumer: Consumer, partition: TopicPartition) -> int:
-    watermarks = consumer.get_watermark_offsets(partition, timeout=5.0)
-    return 0 if watermarks is None else int(watermarks[1])
+def _watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    first, end = consumer.get_watermark_offsets(partition, timeout=5.0) or (0, 0)
+    return int(first), int(end)
 
 
 def _looked_at(future: asyncio.Future[None]) -> None:

@@ -17,6 +17,8 @@ from functools import partial
 from typing import Any
 
 import faust
+import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
+import faust.transport.drivers.aiokafka
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import Configuration, FlowSettings, clients

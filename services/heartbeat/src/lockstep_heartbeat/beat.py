@@ -1,0 +1,25 @@
+"""What a flow's heartbeat says, and when its pulse changes. Pure."""
+
+from __future__ import annotations
+
+from lockstep_protocol.names import Flow
+from lockstep_protocol.records import Heartbeat
+from lockstep_protocol.state import FlowPulse
+
+__all__ = ["BEATING", "FAILING", "beat", "pulse"]
+
+BEATING = "beating"
+FAILING = "failing"
+
+
+def beat(flow: Flow, now_ms: int) -> Heartbeat:
+    """The heartbeat of `flow` at `now_ms`; its record bears the same time (`mm2.md` §1.5)."""
+    return Heartbeat(flow.source, flow.target, now_ms)
+
+
+def pulse(flow: Flow, known: FlowPulse | None, failure: str | None) -> FlowPulse | None:
+    """The row to write now that a beat was acknowledged (`failure` None) or was not; None while the phase stays."""
+    phase = BEATING if failure is None else FAILING
+    if known is not None and known.phase == phase:
+        return None
+    return FlowPulse(source=flow.source, target=flow.target, phase=phase, reason=failure or "")
