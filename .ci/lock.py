@@ -1,7 +1,7 @@
 """The one lock, `requirements.lock`: every third-party package of every member and of the tools, with every hash.
 
-`python .ci/lock.py write` resolves anew (wants uv); `... write --upgrade` moves every pin to the newest version allowed;
-`... check` says whether the lock still belongs to the requirements that the pyproject files declare (offline, instant).
+`python .ci/lock.py write` resolves anew (with uv); `... write --upgrade` moves every pin to the newest one allowed;
+`... check` says whether the lock still belongs to what the pyproject files declare (offline, instant).
 The lock names no index, so it serves whoever installs through a mirror of their own.
 """
 
@@ -18,7 +18,7 @@ LOCK = REPOSITORY / "requirements.lock"
 MEMBERS = ("services/*/pyproject.toml", "shared/*/pyproject.toml")
 OLDEST_PYTHON = "3.11"
 HEADER = "# Written by `make lock` from the pyproject files. Install with `make setup`.\n# requirements: {digest}\n"
-# Not declared in any pyproject: what pyspark's source distribution is built with, so that it, too, has a pin and a hash.
+# In no pyproject: what pyspark's source distribution is built with, so that it, too, has a pin and a hash.
 BUILD = ("setuptools",)
 
 
