@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tests.e2e.demo.scene import GROUP
+from tests.e2e.demo.scene import GROUP, client
 from tests.e2e.demo.traffic import NUMBER
 
 __all__ = ["GroupReader", "number_of"]
@@ -26,15 +26,13 @@ class GroupReader:
         """The offset committed last in each partition; to be looked at after `stop`."""
         self._failure: KafkaException | None = None
         self._stopping = threading.Event()
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": GROUP,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "session.timeout.ms": 6000,
-            }
-        )
+        own = {
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6000,
+        }
+        self._consumer = Consumer(client(bootstrap, **own))
         self._thread = threading.Thread(target=self._follow, name=f"group-{topic}", daemon=True)
 
     def start(self) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from tests.e2e.demo.scene import client
 from tests.harness.clusters import unique_name
 
 __all__ = ["Probe"]
@@ -24,9 +26,8 @@ class Probe:
         self.measure_from = float("inf")
         self._missing = set(topics)
         self._stopping = threading.Event()
-        self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": unique_name("probe"), "enable.auto.commit": False}
-        )
+        own: dict[str, Any] = {"group.id": unique_name("probe"), "enable.auto.commit": False}
+        self._consumer = Consumer(client(bootstrap, **own))
         self._thread = threading.Thread(target=self._read, name="probe", daemon=True)
 
     def start(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -16,7 +17,19 @@ from confluent_kafka.admin import (
 
 from lockstep_protocol.names import Flow
 
-__all__ = ["ACLS", "FLOWS", "GROUP", "OFFSET_LAG_MAX", "READ", "SHOP", "Topic", "create", "properties", "remote"]
+__all__ = [
+    "ACLS",
+    "FLOWS",
+    "GROUP",
+    "OFFSET_LAG_MAX",
+    "READ",
+    "SHOP",
+    "Topic",
+    "client",
+    "create",
+    "properties",
+    "remote",
+]
 
 FLOWS = (Flow("A", "B"), Flow("B", "A"))
 
@@ -55,6 +68,11 @@ ACLS = (
     ("orders", "User:shop", AclOperation.WRITE),
 )
 """On A. Whoever may read the topic may read its copy; nobody but the mirroring writes a copy, so WRITE stays behind."""
+
+
+def client(bootstrap: str, **settings: Any) -> dict[str, Any]:
+    """Settings of a librdkafka client. It is silent: what goes wrong shows in what does not arrive."""
+    return {"bootstrap.servers": bootstrap, "log_level": 0, **settings}
 
 
 def remote(flow: Flow, topic: str) -> str:

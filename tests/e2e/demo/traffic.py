@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from tests.bench.orders import Orders
-from tests.e2e.demo.scene import SHOP
+from tests.e2e.demo.scene import SHOP, client
 
 __all__ = ["NUMBER", "Traffic"]
 
@@ -29,7 +30,8 @@ class Traffic:
         self._topics = SHOP[alias]
         self._orders = Orders.drawn(seed=len(alias) + ord(alias[0]), pool=500)
         codec = "lz4" if alias == "A" else "zstd"
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, "compression.type": codec})
+        own: dict[str, Any] = {"linger.ms": 1, "compression.type": codec}
+        self._producer = Producer(client(bootstrap, **own))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, name=f"traffic-{alias}", daemon=True)
 

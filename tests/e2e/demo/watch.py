@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -14,7 +15,7 @@ from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat
 from lockstep_protocol.names import Flow, state_topic
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import PartitionProgress, decode_row
-from tests.e2e.demo.scene import FLOWS, SHOP, remote
+from tests.e2e.demo.scene import FLOWS, SHOP, client, remote
 from tests.e2e.demo.snapshot import FlowLine, TopicLine, partition_lag
 from tests.harness.clusters import unique_name
 
@@ -31,7 +32,7 @@ class Watch:
     """Both clusters from outside. Not thread-safe: `look` is called by one thread, again and again."""
 
     def __init__(self, bootstrap: Mapping[str, str]) -> None:
-        self._admins = {alias: AdminClient({"bootstrap.servers": address}) for alias, address in bootstrap.items()}
+        self._admins = {alias: AdminClient(client(address)) for alias, address in bootstrap.items()}
         self._controls = {flow: _Control(flow, bootstrap[flow.target]) for flow in FLOWS}
         self._history: dict[tuple[Flow, str], deque[tuple[float, int]]] = {}
 
@@ -111,9 +112,8 @@ class _Control:
         self._checkpoints_read = 0
         self._checkpoint_at = self._heartbeat_at = 0
         self._missing = {state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"}
-        self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": unique_name("watch"), "enable.auto.commit": False}
-        )
+        own: dict[str, Any] = {"group.id": unique_name("watch"), "enable.auto.commit": False}
+        self._consumer = Consumer(client(bootstrap, **own))
 
     def catch_up(self) -> None:
         """Reads what has been written since the last time."""

@@ -1,0 +1,38 @@
+"""`make demo` in small: five seconds of traffic, the same comparison, and nothing left of it afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+DEMO_WITHIN = 150.0
+
+
+def test_the_demo_proves_what_it_says_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.demo", "--duration", "5"],
+        capture_output=True,
+        text=True,
+        timeout=DEMO_WITHIN,
+        check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Everything held." in ran.stdout
+    for topic in ("A->B orders", "A->B payments", "A->B customers", "B->A shipments", "B->A stock"):
+        assert f"ok      {topic}: key, value, headers, timestamp and order are equal" in ran.stdout
+    assert list(tmp_path.glob("lockstep-demo-*")) == []
+    assert list(tmp_path.glob("lockstep-broker-*")) == []
+    assert [one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if _of(one, tmp_path)] == []
+
+
+def _of(process: psutil.Process, folder: Path) -> bool:
+    """Was the process started by the demo? It hands its own temporary folder down to all of them."""
+    try:
+        return process.environ().get("TMPDIR") == str(folder)
+    except (psutil.AccessDenied, psutil.NoSuchProcess):
+        return False

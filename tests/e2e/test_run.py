@@ -1,0 +1,201 @@
+"""`lockstep run FILE` as somebody meets it: a file that is wrong, a service that dies, the end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Pair
+from tests.harness.broker import free_port
+from tests.harness.eventually import wait_until
+
+COMMAND = [sys.executable, "-m", "lockstep_cli", "run"]
+ENDS_WITHIN = 10.0
+
+GOOD = """
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:1
+B.bootstrap.servers = 127.0.0.1:2
+A->B.enabled = true
+"""
+
+
+def refused(file: Path, environment: Mapping[str, str] | None = None) -> str:
+    """What a run that must not start says; the exit code is 2, and there is no traceback."""
+    ran = subprocess.run(
+        [*COMMAND, str(file)], capture_output=True, text=True, timeout=30, check=False, env=environment
+    )
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert ran.stdout == ""
+    assert "Traceback" not in ran.stderr
+    return ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD + "emit.checkpoint.enabled = false\n", ("mm2.properties:6", "emit.checkpoints.enabled")),
+        (GOOD + "A->C.enabled = true\n", ("mm2.properties:6", "C", "A, B")),
+        (GOOD + "A->B.topics = orders[\n", ("mm2.properties:6", "orders[")),
+        (GOOD.replace("A, B", ""), ("clusters",)),
+        ("", ("clusters",)),
+        (GOOD.replace("127.0.0.1:2", ""), ("B.bootstrap.servers",)),
+        (
+            GOOD.replace("= true", "= false") + "emit.heartbeats.enabled = false\n",
+            ("mm2.properties",),
+        ),
+    ],
+    ids=["unknown key", "unknown alias", "bad pattern", "no clusters", "empty file", "no address", "nothing to run"],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_its_mistake(
+    tmp_path: Path, text: str, said: tuple[str, ...]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(text)
+    message = refused(file)
+    for words in said:
+        assert words in message
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(GOOD + "A->B.topics = orders[\ntasks.maxx = 3\nA->C.enabled = true\n")
+    message = refused(file)
+    assert [line for line in (":6", ":7", ":8") if f"mm2.properties{line}" in message] == [":6", ":7", ":8"]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    message = refused(tmp_path / "nowhere.properties")
+    assert "nowhere.properties" in message
+    assert len(message.strip().splitlines()) == 1
+
+
+def test_without_java_one_sentence_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(GOOD)
+    message = refused(file, {**os.environ, "JAVA_HOME": str(tmp_path)})
+    assert "needs Java" in message
+    assert len(message.strip().splitlines()) == 1
+
+
+class Run:
+    """`lockstep run` in a process of its own, with its JSON log."""
+
+    def __init__(self, file: Path) -> None:
+        self.output = file.with_suffix(".log")
+        with self.output.open("w") as out:
+            self.process = subprocess.Popen(
+                [*COMMAND, str(file), "--log-format", "json"], stdout=out, stderr=subprocess.STDOUT
+            )
+        self.family: set[psutil.Process] = set()
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.output.read_text().splitlines()]
+
+    def said(self, service: str, words: str) -> bool:
+        self.family |= set(psutil.Process(self.process.pid).children(recursive=True))
+        assert self.process.poll() is None, self.output.read_text()
+        return any(line["service"] == service and words in line["message"] for line in self.lines())
+
+    def until_said(self, service: str, words: str, within: float = 60) -> None:
+        wait_until(lambda: self.said(service, words), within=within, every=0.1, what=f"{service}: {words}")
+
+    def service_pid(self, service: str) -> int:
+        module = f"lockstep_{service.replace('-', '_')}"
+        found = [
+            child.pid for child in psutil.Process(self.process.pid).children() if module in " ".join(child.cmdline())
+        ]
+        assert len(found) == 1, found
+        return found[0]
+
+    def left(self) -> list[psutil.Process]:
+        return [one for one in self.family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
+    runs: list[Run] = []
+
+    def begin(text: str) -> Run:
+        file = tmp_path / "mm2.properties"
+        file.write_text(text)
+        runs.append(Run(file))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        if run.process.poll() is None:
+            run.family |= set(psutil.Process(run.process.pid).children(recursive=True))
+            run.process.kill()
+        run.process.wait()
+        for one in run.left():
+            one.kill()
+
+
+def both_ways(a: str, b: str, more: str = "") -> str:
+    return f"""
+clusters = A, B
+A.bootstrap.servers = {a}
+B.bootstrap.servers = {b}
+A->B.enabled = true
+A->B.topics = run-.*
+replication.factor = 1
+checkpoints.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+{more}"""
+
+
+def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Callable[[str], Run]) -> None:
+    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap))
+    run.until_said("run", "ready: topic-sync, acl-sync, checkpoint, heartbeat, data-plane")
+    addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
+    assert len(addresses) == 5
+    for address in addresses.values():
+        pages = http.client.HTTPConnection(address.removeprefix("http://"), timeout=5)
+        pages.request("GET", "/live")
+        assert pages.getresponse().status == 200
+        pages.close()
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()
+    assert run.left() == []
+
+
+def test_a_killed_service_is_started_again_and_that_is_said(pair: Pair, start: Callable[[str], Run]) -> None:
+    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
+    run.until_said("run", "ready: topic-sync, acl-sync, heartbeat, data-plane")
+    for service in ("data-plane", "heartbeat"):
+        psutil.Process(run.service_pid(service)).kill()
+        run.until_said("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
+    run.until_said("run", "data-plane is ready again")
+    run.until_said("run", "heartbeat is ready again")
+    run.process.send_signal(signal.SIGINT)
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(5) in (0, 130), run.output.read_text()
+    assert run.left() == []
+
+
+def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callable[[str], Run]) -> None:
+    heartbeats_only = both_ways(f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}").replace("= true", "= false")
+    run = start(heartbeats_only)
+    run.until_said("heartbeat", "started")
+
+    def named() -> bool:
+        return any("127.0.0.1:" in str(line.get("text")) for line in run.lines() if line["level"] == "warning")
+
+    wait_until(named, within=30, every=0.1, what="the cluster and its address are named")
+    assert run.process.poll() is None
+    assert "Traceback" not in run.output.read_text()
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()
