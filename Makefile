@@ -55,7 +55,7 @@ clean-all: clean ## remove the virtual environment and the downloaded Kafka as w
 
 $(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
 	$(if $(PYTHON),,$(error Python 3.11, 3.12 or 3.13 is needed and there is none on PATH; PYTHON=/path/to/python3 names one))
-	@echo "setup: Python packages from requirements.lock ($$($(PYTHON) --version))"
+	@echo "setup: Python packages from requirements.lock ($$($(PYTHON) --version); pyspark alone is about 450 MB)"
 	@test -x $(PY) || $(UV) venv --quiet --python $(PYTHON) .venv
 	@$(UV) pip sync --quiet --python $(PY) --require-hashes --build-constraints requirements.lock requirements.lock
 	@echo "setup: Lockstep itself, editable"
@@ -75,4 +75,4 @@ java: $(SYNCED)
 	$(if $(PYTHON),,$(error Python 3.11, 3.12 or 3.13 is needed and there is none on PATH; PYTHON=/path/to/python3 names one))
 	@echo "setup: uv (into .cache/uv)"
 	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { echo "pip is needed to fetch uv: install pip, or uv itself" >&2; exit 1; }
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade --target .cache/uv 'uv>=0.8'
+	@PIP_ROOT_USER_ACTION=ignore $(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade --target .cache/uv 'uv>=0.8'
