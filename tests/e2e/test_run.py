@@ -199,3 +199,20 @@ def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callabl
     assert "Traceback" not in run.output.read_text()
     run.process.send_signal(signal.SIGTERM)
     assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()
+
+
+def test_a_run_that_nobody_reads_any_more_ends(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(both_ways("127.0.0.1:1", "127.0.0.1:2").replace("= true", "= false"))
+    run = subprocess.Popen([*COMMAND, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stderr is not None
+    run.stdout.readline()
+    run.stdout.close()
+    try:
+        assert run.wait(30) == 0
+        assert run.stderr.read() == b""
+    finally:
+        run.kill()
+        run.wait()
+        run.stderr.close()

@@ -30,7 +30,7 @@ def main() -> None:
     """
 
 
-@main.command()
+@main.command(short_help="Run everything for FILE in this terminal.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen.")
 @click.option(
@@ -57,8 +57,11 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
     Each service takes a free port for its pages and says which. No file is written: all state lives in Kafka.
 
     \b
-    Exit codes: 0 after a clean end, 1 when a service had to be killed, 2 when FILE cannot be used or Java is missing,
-    130 after a second Ctrl-C.
+    Exit codes:
+      0    a clean end
+      1    a service had to be killed
+      2    FILE cannot be used, or Java is missing
+      130  ended at once by a second Ctrl-C
     """
     from lockstep_cli import run as running
 

@@ -26,8 +26,14 @@ class Log:
         self._json_lines = json_lines
         self._flow_width = flow_width
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        self.on_closed: Callable[[], None] = lambda: None
-        """Called once when nobody reads the log any more (`lockstep run FILE | head`)."""
+        self._on_closed: Callable[[], None] = lambda: None
+        self._closed = False
+
+    def when_closed(self, end: Callable[[], None]) -> None:
+        """Calls `end` when nobody reads the log any more (`lockstep run FILE | head`), at once when that is so already."""
+        self._on_closed = end
+        if self._closed:
+            end()
 
     def say(self, level: str, message: str, flow: str = "") -> None:
         """An event of the run itself."""
@@ -53,7 +59,8 @@ class Log:
         except BrokenPipeError:
             # Python would write the rest of its buffer at exit and fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            self.on_closed()
+            self._closed = True
+            self._on_closed()
 
 
 def _now() -> str:

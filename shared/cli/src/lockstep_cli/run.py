@@ -64,5 +64,5 @@ def run(file: Path, *, host: str, log_level: str, log_format: str) -> int:
 
 async def _supervise(commands: Mapping[str, Sequence[str]], log: Log) -> int:
     supervisor = Supervisor(commands, say=log.say, hear=log.hear)
-    log.on_closed = supervisor.stop
+    log.when_closed(supervisor.stop)
     return await supervisor.run()
