@@ -70,7 +70,7 @@ class Heartbeats:
     async def _tell(self, failure: str | None) -> None:
         row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
         if row is not None:
-            await self._ctx.state.write_if_changed(row)
+            await self._ctx.state.write(row)
 
     def _age(self) -> float:
         return -1.0 if self._last_at is None else self._ctx.clock.monotonic() - self._last_at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -26,8 +26,7 @@ class StoodDown(Exception):
 class StateLog:
     """Rows by key, current to within a fetch, and appending in our term.
 
-    `rows`, `all` and `get` never wait. `write` returns once the row is acknowledged; it appears in `rows` a moment
-    later, when it has been read back.
+    `rows`, `all` and `get` never wait. A write returns once the row is acknowledged and read back.
     """
 
     def __init__(self, log: FlowLog, clock_ms: Callable[[], int], term_of: Callable[[Row], int]) -> None:
@@ -36,7 +35,7 @@ class StateLog:
         self._term_of = term_of
         self._facts: FactLog | None = None
         self._fold = StateFold()
-        self._news = asyncio.Condition()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -61,9 +60,11 @@ class StateLog:
 
     async def changed(self, after: int) -> int:
         """Wait until something beyond offset `after` was folded; returns the new position."""
-        async with self._news:
-            await self._news.wait_for(lambda: self.position > after)
-            return self.position
+        while self.position <= after:
+            news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((after, news))
+            await news
+        return self.position
 
     def listen(self, call: Callable[[Row], None]) -> None:
         """Call for each row that counts and changes its key, in log order, within the event loop. Must not raise."""
@@ -71,30 +72,43 @@ class StateLog:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def write(self, row: R) -> R:
-        """Append the row with the present time and our term. Returns it as written. Raises StoodDown, NotAppended,
-        NotPermitted."""
-        stamped = replace(row, at_ms=self._clock_ms(), term=self._term_of(row))
-        await self._append(stamped)
-        return stamped
+    async def write(self, row: Row) -> None:
+        """Append the row with the present time and our term; it is in `rows` when this returns. Raises as
+        `write_all`."""
+        await self.write_all([row])
+
+    async def write_all(self, rows: Iterable[Row]) -> None:
+        """Append rows in order, stamped with the present time and our term; all are in `rows` when this returns.
+
+        Raises StoodDown unless we act, NotAppended and NotPermitted. What was appended before an error stays.
+        """
+        if self._facts is None:
+            raise StoodDown("the state topic is not open")
+        now = self._clock_ms()
+        records = [replace(row, at_ms=now, term=self._term_of(row)).encode() for row in rows]
+        if records:
+            offsets = await self._facts.append_all(records, partition=0)
+            await self.changed(max(offsets) - 1)
 
     async def write_if_changed(self, row: Row) -> bool:
         """Append the row unless it says what its key holds already (time and term aside). True when it was appended."""
-        known = self.rows.get(row.key())
-        same = known is not None and replace(known, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
-        if same and row.key() not in self._fold.overwritten:
+        if not self.differs(row):
             return False
         await self.write(row)
         return True
 
+    def differs(self, row: Row) -> bool:
+        """Whether the row says anything new (time and term aside), or has to be said again because somebody overwrote
+        it."""
+        known = self.rows.get(row.key())
+        same = known is not None and replace(known, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
+        return not same or row.key() in self._fold.overwritten
+
     async def claim(self, row: Leader) -> int:
         """Append a leader row; its offset is the term."""
-        return await self._append(replace(row, at_ms=self._clock_ms()))
-
-    async def _append(self, row: Row) -> int:
         if self._facts is None:
             raise StoodDown("the state topic is not open")
-        key, value = row.encode()
+        key, value = replace(row, at_ms=self._clock_ms()).encode()
         return await self._facts.append(key, value, partition=0)
 
     # -- from the edge -------------------------------------------------------------------------------------------------
@@ -115,8 +129,12 @@ class StateLog:
             if row is not None:
                 for call in self._listeners:
                     call(row)
-        asyncio.get_running_loop().create_task(self._announce())
+        self._announce()
 
-    async def _announce(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+    def _announce(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for after, news in waiting:
+            if self.position <= after:
+                self._waiting.append((after, news))
+            elif not news.done():
+                news.set_result(None)

@@ -1,0 +1,23 @@
+"""The topic-sync service of a Lockstep deployment."""
+
+from __future__ import annotations
+
+from lockstep_runtime.command import service_command
+
+ABOUT = """Keep the topics of each flow in step: create remote topics with the partitions and configs of their source
+topics, add partitions, and set what differs in their configs. Nothing is ever deleted on the target.
+
+Which topics: `topics` and `topics.exclude`, as MirrorMaker 2 reads them. A new topic is seen within seconds;
+refresh.topics.interval.seconds is the longest time. What is mirrored stands in the flow's state topic, which the
+other services follow. Several replicas may run: one acts in each flow, the others stand by.
+
+\b
+  lockstep-topic-sync --config mm2.properties
+  lockstep-topic-sync --config mm2.properties --flow 'A->B' --port 9404"""
+
+main = service_command(
+    "topic-sync", ABOUT, build="lockstep_topic_sync.app:build", needs=lambda settings: settings.enabled
+)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What both clusters have, read fresh: topics with their ids, and configs, as the plan wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.described import ConfigSource, TopicConfig, TopicDescription
+from lockstep_runtime.outcome import Outcome
+from lockstep_topic_sync.plan import Config, Topic
+
+__all__ = ["Configs", "as_topic", "read_configs", "read_topics"]
+
+FROM_A_FILE = frozenset({ConfigSource.STATIC_BROKER})
+
+
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """Configs by topic, and why those of other topics could not be read."""
+
+    by_topic: Mapping[str, tuple[Config, ...]]
+    troubles: Mapping[str, str]
+
+
+async def read_topics(admin: Admin, names: Iterable[str]) -> dict[str, Topic]:
+    """Those of `names` that exist, by name."""
+    return {name: as_topic(topic) for name, topic in (await admin.topics(names)).items()}
+
+
+async def read_configs(admin: Admin, names: Iterable[str]) -> Configs:
+    """Effective configs of `names`. One that may not be read is in `troubles`, not fatal to the others."""
+    outcome: Outcome[tuple[TopicConfig, ...]] = await admin.describe_configs(sorted(set(names)))
+    configs = {name: tuple(map(_as_config, entries)) for name, entries in outcome.done.items()}
+    return Configs(configs, {name: str(trouble) for name, trouble in outcome.troubles().items()})
+
+
+def as_topic(topic: TopicDescription) -> Topic:
+    return Topic(topic.name, topic.topic_id, topic.partitions)
+
+
+def _as_config(entry: TopicConfig) -> Config:
+    return Config(
+        entry.name,
+        entry.value or "",
+        is_default=entry.source == ConfigSource.DEFAULT,
+        is_topics=entry.source == ConfigSource.TOPIC,
+        copyable=not (entry.read_only or entry.sensitive or entry.source in FROM_A_FILE or entry.value is None),
+    )

@@ -1,0 +1,100 @@
+"""The rows of the state topic that say which topics are mirrored, and what happened when one changes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lockstep_protocol.state import MirroredTopic
+from lockstep_topic_sync.plan import Topic
+
+__all__ = ["TARGET_CONFIGS", "Happened", "Seen", "gone_rows", "mirrored_row", "what_happened"]
+
+TARGET_CONFIGS = ("cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type")
+"""What the data plane has to know of a target topic, in the order in which a row has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event to append: `kind` as in `lockstep_protocol.events`."""
+
+    kind: str
+    subject: str
+    text: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One selected topic in one round. `target` None: not there (yet). `failure`: why the last attempt at it did not
+    work."""
+
+    source: Topic
+    remote: str
+    target: Topic | None
+    configs: Mapping[str, str] | None
+    """Effective configs of the target topic; None: not read in this round."""
+    failure: str = ""
+
+
+def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | None:
+    """The row of a selected topic, or None while the target has to be looked at again before anything can be said.
+
+    `failed` only while there is no target topic: where adding partitions fails, those that are there go on being
+    mirrored (`partitions` counts them) and `reason` says what is wrong.
+    """
+    source, target = seen.source, seen.target
+    behind = target is None or target.partitions < source.partitions
+    if behind and not seen.failure:
+        return None
+    if seen.configs is not None:
+        configs = tuple((name, seen.configs[name]) for name in TARGET_CONFIGS if name in seen.configs)
+    else:
+        configs = () if known is None else known.target_configs
+    return MirroredTopic(
+        source_topic=source.name,
+        target_topic=seen.remote,
+        source_topic_id=source.topic_id,
+        target_topic_id="" if target is None else target.topic_id,
+        partitions=source.partitions if target is None else min(source.partitions, target.partitions),
+        target_partitions=0 if target is None else target.partitions,
+        phase="failed" if target is None else "mirrored",
+        reason=seen.failure if behind else "",
+        target_configs=configs,
+    )
+
+
+def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
+    """Rows of topics that were mirrored and are no more: `deleted` (gone on the source) or `excluded` (not
+    selected)."""
+    wanted, there = set(selected), set(on_source)
+    rows = []
+    for row in known:
+        if row.source_topic in wanted:
+            continue
+        phase = "excluded" if row.source_topic in there else "deleted"
+        if row.phase != phase:
+            rows.append(replace(row, phase=phase, reason=""))
+    return rows
+
+
+def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Happened]:
+    """The events that the change of a row stands for. Creations and growth are told by whoever carried them out."""
+    name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
+    events = []
+    if after.reason and (before is None or before.reason != after.reason):
+        events.append(Happened("TopicFailed", name, f"{pair}: {after.reason}", {"reason": after.reason}))
+    if after.phase == "deleted" and before is not None and before.phase != "deleted":
+        events.append(Happened("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
+    if after.phase == "excluded" and before is not None and before.phase != "excluded":
+        events.append(Happened("TopicExcluded", name, f"{name} is no longer selected; {after.target_topic} stays", {}))
+    if before is not None:
+        for side, old, new in (
+            ("source", before.source_topic_id, after.source_topic_id),
+            ("target", before.target_topic_id, after.target_topic_id),
+        ):
+            if old and new and old != new:
+                text = f"{name if side == 'source' else after.target_topic} on the {side}: id {old} is now {new}"
+                events.append(Happened("TopicRecreated", name, text, {"side": side, "before": old, "after": new}))
+    return events

@@ -1,0 +1,180 @@
+"""What topic-sync wants done, computed from what both clusters have (`mm2.md` §2.3, §4.2, §4.3, §4.5). Pure.
+
+Nothing is ever deleted on the target: not topics, not partitions (a topic with more than its source keeps them), not
+configs that the filter excludes. Whatever is wanted already is left out, so that doing nothing is the usual plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import ReplicationPolicy
+
+__all__ = [
+    "Alter",
+    "Config",
+    "Create",
+    "Grow",
+    "Plan",
+    "Rules",
+    "Topic",
+    "alterations",
+    "creation_configs",
+    "partition_plan",
+    "selected",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings a plan depends on. `same_cluster`: both aliases lead to one cluster (their cluster ids are
+    equal)."""
+
+    flow: Flow
+    policy: ReplicationPolicy
+    topics: NameFilter
+    config_properties: ConfigPropertyFilter
+    replication_factor: int = 2
+    heartbeats_replicated: bool = True
+    same_cluster: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of either cluster. `topic_id` is "" where the broker has none."""
+
+    name: str
+    topic_id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """An effective config of a topic. `copyable`: not read-only, not sensitive, not from the broker's own file
+    (4.5)."""
+
+    name: str
+    value: str
+    is_default: bool
+    """Kafka's own default, set nowhere."""
+    is_topics: bool = False
+    """Set on the topic itself."""
+    copyable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A remote topic that is missing. Its configs are decided once the source's are known (`creation_configs`)."""
+
+    source: str
+    target: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """A remote topic with fewer partitions than its source topic."""
+
+    source: str
+    target: str
+    before: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Configs of a remote topic that differ: a value to set, or None to take back what was set there."""
+
+    source: str
+    target: str
+    changes: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about topics and partitions, in the order of the source names."""
+
+    create: tuple[Create, ...] = ()
+    grow: tuple[Grow, ...] = ()
+
+
+def selected(rules: Rules, names: Iterable[str]) -> dict[str, str]:
+    """Which of the source's topics are mirrored, and as what: source name to target name, sorted.
+
+    On one cluster under two aliases a topic that keeps its name would be mirrored into itself; it is not selected.
+    """
+    chosen = {}
+    for name in sorted(names):
+        if should_replicate_topic(
+            name,
+            topics=rules.topics,
+            policy=rules.policy,
+            flow=rules.flow,
+            heartbeats_replicated=rules.heartbeats_replicated,
+        ):
+            remote = rules.policy.format_remote_topic(rules.flow.source, name)
+            if not (rules.same_cluster and remote == name):
+                chosen[name] = remote
+    return chosen
+
+
+def partition_plan(
+    topics: Mapping[str, str], source: Mapping[str, int], target: Mapping[str, int], *, not_now: frozenset[str]
+) -> Plan:
+    """Remote topics to create and to grow.
+
+    `topics` is what `selected` returned; `source` and `target` are partition counts by name, as just read. Source
+    topics in
+    `not_now` wait for their retry.
+    """
+    create, grow = [], []
+    for name, remote in topics.items():
+        wanted = source.get(name, 0)
+        if name in not_now or wanted < 1:
+            continue
+        there = target.get(remote)
+        if there is None:
+            create.append(Create(name, remote, wanted))
+        elif there < wanted:
+            grow.append(Grow(name, remote, there, wanted))
+    return Plan(tuple(create), tuple(grow))
+
+
+def creation_configs(rules: Rules, configs: Iterable[Config]) -> dict[str, str]:
+    """Configs a new remote topic is created with: what the source's topic does not leave at its default, filtered.
+
+    With `use.defaults.from=source` defaults as well.
+    """
+    return {
+        config.name: config.value
+        for config in configs
+        if _copied(rules, config)
+        and (not config.is_default or rules.config_properties.should_replicate_source_default(config.name))
+    }
+
+
+def alterations(rules: Rules, source: Iterable[Config], target: Iterable[Config]) -> dict[str, str | None]:
+    """What differs on a remote topic that exists: values to set, and None for what to take back.
+
+    MM2 sends all of it each time; here only what changes something. A value set by hand on the remote topic is
+    reverted, a value that was taken back at the source is taken back, and an excluded one is left alone. Broker-wide
+    values of the source that are not in its file count as set (they do not exist on the target's brokers).
+    """
+    overrides = {config.name: config.value for config in target if config.is_topics}
+    changes: dict[str, str | None] = {}
+    for config in source:
+        if not _copied(rules, config):
+            continue
+        if config.is_default and not rules.config_properties.should_replicate_source_default(config.name):
+            if config.name in overrides:
+                changes[config.name] = None
+        elif overrides.get(config.name) != config.value:
+            changes[config.name] = config.value
+    return changes
+
+
+def _copied(rules: Rules, config: Config) -> bool:
+    return config.copyable and rules.config_properties.should_replicate_config_property(config.name)
