@@ -1,0 +1,135 @@
+"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``docs/bench.md``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+from tests.bench.clusters import Clusters
+from tests.bench.figures import Part, Scalar, failures, flat
+from tests.bench.load import NotLoaded
+from tests.bench.parts import PARTITIONS, PARTS, Bench
+from tests.bench.report import markdown, show
+from tests.bench.systems import SYSTEMS
+from tests.harness import kafka_jars
+from tests.harness.broker import Broker, BrokerDied, start_all
+from tests.harness.eventually import NeverHappened
+from tests.harness.java import find_java, java_version
+
+# The harness's brokers suit tests; these have the threads, heap and collector of Kafka's defaults and start script.
+BROKER_SETTINGS = {
+    "background.threads": "10",
+    "log.cleaner.backoff.ms": "15000",
+    "log.segment.delete.delay.ms": "1000",  # the copies of earlier runs must not fill the disk
+    "num.io.threads": "8",
+    "num.network.threads": "3",
+}
+BROKER_JVM = ["-server", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
+BROKER_HEAP = "1g"
+
+
+def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
+    """The command line; what is not given there is taken from the environment, as make hands it on."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
+    parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
+    for name, default, what in (
+        ("RECORDS", 3_000_000, "records of a throughput part"),
+        ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
+        ("LATENCY_SECONDS", 30, "how long latency is measured"),
+        ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
+    ):
+        option = "--" + name.lower().replace("_", "-")
+        parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
+    parser.add_argument("--output", type=Path, default=Path("build/bench"))
+    chosen = parser.parse_args()
+    chosen.parts = PARTS if chosen.only == "all" else tuple(chosen.only.split(","))
+    chosen.systems = tuple(chosen.systems.split(","))
+    for given, known in ((chosen.parts, PARTS), (chosen.systems, tuple(SYSTEMS))):
+        if unknown := [each for each in given if each not in known]:
+            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    if chosen.records < PARTITIONS:
+        parser.error(f"at least {PARTITIONS} records, one a partition")
+    return chosen
+
+
+@contextmanager
+def clusters() -> Iterator[Clusters]:
+    """Two clusters of one broker each; their data is removed at the end."""
+    pair = [Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM) for alias in "AB"]
+    try:
+        start_all(*pair)
+        yield Clusters(*(broker.bootstrap for broker in pair))
+    finally:
+        for broker in pair:
+            broker.close()
+
+
+def environment() -> Mapping[str, Scalar]:
+    """What the figures depend on besides the code; the load says whether the machine was quiet."""
+    return {
+        "cores": os.cpu_count() or 0,
+        "memory_gib": round(psutil.virtual_memory().total / (1 << 30), 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "java": java_version(find_java()),
+        "kafka": kafka_jars.VERSION,
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def main() -> int:
+    """Exit code 0 when every system did what was asked, 1 when one failed or the bench could not go on."""
+    chosen = arguments(os.environ)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, so that brokers and systems are ended
+    console = Console()
+
+    def say(line: str) -> None:
+        console.print(line, style="dim", markup=False, highlight=False)
+
+    around, parts = environment(), list[Part]()
+    try:
+        with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, clusters() as pair:
+            bench = Bench(
+                clusters=pair,
+                systems=[SYSTEMS[name] for name in chosen.systems],
+                records=chosen.records,
+                batch_bytes=chosen.batch_bytes,
+                measured_s=chosen.latency_seconds,
+                warm_up_s=chosen.warm_up_seconds,
+                output=chosen.output,
+                work=Path(work),
+                say=say,
+            )
+            for name in chosen.parts:
+                parts.append(bench.part(name))
+                write(chosen.output, parts, around)
+    except (BrokerDied, NotLoaded, NeverHappened) as broken:
+        console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
+        return 1
+    show(parts, console)
+    say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
+    return 1 if failures(parts) else 0
+
+
+def write(output: Path, parts: Sequence[Part], around: Mapping[str, Scalar]) -> None:
+    """After each part, so that a bench that is cut short leaves what it has."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "latest.md").write_text(markdown(parts, around))
+    (output / "latest.json").write_text(json.dumps(flat(parts, around), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

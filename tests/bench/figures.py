@@ -1,0 +1,296 @@
+"""What a bench run measured, as values, and the flat keys under which the figures are kept.
+
+Pure: no I/O and no clock. Every ratio is "ours divided by theirs": for a rate above one is better, for CPU and latency
+below one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+__all__ = [
+    "Copy",
+    "Failed",
+    "Latency",
+    "LatencyPart",
+    "Limit",
+    "Part",
+    "Start",
+    "StartPart",
+    "ThroughputPart",
+    "failures",
+    "flat",
+    "percentile",
+    "ratio",
+]
+
+OURS = "lockstep"
+PEERS = ("mm2_tuned", "mm2")
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
+MEBIBYTE = 1 << 20
+
+Scalar = float | int | str | bool
+
+
+def percentile(ordered: Sequence[float], quantile: float) -> float:
+    """The nearest-rank percentile of values in ascending order: an observed value, never an interpolation.
+
+    Raises ValueError when there is no value or the quantile is not in (0, 1].
+    """
+    if not ordered:
+        raise ValueError("no values to take a percentile of")
+    if not 0 < quantile <= 1:
+        raise ValueError(f"a quantile lies in (0, 1], not {quantile}")
+    return ordered[ceil(quantile * len(ordered)) - 1]
+
+
+def ratio(ours: float | None, theirs: float | None) -> float | None:
+    """``ours / theirs``, or None where one of them is missing or the divisor is zero."""
+    if ours is None or not theirs:
+        return None
+    return ours / theirs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A system that did not do what was asked: why, and the file that holds its log."""
+
+    reason: str
+    log: str = ""
+
+    def __str__(self) -> str:
+        return f"FAILED: {self.reason}" + (f" (log: {self.log})" if self.log else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One system copied one pre-loaded topic.
+
+    The *window* runs from the poll that first saw a record on the target to the poll that saw the last one; what
+    already lay there at the first poll does not count as copied within it. Times in seconds, ``record_bytes`` is the
+    mean of key and value before compression.
+    """
+
+    records: int
+    window_records: int
+    window_s: float
+    start_s: float
+    total_s: float
+    cpu_window_s: float
+    cpu_total_s: float
+    peak_rss_bytes: int
+    record_bytes: float
+    compared: int
+    log: str = ""
+
+    @property
+    def records_per_s(self) -> float:
+        return self.window_records / self.window_s if self.window_s else 0.0
+
+    @property
+    def records_per_s_from_start(self) -> float:
+        return self.records / self.total_s
+
+    @property
+    def mb_per_s(self) -> float:
+        return self.records_per_s * self.record_bytes / 1e6
+
+    @property
+    def cpu_s_per_million(self) -> float:
+        return self.cpu_window_s * 1e6 / self.window_records if self.window_records else 0.0
+
+    @property
+    def cpu_s_per_million_from_start(self) -> float:
+        return self.cpu_total_s * 1e6 / self.records
+
+    def figures(self) -> dict[str, Scalar]:
+        return {
+            "records_per_s": self.records_per_s,
+            "mb_per_s": self.mb_per_s,
+            "records_per_s_from_start": self.records_per_s_from_start,
+            "cpu_s_per_million": self.cpu_s_per_million,
+            "cpu_s_per_million_from_start": self.cpu_s_per_million_from_start,
+            "startup_s": self.start_s,
+            "total_s": self.total_s,
+            "peak_rss_mib": self.peak_rss_bytes / MEBIBYTE,
+            "records_compared": self.compared,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Records per second of each fetch-only and each produce-only run of the very same batches."""
+
+    fetch_only: tuple[float, ...]
+    produce_only: tuple[float, ...]
+
+    @property
+    def records_per_s(self) -> float:
+        """The lower of both bests: a copy that fetches and produces one after the other cannot beat it, one that
+        overlaps them may.
+        """
+        return min(max(self.fetch_only), max(self.produce_only))
+
+    def figures(self) -> dict[str, Scalar]:
+        return {
+            "records_per_s.limit": self.records_per_s,
+            "records_per_s.fetch_only": max(self.fetch_only),
+            "records_per_s.produce_only": max(self.produce_only),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Milliseconds from just before the record was handed to the producer to its arrival at the reader, in ascending
+    order.
+    """
+
+    ordered_ms: tuple[float, ...]
+    offered_per_s: float
+    log: str = ""
+
+    def at(self, quantile: float) -> float:
+        return percentile(self.ordered_ms, quantile)
+
+    def figures(self) -> dict[str, Scalar]:
+        named: dict[str, Scalar] = {f"{name}_ms": self.at(quantile) for name, quantile in QUANTILES.items()}
+        return named | {
+            "max_ms": self.ordered_ms[-1],
+            "samples": len(self.ordered_ms),
+            "offered_per_s": self.offered_per_s,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a system starts and what it holds when idle: seconds to the first copied record of each start, resident bytes
+    by process.
+    """
+
+    seconds: tuple[float, ...]
+    idle_rss: tuple[tuple[str, int], ...]
+    idle_cpu_share: float
+    log: str = ""
+
+    @property
+    def median_s(self) -> float:
+        return percentile(sorted(self.seconds), 0.5)
+
+    def figures(self) -> dict[str, Scalar]:
+        return {
+            "startup_s": self.median_s,
+            "idle_rss_mib": sum(size for _, size in self.idle_rss) / MEBIBYTE,
+            "idle_cpu_share": self.idle_cpu_share,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThroughputPart:
+    name: str
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    limit: Limit | Failed
+    systems: Mapping[str, Copy | Failed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyPart:
+    """``floor`` is the same writer and reader on the source topic itself, with no mirror between them."""
+
+    name: str
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    floor: Latency | Failed
+    systems: Mapping[str, Latency | Failed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPart:
+    name: str
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    systems: Mapping[str, Start | Failed]
+
+
+Part = ThroughputPart | LatencyPart | StartPart
+
+
+def failures(parts: Iterable[Part]) -> list[str]:
+    """One line for each thing that failed, in order; empty when every system did what was asked."""
+    lines = []
+    for part in parts:
+        beside: dict[str, object] = {}
+        if isinstance(part, ThroughputPart):
+            beside["limit"] = part.limit
+        elif isinstance(part, LatencyPart):
+            beside["floor"] = part.floor
+        lines += [
+            f"{part.name}: {name} {what}"
+            for name, what in (beside | dict(part.systems)).items()
+            if isinstance(what, Failed)
+        ]
+    return lines
+
+
+def flat(parts: Iterable[Part], environment: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Every figure under a flat key such as ``lz4.records_per_s.mm2_tuned``.
+
+    A figure that was not measured has no key.
+    """
+    keys: dict[str, Scalar] = {f"environment.{name}": value for name, value in environment.items()}
+    for part in parts:
+        of_part: dict[str, Scalar] = dict(part.facts)
+        for system, what in part.systems.items():
+            if isinstance(what, Failed):
+                of_part[f"failed.{system}"] = str(what)
+            else:
+                of_part |= {f"{figure}.{system}": value for figure, value in what.figures().items()}
+        of_part |= _beside(part)
+        keys |= {f"{part.name}.{key}": value for key, value in of_part.items()}
+    return {key: round(value, 4) if isinstance(value, float) else value for key, value in keys.items()}
+
+
+def _beside(part: Part) -> dict[str, Scalar]:
+    match part:
+        case ThroughputPart(limit=Failed() as failed):
+            return {"failed.limit": str(failed)} | _rate_ratios(part)
+        case ThroughputPart(limit=Limit() as limit):
+            return limit.figures() | _rate_ratios(part)
+        case LatencyPart(floor=Failed() as failed):
+            return {"failed.floor": str(failed)} | _latency_ratios(part)
+        case LatencyPart(floor=Latency() as floor):
+            return {f"{figure}.floor": value for figure, value in floor.figures().items()} | _latency_ratios(part)
+        case _:
+            return {}
+
+
+def _rate_ratios(part: ThroughputPart) -> dict[str, Scalar]:
+    ours = part.systems.get(OURS)
+    if not isinstance(ours, Copy):
+        return {}
+    found: dict[str, float | None] = {}
+    for peer in PEERS:
+        theirs = part.systems.get(peer)
+        if isinstance(theirs, Copy):
+            found[f"ratio_to_{peer}"] = ratio(ours.records_per_s, theirs.records_per_s)
+            found[f"cpu_ratio_to_{peer}"] = ratio(ours.cpu_s_per_million, theirs.cpu_s_per_million)
+            found[f"cpu_from_start_ratio_to_{peer}"] = ratio(
+                ours.cpu_s_per_million_from_start, theirs.cpu_s_per_million_from_start
+            )
+    if isinstance(part.limit, Limit):
+        found["ratio_to_limit"] = ratio(ours.records_per_s, part.limit.records_per_s)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _latency_ratios(part: LatencyPart) -> dict[str, Scalar]:
+    ours = part.systems.get(OURS)
+    if not isinstance(ours, Latency):
+        return {}
+    found: dict[str, Scalar] = {}
+    for peer in PEERS:
+        theirs = part.systems.get(peer)
+        if isinstance(theirs, Latency):
+            for name, quantile in QUANTILES.items():
+                of_quantile = ratio(ours.at(quantile), theirs.at(quantile))
+                if of_quantile is not None:
+                    found[f"{name}_ratio_to_{peer}"] = of_quantile
+    return found

@@ -1,0 +1,210 @@
+"""How long a record takes from a producer on A to a consumer on B, at a given rate.
+
+One process writes and reads, so one clock measures: the moment just before `produce` stands in the record itself, in
+nanoseconds. Writer and reader are librdkafka's with no linger and no waiting for more bytes, the same for every system;
+what they cost is measured by letting them talk on the source topic itself (the floor).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.bench.figures import Latency
+from tests.bench.orders import Orders
+from tests.bench.systems import System, SystemEnded, SystemRun
+from tests.bench.wire import Connection, end_offsets
+from tests.harness.eventually import NeverHappened, wait_until
+
+__all__ = ["Course", "floor", "latency"]
+
+FIRST_RECORD_WITHIN_S = 240.0
+ARRIVE_WITHIN_S = 60.0
+HELLO_PER_S = 20  # until the first record has come through, so that no backlog of the start is left when it counts
+SWITCH_INTERVAL_S = 0.0002  # the writer must not keep the interpreter while the reader has a record in hand
+STAMP_AT = slice(12, 31)  # {"sent_ns":"0000000000000000000",...
+
+
+class Lost(Exception):
+    """Records that were written did not arrive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What is written: records per second, for how many seconds, after how many that do not count."""
+
+    source: str
+    target: str
+    topic: str
+    partitions: int
+    per_s: int
+    warm_up_s: float
+    measured_s: float
+
+
+@dataclass(slots=True)
+class _Arrivals:
+    """What the reader saw: sent and arrived, in nanoseconds of the process's monotonic clock."""
+
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+
+
+def floor(course: Course) -> Latency:
+    """Writer and reader on the source topic, without a mirror. Raises Lost."""
+    with _writing(course) as writer:
+        return _measure(course, writer, course.source, course.topic, lambda: None)
+
+
+def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
+    """One system between writer and reader. Raises SystemEnded and Lost."""
+    remote = f"A.{course.topic}"
+    with SystemRun(system, file, log) as run, _writing(course) as writer:
+        with Connection(course.target) as target:
+
+            def mirrored() -> bool:
+                run.check()
+                return sum(end_offsets(target, remote, course.partitions)) > 0
+
+            try:
+                wait_until(mirrored, within=FIRST_RECORD_WITHIN_S, every=0.1)
+            except NeverHappened as never:
+                raise SystemEnded(f"nothing was copied within {FIRST_RECORD_WITHIN_S:.0f} s") from never
+        found = _measure(course, writer, course.target, remote, run.check)
+    return Latency(ordered_ms=found.ordered_ms, offered_per_s=found.offered_per_s, log=log.name)
+
+
+class _Writer:
+    """Writes at an even rate on a thread of its own until it is told to end."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._ending = threading.Event()
+        self._full = threading.Event()
+        self._thread = threading.Thread(target=self._write, name="writer")
+        self.refused: list[str] = []
+        self.sent: list[int] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def at_full_rate(self) -> None:
+        self._full.set()
+
+    def end(self) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self.refused.append(str(error))
+
+    def _write(self) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": self._course.source,
+                "linger.ms": 0,
+                "acks": "all",
+                "delivery.report.only.error": True,
+                "on_delivery": self._delivered,
+            }
+        )
+        orders, number, due = Orders.drawn(), 0, time.perf_counter()
+        while not self._ending.is_set():
+            due += 1 / (self._course.per_s if self._full.is_set() else HELLO_PER_S)
+            early = due - time.perf_counter()
+            if early > 0:
+                time.sleep(early)
+            now = time.monotonic_ns()
+            value = b'{"sent_ns":"%019d",' % now + orders.value(number)[1:]
+            producer.produce(self._course.topic, value, orders.key(number), number % self._course.partitions)
+            producer.poll(0)
+            self.sent.append(now)
+            number += 1
+        producer.flush(ARRIVE_WITHIN_S)
+
+
+@contextmanager
+def _writing(course: Course) -> Iterator[_Writer]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    writer = _Writer(course)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        writer.end()
+        sys.setswitchinterval(usual)
+
+
+def _measure(course: Course, writer: _Writer, bootstrap: str, topic: str, check: Callable[[], None]) -> Latency:
+    """Read from now on; count what was sent between the end of the warm-up and the end of the measured time."""
+    writer.at_full_rate()
+    with _reading(bootstrap, topic, course.partitions) as read:
+        _read_until(read, time.monotonic() + course.warm_up_s, check)
+        first = time.monotonic_ns()
+        _read_until(read, time.monotonic() + course.measured_s, check)
+        last = time.monotonic_ns()
+        writer.end()
+        counted = [each for each in writer.sent if first <= each < last]
+        deadline = time.monotonic() + ARRIVE_WITHIN_S
+        while len(taken := [pair for pair in read.arrivals.pairs if first <= pair[0] < last]) < len(counted):
+            if time.monotonic() > deadline:
+                raise Lost(
+                    f"{len(counted) - len(taken)} of {len(counted)} records did not arrive; {writer.refused[:1]}"
+                )
+            _read_until(read, time.monotonic() + 0.5, check)
+    if len(taken) != len(counted):
+        raise Lost(f"{len(taken)} records arrived of {len(counted)}")
+    spent = tuple(sorted((arrived - sent) / 1e6 for sent, arrived in taken))
+    return Latency(ordered_ms=spent, offered_per_s=len(counted) / course.measured_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    consumer: Any
+    arrivals: _Arrivals
+
+
+@contextmanager
+def _reading(bootstrap: str, topic: str, partitions: int) -> Iterator[_Reader]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "fetch.min.bytes": 1,
+            "fetch.wait.max.ms": 100,
+            "fetch.queue.backoff.ms": 1,
+        }
+    )
+    with Connection(bootstrap) as connection:
+        ends = end_offsets(connection, topic, partitions)
+    consumer.assign([TopicPartition(topic, partition, end) for partition, end in enumerate(ends)])
+    try:
+        yield _Reader(consumer, _Arrivals())
+    finally:
+        consumer.close()
+
+
+def _read_until(read: _Reader, deadline: float, check: Callable[[], None]) -> None:
+    pairs, poll = read.arrivals.pairs, read.consumer.poll
+    checked = time.monotonic()
+    while (now := time.monotonic()) < deadline:
+        message = poll(min(0.1, deadline - now))
+        if message is None:
+            continue
+        arrived = time.monotonic_ns()
+        if message.error():
+            raise Lost(f"the reader: {message.error()}")
+        pairs.append((int(message.value()[STAMP_AT]), arrived))
+        if now - checked > 1:
+            check()
+            checked = now

@@ -1,0 +1,64 @@
+"""Order-like JSON records of about 470 bytes: what the bench copies.
+
+Bodies are drawn from a pool so that loading is bound by the brokers, not by the generator. The pool (about 2 MB) is far
+wider than the window of any codec in Kafka's batches, so the repetition does not flatter the compression.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+__all__ = ["Orders"]
+
+POOL = 5_000
+PRODUCTS = (
+    "espresso beans 1 kg", "filter paper no. 4", "hand grinder", "travel mug 350 ml", "milk jug 600 ml", "descaler",
+    "tamper 58 mm", "cleaning brush", "knock box", "scale 0.1 g", "cold brew bottle", "gift card",
+)  # fmt: skip
+STREETS = (
+    "Lindenweg",
+    "Rue de la Gare",
+    "High Street",
+    "Via Roma",
+    "Calle Mayor",
+    "Prinsengracht",
+    "Hauptstrasse",
+    "Kirkegata",
+)
+CITIES = ("Leipzig", "Lyon", "Leeds", "Torino", "Valencia", "Utrecht", "Graz", "Bergen", "Gent", "Porto")
+PAYMENTS = ("card", "invoice", "transfer", "voucher")
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Numbered orders; the same seed and number always give the same key and value."""
+
+    bodies: tuple[str, ...]
+
+    @classmethod
+    def drawn(cls, seed: int = 1, pool: int = POOL) -> Orders:
+        draw = random.Random(seed)
+        return cls(tuple(_body(draw) for _ in range(pool)))
+
+    def key(self, number: int) -> bytes:
+        return b"customer-%06d" % (number * 7919 % 1_000_000)
+
+    def value(self, number: int) -> bytes:
+        """A JSON object."""
+        return f'{{"order_id":"{number:012d}",{self.bodies[number % len(self.bodies)]}}}'.encode()
+
+
+def _body(draw: random.Random) -> str:
+    items = ",".join(
+        f'{{"sku":"{draw.randrange(10**8):08d}","name":"{draw.choice(PRODUCTS)}","quantity":{draw.randint(1, 9)},'
+        f'"price_cents":{draw.randint(199, 24_999)}}}'
+        for _ in range(3)
+    )
+    return (
+        f'"customer":{{"id":{draw.randrange(10**6)},"name":"customer {draw.randrange(10**5)}"}},'
+        f'"ship_to":{{"street":"{draw.choice(STREETS)} {draw.randint(1, 220)}","city":"{draw.choice(CITIES)}"}},'
+        f'"items":[{items}],"currency":"EUR","status":"accepted","payment":"{draw.choice(PAYMENTS)}",'
+        f'"created":"2025-0{draw.randint(1, 9)}-1{draw.randint(0, 9)}T'
+        f'{draw.randint(10, 23)}:{draw.randint(10, 59)}:00Z"'
+    )

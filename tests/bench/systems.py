@@ -1,0 +1,195 @@
+"""The systems beside each other: which file each is given, how it is started, and how it is ended.
+
+All get the same flow: A->B enabled, B->A not, so that either side carries only heartbeats besides, as MM2 does by
+default.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from tests.bench.usage import Ledger, sample
+from tests.harness import kafka_jars, processes
+from tests.harness.java import find_java
+
+__all__ = ["SYSTEMS", "System", "SystemEnded", "SystemRun", "properties"]
+
+LEAVE_WITHIN_S = 30.0
+
+# What kafka-run-class.sh and connect-mirror-maker.sh of the 4.3 distribution pass to the JVM.
+MM2_JVM = [
+    "-Xms256M",
+    "-Xmx2G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+]
+MM2_LOG4J = """\
+Configuration:
+  Appenders:
+    Console:
+      name: out
+      PatternLayout: {pattern: "[%d] %p %X{connector.context}%m (%c:%L)%n"}
+  Loggers:
+    Root:
+      level: INFO
+      AppenderRef: [{ref: out}]
+"""
+
+
+class SystemEnded(Exception):
+    """The system ended by itself, or did not do in time what was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """``settings`` gets the source's codec and returns what the system's file has beyond the flow itself."""
+
+    name: str
+    command: Callable[[Path], Sequence[str]]
+    settings: Callable[[str], Mapping[str, str]]
+
+
+def _mm2(file: Path) -> Sequence[str]:
+    log4j = file.with_name("log4j2.yaml")
+    log4j.write_text(MM2_LOG4J)
+    return [
+        str(find_java()),
+        *MM2_JVM,
+        f"-Dlog4j2.configurationFile={log4j}",
+        "-cp",
+        kafka_jars.classpath(),
+        "org.apache.kafka.connect.mirror.MirrorMaker",
+        str(file),
+    ]
+
+
+def _lockstep(file: Path) -> Sequence[str]:
+    return [sys.executable, "-m", "lockstep_cli", "run", str(file)]
+
+
+def _tuned(codec: str) -> Mapping[str, str]:
+    return {
+        "tasks.max": "4",
+        "A.consumer.max.poll.records": "20000",
+        "A.consumer.fetch.min.bytes": "1000000",
+        "A.consumer.fetch.max.wait.ms": "100",
+        "A.consumer.max.partition.fetch.bytes": "4000000",
+        "B.producer.compression.type": codec,
+        "B.producer.batch.size": "524288",
+        "B.producer.linger.ms": "50",
+        "B.producer.buffer.memory": "134217728",
+        "B.producer.max.request.size": "4000000",
+    }
+
+
+SYSTEMS: Mapping[str, System] = {
+    system.name: system
+    for system in (
+        System("lockstep", _lockstep, lambda codec: {"tasks.max": "2"}),
+        System("mm2_tuned", _mm2, _tuned),
+        System("mm2", _mm2, lambda codec: {}),
+    )
+}
+
+
+def properties(source: str, target: str, topic: str, settings: Mapping[str, str]) -> str:
+    """An ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers ask
+    for.
+
+    ``topic`` is a regular expression there, so a plain name without dots.
+    """
+    once = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source,
+        "B.bootstrap.servers": target,
+        "A->B.enabled": "true",
+        "A->B.topics": topic,
+        "B->A.enabled": "false",
+        "replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "config.storage.replication.factor": "1",
+    }
+    return "".join(f"{key} = {value}\n" for key, value in (once | dict(settings)).items())
+
+
+class SystemRun:
+    """One system while it runs: started on entry, ended on exit together with whatever it left behind."""
+
+    def __init__(self, system: System, file: Path, log: Path) -> None:
+        self.ledger = Ledger()
+        self.log = log
+        self._command = system.command(file)
+
+    def __enter__(self) -> Self:
+        self.log.write_bytes(b"")
+        self.began = time.perf_counter()
+        self._process = processes.spawn(self._command, output=self.log)
+        self._root = psutil.Process(self._process.pid)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        tree = [self._root, *self._children()]
+        processes.end(self._process, within=LEAVE_WITHIN_S)
+        left = [process for process in tree if process.is_running()]
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
+
+    def elapsed(self) -> float:
+        """Seconds since the process was started."""
+        return time.perf_counter() - self.began
+
+    def use(self) -> float:
+        """CPU seconds used so far by all processes, ended ones included."""
+        return self.ledger.add(sample(self._root))
+
+    def resident(self) -> Sequence[tuple[str, int]]:
+        """What each living process holds in memory, by what it is."""
+        held = []
+        for process in [self._root, *self._children()]:
+            with suppress(psutil.NoSuchProcess):
+                held.append((_called(process.cmdline()) or process.name(), process.memory_info().rss))
+        return held
+
+    def check(self) -> None:
+        """Raises SystemEnded when the process is gone."""
+        status = self._process.poll()
+        if status is not None:
+            raise SystemEnded(f"ended by itself with status {status} after {self.elapsed():.0f} s")
+
+    def _children(self) -> Sequence[psutil.Process]:
+        try:
+            return self._root.children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+
+def _called(command: Sequence[str]) -> str:
+    """The module or class a command line runs, which says more than ``python`` or ``java``."""
+    for at, word in enumerate(command[:-1]):
+        if word == "-m":
+            return command[at + 1]
+    of_java = [word for word in command if re.fullmatch(r"(\w+\.){2,}[A-Z]\w+", word)]
+    if of_java:
+        return of_java[0].rpartition(".")[2]
+    scripts = [Path(word).name for word in command[1:2] if not word.startswith("-")]
+    return scripts[0] if scripts else ""

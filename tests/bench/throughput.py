@@ -1,0 +1,125 @@
+"""How fast a pre-loaded topic is copied, at what cost, and how near that is to the limit of the same brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.clusters import Clusters
+from tests.bench.compare import compare
+from tests.bench.figures import Copy, Limit
+from tests.bench.limit import fetch_only, produce_only, read_batches, requests
+from tests.bench.load import Loaded
+from tests.bench.systems import System, SystemEnded, SystemRun
+from tests.bench.wire import Connection, end_offsets
+
+__all__ = ["Workload", "copy", "limit"]
+
+POLL_S = 0.02  # between two looks at the target's end offsets: the error of the window's length
+SAMPLE_S = 1.0  # between two looks at the process tree, which cost far more
+FIRST_RECORD_WITHIN_S = 240.0
+STANDSTILL_S = 60.0
+RUNS = 3
+LIMIT_TOPIC = "limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What lies on the source before a part begins."""
+
+    clusters: Clusters
+    topic: str
+    partitions: int
+    codec: str
+    loaded: Loaded
+
+    @property
+    def remote(self) -> str:
+        """The topic on B under MM2's default policy."""
+        return f"A.{self.topic}"
+
+
+def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
+    """Run one system on a clean target until all is copied.
+
+    Raises SystemEnded, and Differs when the copy is not the source.
+    """
+    with SystemRun(system, file, log) as run, Connection(work.clusters.target) as target:
+
+        def there() -> int:
+            return sum(end_offsets(target, work.remote, work.partitions))
+
+        at_first = _until(run, lambda: there() or None, FIRST_RECORD_WITHIN_S, "nothing was copied")
+        first_at, first_cpu = run.elapsed(), run.use()
+        _follow(run, there, at_first, work.loaded.records)
+        last_at, last_cpu = run.elapsed(), run.use()
+        peak = run.ledger.peak_rss
+    compared = compare(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
+    return Copy(
+        records=work.loaded.records,
+        window_records=work.loaded.records - at_first,
+        window_s=last_at - first_at,
+        start_s=first_at,
+        total_s=last_at,
+        cpu_window_s=last_cpu - first_cpu,
+        cpu_total_s=last_cpu,
+        peak_rss_bytes=peak,
+        record_bytes=work.loaded.record_bytes,
+        compared=compared,
+        log=log.name,
+    )
+
+
+def _until(run: SystemRun, look: Callable[[], int | None], within_s: float, otherwise: str) -> int:
+    sampled = 0.0
+    while (found := look()) is None:
+        run.check()
+        if run.elapsed() > within_s:
+            raise SystemEnded(f"{otherwise} within {within_s:.0f} s")
+        if run.elapsed() - sampled > SAMPLE_S:
+            run.use()
+            sampled = run.elapsed()
+        time.sleep(POLL_S)
+    return found
+
+
+def _follow(run: SystemRun, there: Callable[[], int], seen: int, wanted: int) -> None:
+    moved = sampled = run.elapsed()
+    while seen < wanted:
+        time.sleep(POLL_S)
+        now = there()
+        if now > seen:
+            seen, moved = now, run.elapsed()
+            continue
+        run.check()
+        if run.elapsed() - moved > STANDSTILL_S:
+            raise SystemEnded(f"{seen} of {wanted} records copied, then nothing more for {STANDSTILL_S:.0f} s")
+        if run.elapsed() - sampled > SAMPLE_S:
+            run.use()
+            sampled = run.elapsed()
+    if seen > wanted:
+        raise SystemEnded(f"{seen} records on the target, {wanted} on the source")
+
+
+def limit(work: Workload, say: Callable[[str], None]) -> Limit:
+    """Best of three of each direction is taken by `Limit`. Raises BrokerRefused."""
+    with Connection(work.clusters.source) as source:
+        ends = end_offsets(source, work.topic, work.partitions)
+    fetched = [fetch_only(work.clusters.source, work.topic, ends) for _ in range(RUNS)]
+    ready = requests(LIMIT_TOPIC, read_batches(work.clusters.source, work.topic, ends))
+    produced = []
+    for _ in range(RUNS):
+        work.clusters.create(work.clusters.target, LIMIT_TOPIC, work.partitions)
+        produced.append(produce_only(work.clusters.target, ready))
+        work.clusters.delete(work.clusters.target, LIMIT_TOPIC)
+    say(f"fetch only {_listed(sum(ends), fetched)}; produce only {_listed(sum(ends), produced)}")
+    return Limit(
+        fetch_only=tuple(sum(ends) / seconds for seconds in fetched),
+        produce_only=tuple(sum(ends) / seconds for seconds in produced),
+    )
+
+
+def _listed(records: int, seconds: Sequence[float]) -> str:
+    return ", ".join(f"{records / each / 1000:,.0f}k" for each in seconds) + " records/s"

@@ -1,0 +1,105 @@
+"""CPU seconds and resident memory of a whole process tree, ended processes included.
+
+`Ledger` is the pure account; `sample` reads one observation of a tree from the operating system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import psutil
+
+__all__ = ["Ledger", "Process", "sample"]
+
+ProcessKey = tuple[int, float]
+"""A process for ever: its id and when it was created, for ids are used again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process as seen once: ``own`` is its user and system seconds, ``reaped`` those of ended children it has
+    waited for.
+    """
+
+    parent: int
+    own: float
+    reaped: float
+    rss: int
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Adds up what the processes of a tree have used, from one sample after the other.
+
+    A process that ended is found in its parent's ``reaped`` seconds once the parent has waited for it. Where the parent
+    has ended too, or has not taken it over, what the process was last seen with is kept instead: so the total never
+    falls, and lacks at most what a process used between its last sample and its end. Samples must be given in the order
+    in which they were taken.
+    """
+
+    last: Mapping[ProcessKey, Process] = field(default_factory=dict)
+    kept: float = 0.0
+    peak_rss: int = 0
+    total: float = 0.0
+
+    def add(self, now: Mapping[ProcessKey, Process]) -> float:
+        """Take one sample into account.
+
+        Returns the CPU seconds used since the tree began, those of ended processes included.
+        """
+        credit = self._newly_reaped(now)
+        for key, gone in self.last.items():
+            if key in now:
+                continue
+            used = gone.own + gone.reaped
+            heir = self._living_ancestor(gone, now)
+            taken_over = min(used, credit.get(heir, 0.0))
+            if taken_over:
+                credit[heir] -= taken_over
+            self.kept += used - taken_over
+        self.last = dict(now)
+        self.peak_rss = max(self.peak_rss, sum(process.rss for process in now.values()))
+        self.total = max(self.total, self.kept + sum(process.own + process.reaped for process in now.values()))
+        return self.total
+
+    def _living_ancestor(self, gone: Process, now: Mapping[ProcessKey, Process]) -> int:
+        """The nearest ancestor that still lives: a whole branch may end between two samples, each waited for by the one
+        above.
+        """
+        ended = {key[0]: process for key, process in self.last.items() if key not in now}
+        heir = gone.parent
+        while heir in ended:
+            heir = ended[heir].parent
+        return heir
+
+    def _newly_reaped(self, now: Mapping[ProcessKey, Process]) -> dict[int, float]:
+        return {
+            key[0]: process.reaped - self.last[key].reaped
+            for key, process in now.items()
+            if key in self.last and process.reaped > self.last[key].reaped
+        }
+
+
+def sample(root: psutil.Process) -> dict[ProcessKey, Process]:
+    """Every living process of the tree under ``root``; one that ends while it is being read is left out."""
+    try:
+        tree = [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return {}
+    seen: dict[ProcessKey, Process] = {}
+    for process in tree:
+        try:
+            with process.oneshot():
+                times = process.cpu_times()
+                seen[process.pid, process.create_time()] = Process(
+                    parent=process.ppid(),
+                    own=times.user + times.system,
+                    reaped=times.children_user + times.children_system,
+                    rss=process.memory_info().rss,
+                    name=process.name(),
+                )
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+    return seen

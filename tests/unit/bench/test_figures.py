@@ -1,0 +1,167 @@
+"""The bench's arithmetic: percentiles, ratios, and the flat keys that others read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.bench.figures import (
+    Copy,
+    Failed,
+    Latency,
+    LatencyPart,
+    Limit,
+    Start,
+    StartPart,
+    ThroughputPart,
+    failures,
+    flat,
+    percentile,
+    ratio,
+)
+
+
+def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Copy:
+    """A copy of which half a million records lay on the target at the first look."""
+    window = records - 500_000
+    return Copy(
+        records=records,
+        window_records=window,
+        window_s=window / records_per_s,
+        start_s=4.0,
+        total_s=20.0,
+        cpu_window_s=cpu_s_per_million * window / 1e6,
+        cpu_total_s=30.0,
+        peak_rss_bytes=512 << 20,
+        record_bytes=470.0,
+        compared=7200,
+    )
+
+
+PART = ThroughputPart(
+    name="lz4",
+    facts={"records": 3_000_000},
+    limit=Limit(fetch_only=(900_000.0, 1_200_000.0, 1_000_000.0), produce_only=(700_000.0, 800_000.0, 600_000.0)),
+    systems={
+        "lockstep": copied(960_000, 1.1),
+        "mm2_tuned": copied(300_000, 5.5),
+        "mm2": Failed(reason="x", log="y.log"),
+    },
+)
+
+
+def test_a_percentile_is_the_nearest_rank() -> None:
+    hundred = [float(each) for each in range(1, 101)]
+    assert percentile(hundred, 0.5) == 50
+    assert percentile(hundred, 0.99) == 99
+    assert percentile(hundred, 0.999) == 100
+    assert percentile([7.0], 0.5) == 7
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.001, 1.0))
+def test_a_percentile_was_observed_and_at_least_its_share_lies_at_or_below_it(values: list[float], at: float) -> None:
+    ordered = sorted(values)
+    found = percentile(ordered, at)
+    assert found in values
+    assert sum(value <= found for value in values) >= at * len(values)
+
+
+@pytest.mark.parametrize("quantile", [0.0, -0.1, 1.1])
+def test_a_quantile_outside_its_range_is_refused(quantile: float) -> None:
+    with pytest.raises(ValueError, match="quantile"):
+        percentile([1.0], quantile)
+
+
+def test_a_ratio_with_a_missing_side_is_missing() -> None:
+    assert ratio(3.0, 2.0) == 1.5
+    assert ratio(None, 2.0) is None
+    assert ratio(2.0, None) is None
+    assert ratio(2.0, 0.0) is None
+
+
+def test_what_lay_on_the_target_at_the_first_look_does_not_count_as_copied_in_the_window() -> None:
+    copy = copied(1_000_000, 2.0)
+    assert copy.window_s == pytest.approx(2.5)
+    assert copy.records_per_s == pytest.approx(1_000_000)
+    assert copy.mb_per_s == pytest.approx(470)
+    assert copy.cpu_s_per_million == pytest.approx(2.0)
+    assert copy.records_per_s_from_start == pytest.approx(150_000)
+    assert copy.cpu_s_per_million_from_start == pytest.approx(10.0)
+
+
+def test_a_copy_that_was_whole_at_the_first_look_has_no_rate_and_does_not_divide_by_zero() -> None:
+    at_once = Copy(
+        records=8, window_records=0, window_s=0.0, start_s=1.0, total_s=1.0, cpu_window_s=0.0, cpu_total_s=1.0,
+        peak_rss_bytes=0, record_bytes=470.0, compared=8,
+    )  # fmt: skip
+    assert at_once.records_per_s == 0
+    assert at_once.cpu_s_per_million == 0
+
+
+def test_the_limit_is_the_lower_of_both_bests() -> None:
+    assert isinstance(PART.limit, Limit)
+    assert PART.limit.records_per_s == 800_000
+
+
+def test_the_keys_of_a_throughput_part() -> None:
+    keys = flat([PART], {"cores": 2})
+    assert keys["environment.cores"] == 2
+    assert keys["lz4.records"] == 3_000_000
+    assert keys["lz4.records_per_s.lockstep"] == 960_000
+    assert keys["lz4.records_per_s.mm2_tuned"] == 300_000
+    assert keys["lz4.records_per_s.limit"] == 800_000
+    assert keys["lz4.cpu_s_per_million.lockstep"] == 1.1
+    assert keys["lz4.startup_s.lockstep"] == 4.0
+    assert keys["lz4.peak_rss_mib.lockstep"] == 512
+    assert keys["lz4.ratio_to_mm2_tuned"] == 3.2
+    assert keys["lz4.cpu_ratio_to_mm2_tuned"] == 0.2
+    assert keys["lz4.ratio_to_limit"] == 1.2
+
+
+def test_a_failed_system_has_its_failure_as_a_key_and_no_figure() -> None:
+    keys = flat([PART], {})
+    assert keys["lz4.failed.mm2"] == "FAILED: x (log: y.log)"
+    assert not [key for key in keys if key.endswith(".mm2") and not key.startswith("lz4.failed")]
+    assert "lz4.ratio_to_mm2" not in keys
+
+
+def test_a_failed_limit_leaves_the_ratios_between_the_systems() -> None:
+    part = ThroughputPart(name="none", limit=Failed(reason="broke"), systems=PART.systems)
+    keys = flat([part], {})
+    assert keys["none.failed.limit"] == "FAILED: broke"
+    assert keys["none.ratio_to_mm2_tuned"] == 3.2
+    assert "none.ratio_to_limit" not in keys
+
+
+def test_the_keys_of_a_latency_part() -> None:
+    def spread(step: float) -> Latency:
+        return Latency(ordered_ms=tuple(step * each for each in range(1, 1001)), offered_per_s=500.0)
+
+    part = LatencyPart(
+        name="latency_500", floor=spread(0.1), systems={"lockstep": spread(0.5), "mm2": spread(1.0)}, facts={}
+    )
+    keys = flat([part], {})
+    assert keys["latency_500.p50_ms.lockstep"] == 250
+    assert keys["latency_500.p99_ms.mm2"] == 990
+    assert keys["latency_500.p99_9_ms.mm2"] == 999
+    assert keys["latency_500.p50_ms.floor"] == 50
+    assert keys["latency_500.p50_ratio_to_mm2"] == 0.5
+    assert keys["latency_500.samples.lockstep"] == 1000
+
+
+def test_the_keys_of_a_start_part() -> None:
+    held = (("lockstep_heartbeat", 50 << 20), ("lockstep_cli", 30 << 20))
+    part = StartPart(
+        name="startup", systems={"lockstep": Start(seconds=(9.0, 4.0, 5.0), idle_rss=held, idle_cpu_share=0.02)}
+    )
+    keys = flat([part], {})
+    assert keys["startup.startup_s.lockstep"] == 5.0
+    assert keys["startup.idle_rss_mib.lockstep"] == 80
+
+
+def test_everything_that_failed_is_listed() -> None:
+    latency = LatencyPart(name="latency_500", floor=Failed(reason="late"), systems={"lockstep": Failed(reason="gone")})
+    assert failures([PART, latency]) == [
+        "lz4: mm2 FAILED: x (log: y.log)",
+        "latency_500: floor FAILED: late",
+        "latency_500: lockstep FAILED: gone",
+    ]

@@ -1,0 +1,83 @@
+"""The bench's tables, which never hide what failed."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from tests.bench.figures import Copy, Failed, Latency, LatencyPart, Limit, Start, StartPart, ThroughputPart
+from tests.bench.report import markdown, show, table
+
+COPY = Copy(
+    records=1000, window_records=1000, window_s=0.5, start_s=4.0, total_s=4.5, cpu_window_s=0.002, cpu_total_s=3.0,
+    peak_rss_bytes=1 << 20, record_bytes=470.0, compared=1000,
+)  # fmt: skip
+THROUGHPUT = ThroughputPart(
+    name="lz4",
+    facts={
+        "records": 1000, "record_bytes": 470.0, "codec": "lz4", "partitions": 8, "batches": 10, "batch_records": 100.0,
+        "batch_stored_bytes": 15_000.0,
+    },
+    limit=Limit(fetch_only=(8000.0,), produce_only=(4000.0,)),
+    systems={"lockstep": COPY, "mm2_tuned": COPY, "mm2": Failed(reason="ended by itself", log="lz4-mm2.log")},
+)  # fmt: skip
+LATENCY = LatencyPart(
+    name="latency_500",
+    facts={"per_s": 500, "partitions": 8, "warm_up_s": 15, "measured_s": 30},
+    floor=Latency(ordered_ms=(0.5,), offered_per_s=500.0),
+    systems={
+        "lockstep": Latency(ordered_ms=(1.0,), offered_per_s=500.0),
+        "mm2": Latency(ordered_ms=(4.0,), offered_per_s=500.0),
+    },
+)
+START = StartPart(
+    name="startup",
+    facts={},
+    systems={"lockstep": Start(seconds=(4.0, 5.0, 6.0), idle_rss=(("heartbeat", 50 << 20),), idle_cpu_share=0.02)},
+)
+PARTS = (THROUGHPUT, LATENCY, START)
+
+
+def test_a_throughput_table_has_the_rate_and_both_ratios_of_each_system() -> None:
+    rows = {row[0].strip(): row[1:] for row in table(THROUGHPUT).rows()}
+    assert rows["records/s"] == ["2,000", "2,000", "FAILED", "8,000", "4,000"]
+    assert rows["to tuned MM2"][0] == "1.00x"
+    assert rows["to the limit"][0] == "0.50x"
+    assert rows["CPU s per million"][0] == "2.00"
+
+
+def test_a_latency_table_compares_with_mm2_as_shipped() -> None:
+    rows = {row[0].strip(): row[1:] for row in table(LATENCY).rows()}
+    assert rows["p50 ms"] == ["1.00", "4.00", "0.50"]
+    assert rows["p50 ms to shipped MM2"] == ["0.25x", "1.00x", "0.12x"]
+
+
+def test_every_row_is_as_wide_as_the_table() -> None:
+    for part in PARTS:
+        content = table(part)
+        assert {len(row) for row in content.rows()} == {len(content.columns) + 1}
+
+
+def test_every_figure_given_has_its_row() -> None:
+    for part in PARTS:
+        content = table(part)
+        for column in content.columns.values():
+            assert isinstance(column, Failed) or set(column) <= set(content.measures)
+
+
+def test_a_failure_is_in_the_markdown_with_the_name_of_its_log() -> None:
+    page = markdown(PARTS, {"cores": 2})
+    assert "- cores: 2" in page
+    assert "MM2 as shipped FAILED: ended by itself (log: lz4-mm2.log)" in page
+
+
+def test_markdown_tables_have_one_cell_a_column() -> None:
+    for block in markdown(PARTS, {}).split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1
+
+
+def test_a_failure_is_on_the_terminal_with_the_name_of_its_log() -> None:
+    out = StringIO()
+    show(PARTS, Console(file=out, width=200))
+    assert "MM2 as shipped FAILED: ended by itself (log: lz4-mm2.log)" in out.getvalue()
+    assert "heartbeat 50 MiB" in out.getvalue()

@@ -1,0 +1,78 @@
+"""What the bench writes and how it takes batches apart."""
+
+import json
+import struct
+from collections import deque
+from itertools import pairwise
+from statistics import mean
+
+import pytest
+
+from tests.bench.compare import places
+from tests.bench.limit import requests
+from tests.bench.orders import Orders
+from tests.bench.systems import SYSTEMS, properties
+from tests.bench.wire import whole_batches
+
+
+def batch(base: int, records: int, payload: int = 100) -> bytes:
+    """A header as a broker stores it, with room for records that nobody decodes."""
+    after_length = struct.pack(">iBIhi", 0, 2, 0, 0, records - 1) + bytes(34) + bytes(payload)
+    return struct.pack(">qi", base, len(after_length)) + after_length
+
+
+def test_orders_are_json_of_about_470_bytes_and_always_the_same() -> None:
+    orders = Orders.drawn()
+    sizes = [len(orders.key(number)) + len(orders.value(number)) for number in range(0, 100_000, 97)]
+    assert 460 <= mean(sizes) <= 480
+    assert json.loads(orders.value(41))["order_id"] == "000000000041"
+    assert Orders.drawn().value(12_345) == orders.value(12_345)
+
+
+def test_a_cut_batch_at_the_end_of_a_fetch_is_left_out() -> None:
+    first, second = batch(0, 10), batch(10, 5)
+    found = list(whole_batches(first + second[:-1]))
+    assert found == [(0, len(first), 10)]
+    assert list(whole_batches(first + second)) == [(0, len(first), 10), (len(first), len(first) + len(second), 15)]
+
+
+def test_every_batch_is_in_exactly_one_request_and_a_request_holds_at_most_one_batch_of_a_partition() -> None:
+    batches = {partition: deque(batch(0, 1, 400_000) for _ in range(5)) for partition in range(8)}
+    shares = requests("limit", batches)
+    assert sum(frame.count(bytes(400_000)) for share in shares for frame in share) == 40
+    assert all(len(frame) < 1_300_000 for share in shares for frame in share)
+    assert all(len(share) >= 5 for share in shares)
+
+
+@pytest.mark.parametrize("end", [0, 1, 899, 900, 901, 375_000])
+def test_samples_begin_with_the_first_record_end_with_the_last_and_do_not_overlap(end: int) -> None:
+    found = places(end)
+    if not end:
+        assert found == []
+        return
+    assert found[0][0] == 0
+    assert found[-1][1] == end
+    assert all(before[1] <= after[0] for before, after in pairwise(found))
+
+
+def test_the_tuned_mm2_has_the_settings_of_the_comparison() -> None:
+    file = properties("a:1", "b:2", "orders", SYSTEMS["mm2_tuned"].settings("lz4")).splitlines()
+    assert "tasks.max = 4" in file
+    assert "A.consumer.max.poll.records = 20000" in file
+    assert "A.consumer.fetch.min.bytes = 1000000" in file
+    assert "A.consumer.fetch.max.wait.ms = 100" in file
+    assert "A.consumer.max.partition.fetch.bytes = 4000000" in file
+    assert "B.producer.compression.type = lz4" in file
+    assert "B.producer.batch.size = 524288" in file
+    assert "B.producer.linger.ms = 50" in file
+    assert "B.producer.buffer.memory = 134217728" in file
+    assert "B.producer.max.request.size = 4000000" in file
+
+
+def test_all_systems_get_the_same_flow() -> None:
+    files = [properties("a:1", "b:2", "orders", system.settings("lz4")).splitlines() for system in SYSTEMS.values()]
+    plain = properties("a:1", "b:2", "orders", {}).splitlines()
+    assert {"A->B.enabled = true", "A->B.topics = orders", "B->A.enabled = false"} < set(plain)
+    assert all(set(plain) <= set(file) for file in files)
+    assert SYSTEMS["mm2"].settings("lz4") == {}
+    assert SYSTEMS["lockstep"].settings("lz4") == {"tasks.max": "2"}
