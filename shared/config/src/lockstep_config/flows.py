@@ -253,7 +253,7 @@ def _check_offset_syncs(of: _Reader, findings: Findings) -> None:
 def _check_separator(of: _Reader, findings: Findings) -> None:
     found = of.found("replication.policy.separator")
     if found and not _LEGAL_IN_TOPIC.fullmatch(found.value.strip()):
-        message = f"is {found.value!r}, which no topic's name may hold: use letters, digits, '.', '_' or '-'"
+        message = f"is {found.value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'"
         findings.problem(found.entry, message)
 
 

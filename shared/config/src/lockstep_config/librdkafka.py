@@ -13,7 +13,7 @@ from lockstep_config.client_keys import CLIENT, ClientKey, ClientKind
 from lockstep_config.key_types import Status
 from lockstep_config.sasl import Untranslatable, credentials_of
 from lockstep_config.tls import tls_of
-from lockstep_config.values import integer
+from lockstep_config.values import choice, integer
 
 __all__ = ["Translation", "protocol_of", "translated", "uses_sasl", "uses_tls"]
 
@@ -67,6 +67,10 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
 
 def _value(key: ClientKey, text: str) -> str:
     text = text.strip()
+    if key.choices:
+        return choice(text, key.choices)
+    if key.name == "check.crcs":
+        return text.lower()
     if key.minimum is None or key.maximum is None:
         return text
     return str(min(max(integer(text), key.minimum), key.maximum))

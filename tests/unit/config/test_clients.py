@@ -1,0 +1,322 @@
+"""Java's client properties as librdkafka's settings and aiokafka's arguments."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import FlowSettings
+from lockstep_config.clients import (
+    aiokafka_connection,
+    client_id,
+    cluster_admin,
+    offset_syncs_admin,
+    offset_syncs_consumer,
+    offset_syncs_producer,
+    source_admin,
+    source_consumer,
+    target_admin,
+    target_consumer,
+    target_producer,
+)
+from lockstep_config.sasl import credentials_of
+from lockstep_config.tls import normalised_pem
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText, MistakesOf
+
+A_TO_B = Flow("A", "B")
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A PEM file with a key and a certificate of its own, as Java keeps them."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate, both = folder / "key.pem", folder / "certificate.pem", folder / "both.pem"
+    subprocess.run(
+        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=lockstep-test "
+        f"-keyout {key} -out {certificate}".split(),
+        check=True,
+        capture_output=True,
+    )
+    both.write_text(key.read_text() + certificate.read_text())
+    return both
+
+
+def settings_of(load_text: LoadText, lines: str = "") -> FlowSettings:
+    return load_text(lines).flow(A_TO_B)
+
+
+def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
+    settings = settings_of(load_text)
+    assert source_admin(settings) == {
+        "bootstrap.servers": "a:9092",
+        "security.protocol": "PLAINTEXT",
+        "client.id": "A->B|MirrorSourceConnector|replication-source-admin",
+    }
+    assert target_producer(settings, "state-producer") == {
+        "bootstrap.servers": "b:9092",
+        "security.protocol": "PLAINTEXT",
+        "client.id": "A->B|Lockstep|state-producer",
+        "acks": "all",
+        "enable.idempotence": "true",
+    }
+    assert target_consumer(settings, "checkpoints-target-consumer") == {
+        "bootstrap.servers": "b:9092",
+        "security.protocol": "PLAINTEXT",
+        "client.id": "A->B|MirrorCheckpointConnector|checkpoints-target-consumer",
+        "enable.auto.commit": "false",
+        "allow.auto.create.topics": "false",
+        "auto.offset.reset": "earliest",
+    }
+
+
+@pytest.mark.parametrize(
+    ("java", "value", "librdkafka", "expected"),
+    [
+        ("fetch.min.bytes", "1000000", "fetch.min.bytes", "1000000"),
+        ("fetch.max.wait.ms", "100", "fetch.wait.max.ms", "100"),
+        ("max.partition.fetch.bytes", "4000000", "max.partition.fetch.bytes", "4000000"),
+        ("isolation.level", "READ_COMMITTED", "isolation.level", "read_committed"),
+        ("auto.offset.reset", "latest", "auto.offset.reset", "latest"),
+        ("client.rack", "eu-1a", "client.rack", "eu-1a"),
+        ("request.timeout.ms", "20000", "socket.timeout.ms", "20000"),
+        ("request.timeout.ms", "900000", "socket.timeout.ms", "300000"),
+        ("receive.buffer.bytes", "-1", "socket.receive.buffer.bytes", "0"),
+        ("send.buffer.bytes", "65536", "socket.send.buffer.bytes", "65536"),
+        ("metadata.max.age.ms", "60000", "metadata.max.age.ms", "60000"),
+        ("reconnect.backoff.ms", "5000", "reconnect.backoff.max.ms", "5000"),
+        ("reconnect.backoff.max.ms", "20", "reconnect.backoff.ms", "20"),
+        ("fetch.max.bytes", "500000", "message.max.bytes", "500000"),
+        ("fetch.max.bytes", "200000000", "receive.message.max.bytes", "200000512"),
+        ("enable.auto.commit", "true", "enable.auto.commit", "false"),
+    ],
+)
+def test_a_java_consumer_property_has_its_counterpart(
+    load_text: LoadText, java: str, value: str, librdkafka: str, expected: str
+) -> None:
+    settings = settings_of(load_text, f"A.consumer.{java} = {value}\n")
+    assert source_consumer(settings, "replication-consumer")[librdkafka] == expected
+
+
+def test_a_number_beyond_librdkafkas_limits_is_noted(load_text: LoadText) -> None:
+    (note,) = load_text("A.consumer.request.timeout.ms = 900000\n").notes
+    assert str(note).endswith(
+        ":5: A.consumer.request.timeout.ms: is 900000, beyond what librdkafka takes: 300000 is used"
+    )
+
+
+def test_the_data_plane_has_what_its_consumer_and_producer_were_given(load_text: LoadText) -> None:
+    data_plane = settings_of(
+        load_text,
+        "A.consumer.fetch.min.bytes = 1000000\nA.consumer.fetch.max.wait.ms = 100\nA.consumer.fetch.max.bytes = 7\n"
+        "A.consumer.max.partition.fetch.bytes = 4000000\nA.consumer.isolation.level = read_committed\n"
+        "A->B.source.consumer.auto.offset.reset = latest\nB.producer.compression.type = zstd\n"
+        "A->B.producer.override.compression.type = lz4\n",
+    ).data_plane
+    fetch = data_plane.fetch
+    assert (fetch.min_bytes, fetch.max_wait_ms, fetch.max_bytes, fetch.max_partition_bytes) == (
+        10**6,
+        100,
+        7,
+        4 * 10**6,
+    )
+    assert (data_plane.isolation_level, data_plane.auto_offset_reset) == ("read_committed", "latest")
+    assert data_plane.compression_type == "lz4"
+
+
+def test_a_users_client_id_goes_before_the_role(load_text: LoadText) -> None:
+    settings = settings_of(load_text, "A.consumer.client.id = mine\n")
+    named = source_consumer(settings, "replication-consumer")["client.id"]
+    assert named == "mine|A->B|MirrorSourceConnector|replication-consumer"
+    assert client_id(settings, "heartbeats-target-admin") == "A->B|MirrorHeartbeatConnector|heartbeats-target-admin"
+
+
+def test_the_clients_of_offset_syncs_follow_their_topic(load_text: LoadText) -> None:
+    for location, server in (("source", "a:9092"), ("target", "b:9092")):
+        settings = settings_of(load_text, f"offset-syncs.topic.location = {location}\n")
+        for client, kind in (
+            (offset_syncs_producer(settings), "MirrorSourceConnector|offset-syncs-{}-producer"),
+            (offset_syncs_admin(settings), "MirrorSourceConnector|offset-syncs-{}-admin"),
+            (offset_syncs_consumer(settings), "MirrorCheckpointConnector|offset-syncs-{}-consumer"),
+        ):
+            assert client["bootstrap.servers"] == server
+            assert client["client.id"] == f"A->B|{kind.format(location)}"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"), [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("scram-sha-512", SCRAM)]
+)
+def test_sasl_credentials_reach_both_clients(load_text: LoadText, mechanism: str, module: str) -> None:
+    loaded = load_text(
+        f"B.security.protocol = SASL_PLAINTEXT\nB.sasl.mechanism = {mechanism}\n"
+        f'B.sasl.jaas.config = {module} required username="mirror" password="p;=\\\\"q";\n'
+    )
+    for conf in (target_admin(loaded.flow(A_TO_B)), cluster_admin(loaded.clusters["B"], "status-admin")):
+        assert conf["security.protocol"] == "SASL_PLAINTEXT"
+        assert conf["sasl.mechanism"] == mechanism.upper()
+        assert (conf["sasl.username"], conf["sasl.password"]) == ("mirror", 'p;="q')
+    assert aiokafka_connection(loaded.clusters["B"]) == {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism.upper(),
+        "sasl_plain_username": "mirror",
+        "sasl_plain_password": 'p;="q',
+    }
+    assert aiokafka_connection(loaded.clusters["A"]) == {"security_protocol": "PLAINTEXT"}
+
+
+@pytest.mark.parametrize(
+    ("text", "username", "password"),
+    [
+        (f'{PLAIN} required username="u" password="p";', "u", "p"),
+        (f"{PLAIN} required username='u' password='p' ;", "u", "p"),
+        (f"{PLAIN} required\n  username=u\n  password=p\n;", "u", "p"),
+        (f'{PLAIN} REQUIRED serviceName="kafka" username="u v" password="";', "u v", ""),
+        (f'  {PLAIN}  required  password = "p"  username = "u";  ', "u", "p"),
+    ],
+)
+def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password: str) -> None:
+    credentials = credentials_of({"sasl.mechanism": "PLAIN", "sasl.jaas.config": text})
+    assert (credentials.username, credentials.password) == (username, password)
+    assert "password" not in repr(credentials)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("", "0 A.sasl.mechanism: is GSSAPI (Java's default, for none is set), which is not supported yet"),
+        ("A.sasl.mechanism=GSSAPI\n", "6 A.sasl.mechanism: is GSSAPI, which is not supported yet"),
+        ("A.sasl.mechanism=OAUTHBEARER\n", "6 A.sasl.mechanism: is OAUTHBEARER, which is not supported yet"),
+        ("A.sasl.mechanism=AWS_MSK_IAM\n", "6 A.sasl.mechanism: is AWS_MSK_IAM, which is not supported yet"),
+        ("A.sasl.mechanism=PLAIN\n", "0 A.sasl.jaas.config: is missing: PLAIN needs one"),
+        (
+            f"A.sasl.mechanism=PLAIN\nA.sasl.jaas.config={PLAIN} required;\n",
+            '7 A.sasl.jaas.config: has no username="..."',
+        ),
+        (
+            f"A.sasl.mechanism=PLAIN\nA.sasl.jaas.config={PLAIN} required username=u password=hush\n",
+            "7 A.sasl.jaas.config: does not end with a semicolon",
+        ),
+        (
+            f"A.sasl.mechanism=PLAIN\nA.sasl.jaas.config={SCRAM} required username=u password=hush;\n",
+            f"7 A.sasl.jaas.config: names the module {SCRAM}, but sasl.mechanism PLAIN takes {PLAIN}",
+        ),
+        (
+            f"A.sasl.mechanism=PLAIN\nA.sasl.jaas.config={PLAIN} required username=u password=hush hush;\n",
+            '7 A.sasl.jaas.config: has something behind option 2 that is no name="value"',
+        ),
+        (
+            f"A.sasl.mechanism=SCRAM-SHA-256\nA.sasl.jaas.config={SCRAM} required tokenauth=true username=u "
+            "password=hush;\n",
+            "7 A.sasl.jaas.config: asks for a delegation token",
+        ),
+        (
+            "A.sasl.mechanism=PLAIN\nA.sasl.login.callback.handler.class=com.example.Login\n",
+            "7 A.sasl.login.callback.handler.class: is 'com.example.Login': Java classes cannot run here",
+        ),
+    ],
+)
+def test_what_sasl_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
+    found = mistakes_of("A.security.protocol=SASL_PLAINTEXT\n" + lines)
+    assert [line[: len(sentence)] for line in found] == [sentence]
+    assert "hush" not in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (
+            "A.ssl.truststore.location=/t.jks\n",
+            "6 A.ssl.truststore.location: is a JKS store, which is not supported yet",
+        ),
+        (
+            "A.ssl.keystore.location=/k.p12\nA.ssl.keystore.type=PKCS12\n",
+            "7 A.ssl.keystore.type: is a PKCS12 store, which is not supported yet: convert it to PEM",
+        ),
+        ("A.ssl.cipher.suites=TLS_AES_128_GCM_SHA256\n", "6 A.ssl.cipher.suites: cannot be translated yet"),
+        (
+            "A.ssl.enabled.protocols=TLSv1.1,TLSv1.2\n",
+            "6 A.ssl.enabled.protocols: names TLSV1.1, which is no longer safe",
+        ),
+        ("A.ssl.keystore.key=x\n", "6 A.ssl.keystore.key: is set without ssl.keystore.certificate.chain"),
+        ("A.ssl.truststore.certificates=x\n", "6 A.ssl.truststore.certificates: is no PEM text"),
+        (
+            "A.ssl.endpoint.identification.algorithm=LDAPS\n",
+            "6 A.ssl.endpoint.identification.algorithm: is 'ldaps': it takes https",
+        ),
+        (
+            "A.ssl.truststore.type=PEM\nA.ssl.truststore.location=/nowhere/ca.pem\n",
+            "7 A.ssl.truststore.location: names /nowhere/ca.pem, which is no file that can be read",
+        ),
+    ],
+)
+def test_what_tls_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
+    found = mistakes_of("A.security.protocol=SSL\n" + lines)
+    assert [line[: len(sentence)] for line in found] == [sentence]
+
+
+def test_pem_files_reach_both_clients(load_text: LoadText, identity: Path) -> None:
+    loaded = load_text(
+        f"A.security.protocol=SSL\nA.ssl.truststore.type=PEM\nA.ssl.truststore.location={identity}\n"
+        f"A.ssl.keystore.type=PEM\nA.ssl.keystore.location={identity}\n"
+    )
+    conf = source_admin(loaded.flow(A_TO_B))
+    assert conf["ssl.ca.location"] == conf["ssl.certificate.location"] == conf["ssl.key.location"] == str(identity)
+    assert conf["ssl.endpoint.identification.algorithm"] == "https"
+    context = aiokafka_connection(loaded.clusters["A"])["ssl_context"]
+    assert context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert context.cert_store_stats()["x509"] == 1
+
+
+def test_pem_in_the_file_itself_may_stand_on_one_line(load_text: LoadText, identity: Path) -> None:
+    text = identity.read_text()
+    at = text.index("-----BEGIN CERTIFICATE-----")
+    key, certificate = (part.strip().replace("\n", " ") for part in (text[:at], text[at:]))
+    loaded = load_text(
+        "A.security.protocol=SSL\nA.ssl.endpoint.identification.algorithm=\n"
+        f"A.ssl.truststore.certificates={certificate}\n"
+        f"A.ssl.keystore.certificate.chain={certificate}\nA.ssl.keystore.key={key}\n"
+    )
+    conf = source_consumer(loaded.flow(A_TO_B), "replication-consumer")
+    assert conf["ssl.ca.pem"] == conf["ssl.certificate.pem"] == text[at:]
+    assert conf["ssl.key.pem"] == text[:at]
+    assert conf["ssl.endpoint.identification.algorithm"] == "none"
+    assert not aiokafka_connection(loaded.clusters["A"])["ssl_context"].check_hostname
+
+
+def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
+    load_text: LoadText, mistakes_of: MistakesOf, identity: Path, tmp_path: Path
+) -> None:
+    encrypted = tmp_path / "encrypted.pem"
+    subprocess.run(
+        ["openssl", "pkcs8", "-topk8", "-in", str(identity), "-out", str(encrypted), "-passout", "pass:hush-hush"],
+        check=True,
+        capture_output=True,
+    )
+    text = identity.read_text()
+    encrypted.write_text(encrypted.read_text() + text[text.index("-----BEGIN CERTIFICATE-----") :])
+    lines = f"A.security.protocol=SSL\nA.ssl.keystore.type=PEM\nA.ssl.keystore.location={encrypted}\n"
+    assert any("the private key is encrypted: set ssl.key.password" in found for found in mistakes_of(lines))
+    wrong = mistakes_of(lines + "A.ssl.key.password=wrong-secret\n")
+    assert any("do not serve" in found for found in wrong)
+    assert "wrong-secret" not in "".join(wrong)
+    conf = source_admin(load_text(lines + "A.ssl.key.password=hush-hush\n").flow(A_TO_B))
+    assert conf["ssl.key.password"] == "hush-hush"
+
+
+def test_normalised_pem_changes_nothing_in_pem_that_is_normal(identity: Path) -> None:
+    assert normalised_pem(identity.read_text()) == identity.read_text()
+    assert normalised_pem("no PEM") == ""
+
+
+def test_each_call_gives_a_dict_of_its_own(load_text: LoadText) -> None:
+    settings = settings_of(load_text)
+    source_admin(settings)["bootstrap.servers"] = "changed"
+    assert source_admin(settings)["bootstrap.servers"] == "a:9092"

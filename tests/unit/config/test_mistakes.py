@@ -1,0 +1,241 @@
+"""Each mistake with its sentence; all of a file in one go."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import ConfigurationError, UnknownFlow, load
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText, MistakesOf
+
+BYTES = "record batches are copied as bytes, so nothing may change the records on their way"
+CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (
+            "A->B.topcs = x",
+            "A->B.topcs: is no key that MirrorMaker or Lockstep knows; did you mean A->B.topics?",
+        ),
+        (
+            "replication.factr = 1",
+            "replication.factr: is no key that MirrorMaker or Lockstep knows; did you mean replication.factor?",
+        ),
+        (
+            "A.bootstrap.server = a:1",
+            "A.bootstrap.server: is no key that MirrorMaker or Lockstep knows; did you mean A.bootstrap.servers?",
+        ),
+        (
+            "A.consumer.fetch.min.byte = 1",
+            "A.consumer.fetch.min.byte: is no key that MirrorMaker or Lockstep knows; "
+            "did you mean A.consumer.fetch.min.bytes?",
+        ),
+        (
+            "A->B.producer.override.compresion.type = lz4",
+            "A->B.producer.override.compresion.type: is no key that MirrorMaker or Lockstep knows; "
+            "did you mean A->B.producer.override.compression.type?",
+        ),
+        (
+            "lockstep.control.replication = 1",
+            "lockstep.control.replication: is no key that MirrorMaker or Lockstep knows; "
+            "did you mean lockstep.control.replication.factor?",
+        ),
+        ("A->X.enabled = true", "A->X.enabled: the flow A->X names 'X', which is not in clusters (A, B)"),
+        ("X->Y.enabled = true", "X->Y.enabled: the flow X->Y names 'X' and 'Y', which are not in clusters (A, B)"),
+        ("A->A.enabled = true", "A->A.enabled: the flow A->A leads from A to itself: a flow needs two clusters"),
+        (
+            "C.bootstrap.servers = c:1",
+            "C.bootstrap.servers: 'C' is not in clusters (A, B): add it there, or remove this line",
+        ),
+        ("A>B.enabled = true", "A>B.enabled: 'A>B' is neither in clusters (A, B) nor a flow, SOURCE->TARGET.enabled"),
+        (
+            "A -> B.enabled = true",
+            "A: is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
+        ),
+        (
+            "A->B.enabled.x = 1",
+            "A->B.enabled.x: is no key that MirrorMaker or Lockstep knows; did you mean A->B.enabled?",
+        ),
+        ("tasks.max = 0", "tasks.max: is 0, out of range: the least it may be is 1"),
+        ("tasks.max = many", "tasks.max: is 'many', which is no whole number"),
+        ("tasks.max = 1_000", "tasks.max: is '1_000', which is no whole number"),
+        ("tasks.max = 3000000000", "tasks.max: is 3000000000, out of range: the most it may be is 2147483647"),
+        ("offset.lag.max = -1", "offset.lag.max: is -1, out of range: the least it may be is 0"),
+        (
+            "replication.factor = 0",
+            "replication.factor: is 0, out of range: it takes a number from 1, or -1 for the broker's default",
+        ),
+        ("replication.factor = -2", "replication.factor: is -2, out of range: the least it may be is -1"),
+        (
+            "sync.group.offsets.enabled = yes",
+            "sync.group.offsets.enabled: is 'yes', which is no boolean: write true or false",
+        ),
+        (
+            "A->B.emit.heartbeats.enabled =",
+            "A->B.emit.heartbeats.enabled: is '', which is no boolean: write true or false",
+        ),
+        ("topics = a, a", "topics: names 'a' more than once: keep one"),
+        ("topics = a,,b", "topics: has a blank element: remove the comma too many"),
+        ("groups.exclude = a,", "groups.exclude: has a blank element: remove the comma too many"),
+        (
+            "offset-syncs.topic.location = here",
+            "offset-syncs.topic.location: is 'here': it takes source or target",
+        ),
+        ("A->B.use.defaults.from = me", "A->B.use.defaults.from: is 'me': it takes source or target"),
+        (
+            "replication.policy.separator = /",
+            "replication.policy.separator: is '/', which a topic's name cannot hold: use letters, "
+            "digits, '.', '_', '-'",
+        ),
+        ("transforms = mask", f"transforms: is 'mask', which is refused: {BYTES}: remove it"),
+        ("A->B.predicates = p", f"A->B.predicates: is 'p', which is refused: {BYTES}: remove it"),
+        (
+            "value.converter = org.apache.kafka.connect.json.JsonConverter",
+            "value.converter: is 'org.apache.kafka.connect.json.JsonConverter', which is refused: "
+            f"{BYTES}; it may be org.apache.kafka.connect.converters.ByteArrayConverter",
+        ),
+        (
+            "topic.filter.class = com.example.Mine",
+            f"topic.filter.class: is 'com.example.Mine', which is refused: {CLASSES}; "
+            "it may be org.apache.kafka.connect.mirror.DefaultTopicFilter",
+        ),
+        (
+            "B.consumer.interceptor.classes = com.example.Audit",
+            "B.consumer.interceptor.classes: is 'com.example.Audit', which is refused: "
+            "an interceptor may change records and Java classes cannot run here: remove it",
+        ),
+        ("A.bootstrap.servers = a", "A.bootstrap.servers: has 'a', which is no HOST:PORT"),
+        ("A.bootstrap.servers = a:9092,b:x", "A.bootstrap.servers: has 'b:x', which is no HOST:PORT"),
+        ("A.bootstrap.servers =", "A.bootstrap.servers: is empty: write HOST:PORT, several between commas"),
+        ("A.consumer.auto.offset.reset = none", "A.consumer.auto.offset.reset: is 'none': it takes earliest or latest"),
+        (
+            "B.producer.compression.type = brotli",
+            "B.producer.compression.type: is 'brotli': it takes none, gzip, snappy, lz4 or zstd",
+        ),
+        ("A.consumer.fetch.min.bytes = lots", "A.consumer.fetch.min.bytes: is 'lots', which is no whole number"),
+        (
+            "topics = C:\\user",
+            ": '\\\\user' is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u",
+        ),
+    ],
+)
+def test_one_mistake_gives_one_sentence(mistakes_of: MistakesOf, line: str, sentence: str) -> None:
+    found = mistakes_of(line + "\n")
+    assert found == [f"5 {sentence}"]
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{2,1}x", "*", "[a-"])
+def test_a_pattern_that_is_no_regular_expression_is_named(mistakes_of: MistakesOf, pattern: str) -> None:
+    (found,) = mistakes_of(f"A->B.topics = {pattern}\n")
+    assert found.startswith("5 A->B.topics: ")
+
+
+def test_the_policy_class_is_one_of_those_that_are_known(mistakes_of: MistakesOf) -> None:
+    (found,) = mistakes_of("replication.policy.class = com.example.Mine\n")
+    assert found.startswith(
+        f"5 replication.policy.class: is 'com.example.Mine', which is refused: {CLASSES}; it may be"
+    )
+    assert "IdentityReplicationPolicy" in found
+
+
+def test_exactly_once_is_refused_until_it_is_supported(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    (found,) = mistakes_of("B.exactly.once.source.support = enabled\n")
+    assert "transactions on the target are not supported yet" in found
+    assert load_text("B.exactly.once.source.support = disabled\n").unused == ()
+
+
+@pytest.mark.parametrize(
+    ("whole", "sentence"),
+    [
+        ("", "0 clusters: is missing: list the clusters' aliases, for example clusters = A, B"),
+        ("clusters =\n", "1 clusters: is empty: list the clusters' aliases, for example clusters = A, B"),
+        (
+            "eu.bootstrap.servers=e:1\nus.bootstrap.servers=u:1\n",
+            "0 clusters: is missing: list the clusters' aliases, for example clusters = eu, us",
+        ),
+        ("clusters = A\nA.bootstrap.servers=a:1\n", "1 clusters: names only 'A': a flow needs two clusters"),
+        (
+            "clusters = A, B\nA.bootstrap.servers=a:1\n",
+            "0 B.bootstrap.servers: is missing: say where cluster B is, HOST:PORT, several between commas",
+        ),
+        ("clusters = A, A\nA.bootstrap.servers=a:1\n", "1 clusters: names 'A' more than once: keep one"),
+    ],
+)
+def test_the_clusters_come_first(mistakes_of: MistakesOf, whole: str, sentence: str) -> None:
+    assert mistakes_of(whole=whole) == [sentence]
+
+
+@pytest.mark.parametrize("alias", ["us.west", "us/west", "us west", "ü", "A->B"])
+def test_an_alias_holds_letters_digits_and_two_marks(mistakes_of: MistakesOf, alias: str) -> None:
+    found = mistakes_of(whole=f"clusters = A, {alias}\nA.bootstrap.servers=a:1\n")
+    assert found == [f"1 clusters: has the alias '{alias}': an alias may hold letters, digits, '_' and '-' only"]
+
+
+def test_offset_syncs_switched_off_must_not_say_where_they_go(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    assert mistakes_of("emit.offset-syncs.enabled = false\noffset-syncs.topic.location = target\n") == [
+        "6 offset-syncs.topic.location: is set, but A->B writes no offset syncs (emit.offset-syncs.enabled=false)"
+    ]
+    loaded = load_text("emit.offset-syncs.enabled = false\n")
+    assert not loaded.flow(Flow("A", "B")).checkpoint.enabled
+    assert [note.line for note in loaded.notes] == [5]
+
+
+def test_all_mistakes_of_a_file_come_at_once_in_its_order(mistakes_of: MistakesOf) -> None:
+    found = mistakes_of(
+        "topcs = x\ntasks.max = 0\nA->Z.enabled = true\nB.security.protocol = SASL_SSL\n"
+        "transforms = t\nreplication.policy.separator = /\n"
+    )
+    assert [line.partition(": ")[0] for line in found] == [
+        "0 B.sasl.mechanism",
+        "5 topcs",
+        "6 tasks.max",
+        "7 A->Z.enabled",
+        "9 transforms",
+        "10 replication.policy.separator",
+    ]
+
+
+def test_a_line_that_is_wrong_is_not_missing_as_well(mistakes_of: MistakesOf) -> None:
+    found = mistakes_of("A.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN\nA.sasl.jaas.config=${vault:a:b}\n")
+    assert [line.partition(": ")[0] for line in found] == ["7 A.sasl.jaas.config"]
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.properties"
+    with pytest.raises(ConfigurationError) as raised:
+        load(path, {})
+    assert str(raised.value) == f"{path}: there is no such file: name the mm2.properties file to use"
+
+
+def test_a_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load(tmp_path, {})
+    assert str(raised.value) == f"{tmp_path}: is a folder: name the mm2.properties file in it"
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(ConfigurationError) as raised:
+        load(loop, {})
+    assert str(raised.value).startswith(f"{loop}: cannot be read: ")
+
+
+def test_an_unknown_flow_names_those_there_are(load_text: LoadText) -> None:
+    loaded = load_text("emit.heartbeats.enabled = false\n")
+    with pytest.raises(UnknownFlow, match="runs no flow B->A; the flows it runs: A->B"):
+        loaded.flow(Flow("B", "A"))
+
+
+def test_the_errors_travel_between_processes(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load(tmp_path, {})
+    assert pickle.loads(pickle.dumps(raised.value)).problems == raised.value.problems  # noqa: S301 our own bytes
+    unknown = UnknownFlow("A->B", ["B->A"], tmp_path)
+    assert str(pickle.loads(pickle.dumps(unknown))) == str(unknown)  # noqa: S301 our own bytes

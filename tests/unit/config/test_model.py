@@ -1,0 +1,231 @@
+"""The loaded model as a value; the sample files; what has no effect; the table of keys."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import load
+from lockstep_config.client_keys import CLIENT, CONNECTION
+from lockstep_config.key_types import Scope, Status
+from lockstep_config.keys import KEYS
+from lockstep_config.secrets import is_secret, masked
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import IdentityReplicationPolicy
+
+from .conftest import LoadText
+
+FILES = Path(__file__).parent / "files"
+ENVIRONMENT = {"EU_PASSWORD": "kept-from-everyone"}
+
+
+def test_the_active_active_sample_loads_as_its_comments_say() -> None:
+    loaded = load(FILES / "active_active.properties", ENVIRONMENT)
+    assert list(loaded.clusters) == ["eu-west", "us-east"]
+    assert loaded.clusters["eu-west"].bootstrap == (
+        "kafka-1.eu.example.com:9092,kafka-2.eu.example.com:9092,kafka-3.eu.example.com:9092"
+    )
+    there = loaded.flow(Flow("eu-west", "us-east"))
+    back = loaded.flow(Flow("us-east", "eu-west"))
+    assert there.topics.matches("orders.created")
+    assert not there.topics.matches("ordersXcreated")
+    assert there.topics.matches("customers-12")
+    assert not there.topics.matches("clicks")
+    assert back.topics.matches("clicks")
+    assert (there.checkpoint.sync_group_offsets, back.checkpoint.sync_group_offsets) == (False, True)
+    assert back.checkpoint.sync_group_offsets_every == timedelta(seconds=10)
+    assert there.topic_sync.refresh_every == timedelta(seconds=30)
+    assert (there.data_plane.tasks_max, there.data_plane.compression_type) == (4, "lz4")
+    assert (there.data_plane.fetch.min_bytes, back.data_plane.fetch.min_bytes) == (1_000_000, 1)
+    assert there.control.storage_replication_factor == 2
+    assert [f"{unused.line} {unused.key}" for unused in loaded.unused] == [
+        "42 config.storage.replication.factor",
+        "43 status.storage.replication.factor",
+        "46 eu-west.consumer.max.poll.records",
+        "51 us-east.producer.batch.size",
+        "52 us-east.producer.linger.ms",
+        "57 dedicated.mode.enable.internal.rest",
+    ]
+    assert loaded.notes == ()
+
+
+def test_the_smallest_sample_loads_without_a_remark() -> None:
+    loaded = load(FILES / "one_way.properties", {})
+    assert (loaded.unused, loaded.notes) == ((), ())
+    assert [(str(settings.flow), settings.enabled) for settings in loaded.flows] == [
+        ("primary->backup", True),
+        ("backup->primary", False),
+    ]
+
+
+def test_the_migration_sample_keeps_names_and_runs_one_flow() -> None:
+    loaded = load(FILES / "identity_migration.properties", {})
+    (settings,) = loaded.flows
+    assert settings.policy == IdentityReplicationPolicy("old", ".", True)
+    assert settings.policy.format_remote_topic("old", "t") == "t"
+    assert settings.group_id == "migration-2"
+    assert settings.control.offset_storage_topic == "migration-offsets"
+    assert settings.data_plane.offset_syncs_location == "target"
+    assert settings.data_plane.isolation_level == "read_committed"
+    assert settings.data_plane.auto_offset_reset == "latest"
+
+
+@pytest.mark.parametrize("name", ["active_active", "one_way", "identity_migration"])
+def test_a_configuration_travels_to_workers_and_arrives_equal(name: str) -> None:
+    loaded = load(FILES / f"{name}.properties", ENVIRONMENT)
+    arrived = pickle.loads(pickle.dumps(loaded))  # noqa: S301 our own bytes
+    assert arrived == loaded
+    assert arrived.flows[0].topics.matches("orders.x") == loaded.flows[0].topics.matches("orders.x")
+
+
+def test_a_configuration_cannot_be_changed_and_can_be_a_key() -> None:
+    loaded = load(FILES / "one_way.properties", {})
+    with pytest.raises(FrozenInstanceError):
+        loaded.flows[0].enabled = False  # type: ignore[misc]  # that it cannot be is the point
+    assert {loaded.flows[0]: 1}[load(FILES / "one_way.properties", {}).flows[0]] == 1
+
+
+def test_secrets_are_in_no_representation() -> None:
+    loaded = load(FILES / "active_active.properties", ENVIRONMENT)
+    assert "kept-from-everyone" in loaded.clusters["eu-west"].properties["sasl.jaas.config"]
+    assert "kept-from-everyone" not in repr(loaded)
+    assert "kept-from-everyone" not in str([*loaded.unused, *loaded.notes])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "A.ssl.keystore.password",
+        "ssl.key.password",
+        "A.sasl.jaas.config",
+        "ssl.keystore.key",
+        "A->B.source.consumer.sasl.oauthbearer.client.credentials.client.secret",
+        "aws.access.key",
+        "some.token",
+        "basic.auth.user",
+    ],
+)
+def test_a_secret_is_masked(key: str) -> None:
+    assert is_secret(key)
+    assert masked(key, "value") == "********"
+    assert masked(key, "") == ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "topics",
+        "ssl.keystore.location",
+        "ssl.truststore.type",
+        "key.converter",
+        "A.bootstrap.servers",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.mechanism",
+    ],
+)
+def test_what_is_no_secret_is_shown(key: str) -> None:
+    assert masked(key, "value") == "value"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "consumer.fetch.min.bytes = 1",
+            "MirrorMaker drops it at the top of the file: write ALIAS.consumer.fetch.min.bytes",
+        ),
+        ("source.consumer.client.rack = x", "MirrorMaker drops it at the top of the file"),
+        ("target.cluster.bootstrap.servers = x:1", "MirrorMaker drops it at the top of the file"),
+        ("use.defaults.from = source", "MirrorMaker does not read it here: write SOURCE->TARGET.use.defaults.from"),
+        ("group.id = mine", "MirrorMaker does not read it here: write ALIAS.group.id"),
+        ("A.topics = x", "MirrorMaker does not read it here: write topics or SOURCE->TARGET.topics"),
+        ("A->B.group.id = x", "MirrorMaker does not read it here: write ALIAS.group.id"),
+        (
+            "A->B.security.protocol = SSL",
+            "MirrorMaker connects to clusters, not to flows: write ALIAS.security.protocol",
+        ),
+        ("A->B.source.cluster.bootstrap.servers = z:1", "A.bootstrap.servers counts, as in MirrorMaker"),
+        ("offset.flush.interval.ms = 5", "MirrorMaker does not read it here: write ALIAS.offset.flush.interval.ms"),
+        ("metric.reporters = x", "metrics are on each service's page"),
+        ("A.consumer.max.poll.records = 5", "whole batches are fetched, not single records"),
+        ("B.producer.acks = 1", "the order and safety of what is written is Lockstep's own: acks=all, idempotent"),
+        ("errors.tolerance = all", "nothing is skipped or retried unseen here"),
+        ("transforms.mask.type = x", "no transform is named by `transforms`"),
+        ("A.ssl.protocol = TLSv1.3", "the highest version that both sides know is spoken, TLS 1.2 at least"),
+        ("A->B.consumer.override.client.rack = x", "MirrorMaker does not read it"),
+        ("add.source.alias.to.metrics = true", "removed in Kafka 4.0: metrics always name the source"),
+    ],
+)
+def test_a_known_key_without_effect_is_listed_once_with_the_reason(load_text: LoadText, line: str, why: str) -> None:
+    loaded = load_text(line + "\n")
+    (unused,) = loaded.unused
+    assert (unused.line, unused.key) == (5, line.partition(" ")[0])
+    assert unused.message.startswith(f"has no effect: {why}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "transforms =",
+        "key.converter = org.apache.kafka.connect.converters.ByteArrayConverter",
+        "replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+        "topic.filter.class = org.apache.kafka.connect.mirror.DefaultTopicFilter",
+        "A->B.use.defaults.from = source",
+        "A->B.consumer.client.rack = x",
+        "A->B.producer.override.compression.type = none",
+        "topics =",
+    ],
+)
+def test_what_says_what_is_so_anyway_loads_without_a_remark(load_text: LoadText, line: str) -> None:
+    loaded = load_text(line + "\n")
+    assert (loaded.unused, loaded.notes) == ((), ())
+
+
+def test_an_old_name_still_counts_where_the_new_one_is_not_set(load_text: LoadText) -> None:
+    loaded = load_text("topics.blacklist = a\n")
+    assert loaded.flow(Flow("A", "B")).topics.exclude == ("a",)
+    assert [note.message for note in loaded.notes] == ["was renamed to topics.exclude, which counts where both are set"]
+    both = load_text("A->B.topics.blacklist = a\ntopics.exclude = b\n")
+    assert both.flow(Flow("A", "B")).topics.exclude == ("b",)
+
+
+def test_no_topics_are_none(load_text: LoadText) -> None:
+    assert not load_text("topics =\n").flow(Flow("A", "B")).topics.matches("")
+
+
+def test_identity_flows_that_feed_each_other_are_noted(load_text: LoadText) -> None:
+    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+    assert load_text(identity).notes == ()
+    (note,) = load_text(identity + "B->A.enabled = true\n").notes
+    assert note.message.startswith("A->B and B->A keep topic names")
+
+
+def test_the_name_of_the_instance_is_none_where_it_is_mm2s_own(load_text: LoadText) -> None:
+    assert load_text("B.group.id = A-mm2\n").flow(Flow("A", "B")).group_id is None
+    assert load_text("B.group.id = two\n").flow(Flow("A", "B")).group_id == "two"
+
+
+def test_the_table_says_why_of_every_key_that_does_nothing() -> None:
+    for key in KEYS.values():
+        assert key.meaning
+        assert key.scopes
+        assert (key.status is Status.USED) != bool(key.why), key.name
+    for clients in CLIENT.values():
+        for client_key in clients.values():
+            assert (client_key.status is Status.USED) != bool(client_key.why), client_key.name
+            assert client_key.name not in CONNECTION
+
+
+def test_every_default_in_the_table_is_a_value_the_key_takes(load_text: LoadText) -> None:
+    lines = [
+        f"{name} = {key.default}".replace("\\", "\\\\")
+        for name, key in KEYS.items()
+        if Scope.TOP in key.scopes and key.default is not None and "replication.factor" not in key.default
+    ]
+    loaded = load_text("\n".join(line for line in lines if not line.startswith(("enabled", "offset.storage.topic"))))
+    assert loaded.flow(Flow("A", "B")).topics == load_text().flow(Flow("A", "B")).topics
+    assert not loaded.unused

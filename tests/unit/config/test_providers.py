@@ -1,0 +1,112 @@
+"""`${file:}`, `${env:}` and `${dir:}`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText, MistakesOf
+
+KAFKA = "org.apache.kafka.common.config.provider."
+PROVIDERS = (
+    "config.providers = file, env, dir\n"
+    f"config.providers.file.class = {KAFKA}FileConfigProvider\n"
+    f"config.providers.env.class = {KAFKA}EnvVarConfigProvider\n"
+    f"config.providers.dir.class = {KAFKA}DirectoryConfigProvider\n"
+)
+"""Lines 5 to 8; what follows begins at line 9."""
+
+FLOW = Flow("A", "B")
+
+
+def rack(load_text: LoadText, reference: str, environment: dict[str, str] | None = None, more: str = "") -> str:
+    loaded = load_text(f"{PROVIDERS}A.consumer.client.rack = {reference}\n{more}", environment=environment)
+    return loaded.flow(FLOW).clients.source_consumer["client.rack"]
+
+
+def test_each_provider_brings_its_value(load_text: LoadText, tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("db.rack = from-file\n")
+    (tmp_path / "rack").write_text("from-folder")
+    assert rack(load_text, f"${{file:{tmp_path}/secrets.properties:db.rack}}") == "from-file"
+    assert rack(load_text, f"${{dir:{tmp_path}:rack}}") == "from-folder"
+    assert rack(load_text, "${env:RACK}", {"RACK": "from-environment"}) == "from-environment"
+
+
+def test_several_references_and_text_make_one_value_and_are_not_looked_through_again(load_text: LoadText) -> None:
+    assert rack(load_text, "eu-${env:N}${env:M}-x", {"N": "1", "M": "${env:N}"}) == "eu-1${env:N}-x"
+
+
+@pytest.mark.parametrize(
+    ("reference", "sentence"),
+    [
+        ("${env:NONE}", "cannot be resolved by the config provider 'env': the environment variable NONE is not set"),
+        (
+            "${file:/nowhere/s.properties:k}",
+            "cannot be resolved by the config provider 'file': /nowhere/s.properties cannot be read: "
+            "No such file or directory",
+        ),
+        (
+            "${dir:/nowhere:k}",
+            "cannot be resolved by the config provider 'dir': /nowhere/k cannot be read: No such file or directory",
+        ),
+        (
+            "${dir:/etc:../etc/passwd}",
+            "cannot be resolved by the config provider 'dir': '../etc/passwd' is no name of a file",
+        ),
+        (
+            "${vault:a:b}",
+            "asks for the config provider 'vault', but known are file, env, dir: name it in config.providers",
+        ),
+    ],
+)
+def test_a_reference_that_cannot_be_resolved_names_key_and_provider(
+    mistakes_of: MistakesOf, reference: str, sentence: str
+) -> None:
+    (found,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = {reference}\n")
+    assert found.startswith(f"9 A.consumer.client.rack: {reference} {sentence}")
+
+
+def test_a_missing_key_of_a_file_is_named_and_nothing_else_of_it(mistakes_of: MistakesOf, tmp_path: Path) -> None:
+    (tmp_path / "s.properties").write_text("other = top-secret\n")
+    (found,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = ${{file:{tmp_path}/s.properties:k}}\n")
+    assert found.endswith("s.properties has no key 'k'")
+    assert "top-secret" not in found
+
+
+def test_without_providers_a_reference_is_a_mistake_not_a_literal(mistakes_of: MistakesOf) -> None:
+    assert mistakes_of("A.consumer.client.rack = ${env:RACK}\n") == [
+        "5 A.consumer.client.rack: ${env:RACK} asks for the config provider 'env', but the file has no "
+        "config.providers: name it in config.providers"
+    ]
+
+
+def test_a_provider_needs_a_class_that_can_run_here(mistakes_of: MistakesOf) -> None:
+    (missing,) = mistakes_of("config.providers = vault\n")
+    assert missing.startswith(
+        "5 config.providers: names 'vault', which has no class: add config.providers.vault.class="
+    )
+    (unknown,) = mistakes_of("config.providers = v\nconfig.providers.v.class = com.example.Vault\n")
+    assert unknown.startswith("6 config.providers.v.class: is 'com.example.Vault', which cannot run here: known are")
+
+
+def test_a_provider_keeps_to_what_it_is_allowed(load_text: LoadText, mistakes_of: MistakesOf, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "rack").write_text("inside")
+    (tmp_path / "rack").write_text("outside")
+    allowed = f"config.providers.dir.param.allowed.paths = {tmp_path}/in\n"
+    assert rack(load_text, f"${{dir:{tmp_path}/in:rack}}", more=allowed) == "inside"
+    (found,) = mistakes_of(f"{PROVIDERS}{allowed}A.consumer.client.rack = ${{dir:{tmp_path}/in/..:rack}}\n")
+    assert "is outside of allowed.paths" in found
+    pattern = "config.providers.env.param.allowlist.pattern = KAFKA_.*\n"
+    (found,) = mistakes_of(f"{PROVIDERS}{pattern}A.consumer.client.rack = ${{env:HOME}}\n", environment={"HOME": "/h"})
+    assert "allowlist.pattern does not allow the environment variable HOME" in found
+
+
+def test_a_reference_is_resolved_before_its_value_is_judged(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    assert load_text(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+    assert mistakes_of(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "x"}) == [
+        "9 tasks.max: is 'x', which is no whole number"
+    ]
