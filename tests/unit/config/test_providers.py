@@ -107,6 +107,14 @@ def test_a_provider_keeps_to_what_it_is_allowed(load_text: LoadText, mistakes_of
 
 def test_a_reference_is_resolved_before_its_value_is_judged(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     assert load_text(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
-    assert mistakes_of(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "x"}) == [
-        "9 tasks.max: is 'x', which is no whole number"
+
+
+@pytest.mark.parametrize(
+    "key", ["tasks.max", "topics.exclude", "transforms", "A.security.protocol", "A.producer.retry.backoff.ms"]
+)
+def test_what_a_provider_brought_is_not_shown_whatever_the_key(mistakes_of: MistakesOf, key: str) -> None:
+    found = mistakes_of(PROVIDERS + f"{key} = ${{env:N}}\n", environment={"N": "hush(,hush("})
+    assert found == [
+        f"9 {key}: has a value that does not fit; it comes from a config provider and is not shown: "
+        "check it where it stands"
     ]

@@ -6,6 +6,7 @@ Pure. What several lines must agree on is checked in `flows`.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import get_args
 
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
 from lockstep_config.key_types import Key, Kind, Scope, Status
-from lockstep_config.keys import FAMILIES, KEYS
+from lockstep_config.keys import KEYS
 from lockstep_config.layering import Place
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.secrets import masked
+from lockstep_config.unused_keys import FAMILIES
 from lockstep_config.values import BadValue, boolean, choice, integer, list_of
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.java_regex import UntranslatablePattern
@@ -30,6 +32,9 @@ LIKENESS = 0.6
 """difflib's ratio from which on a known key is worth naming beside an unknown one."""
 
 
+_WORDS = re.compile(r"[\s,;=\"']+")
+
+
 @dataclass(slots=True)
 class Findings:
     """What came to light: `problems` stop the start, `unused` and `notes` are shown once."""
@@ -40,13 +45,24 @@ class Findings:
     notes: list[Problem] = field(default_factory=list)
 
     def problem(self, entry: Entry, message: str) -> None:
-        self.problems.append(Problem(self.file, entry.line, entry.key, message))
+        self.problems.append(Problem(self.file, entry.line, entry.key, _sentence(entry, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
         self.unused.append(Problem(self.file, entry.line, entry.key, f"has no effect: {why}"))
 
     def note(self, entry: Entry, message: str) -> None:
-        self.notes.append(Problem(self.file, entry.line, entry.key, message))
+        self.notes.append(Problem(self.file, entry.line, entry.key, _sentence(entry, message)))
+
+
+def _sentence(entry: Entry, message: str) -> str:
+    """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
+    told = message.casefold()
+    parts = _WORDS.split(entry.value.casefold())
+    if entry.referenced and any(part and part in told for part in parts):
+        return (
+            "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
+        )
+    return message
 
 
 def check_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:

@@ -6,7 +6,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Family", "Key", "Kind", "Scope", "Status"]
+__all__ = [
+    "ANYWHERE",
+    "CLUSTER_ONLY",
+    "CONNECTOR",
+    "FLOW_ONLY",
+    "TOP_ONLY",
+    "WORKER",
+    "Family",
+    "Key",
+    "Kind",
+    "Scope",
+    "Status",
+    "without_effect",
+]
 
 
 class Scope(Enum):
@@ -68,3 +81,16 @@ class Family:
     status: Status
     scopes: frozenset[Scope]
     why: str
+
+
+TOP_ONLY = frozenset({Scope.TOP})
+CONNECTOR = frozenset({Scope.TOP, Scope.FLOW})
+FLOW_ONLY = frozenset({Scope.FLOW})
+WORKER = frozenset({Scope.TOP, Scope.CLUSTER})
+CLUSTER_ONLY = frozenset({Scope.CLUSTER})
+ANYWHERE = frozenset(Scope)
+
+
+def without_effect(name: str, why: str, scopes: frozenset[Scope] = CONNECTOR, meaning: str = "") -> Key:
+    """A key that is accepted and changes nothing, for the reason `why`."""
+    return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)

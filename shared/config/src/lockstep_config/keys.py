@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from lockstep_config.key_types import Family, Key, Kind, Scope, Status
+from lockstep_config.key_types import (
+    ANYWHERE,
+    CLUSTER_ONLY,
+    CONNECTOR,
+    FLOW_ONLY,
+    TOP_ONLY,
+    WORKER,
+    Key,
+    Kind,
+    Scope,
+    Status,
+)
+from lockstep_config.unused_keys import BYTES_UNTOUCHED, KEYS_WITHOUT_EFFECT
 
-__all__ = ["FAMILIES", "IDENTITY_POLICIES", "KEYS"]
+__all__ = ["IDENTITY_POLICIES", "KEYS"]
 
-
-TOP_ONLY = frozenset({Scope.TOP})
-CONNECTOR = frozenset({Scope.TOP, Scope.FLOW})
-FLOW_ONLY = frozenset({Scope.FLOW})
-WORKER = frozenset({Scope.TOP, Scope.CLUSTER})
-CLUSTER_ONLY = frozenset({Scope.CLUSTER})
-ANYWHERE = frozenset(Scope)
 
 SECONDS_MAXIMUM = 2_147_483_647
 
@@ -67,10 +72,6 @@ def _patterns(name: str, default: str, meaning: str) -> Key:
     return Key(name=name, kind=Kind.PATTERNS, default=default, meaning=meaning, scopes=CONNECTOR)
 
 
-def _unused(name: str, why: str, scopes: frozenset[Scope] = CONNECTOR, meaning: str = "") -> Key:
-    return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)
-
-
 def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
     return Key(
         name=name,
@@ -88,10 +89,7 @@ def _renamed(name: str, to: str) -> Key:
     return Key(name=name, kind=Kind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", scopes=CONNECTOR, renamed_to=to)
 
 
-NO_WORKER = "there is no Connect worker here"
-NO_REST = "there is no Connect REST server here: each service has pages of its own"
 NO_CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
-BYTES_UNTOUCHED = "record batches are copied as bytes, so nothing may change the records on their way"
 
 _FLOW_KEYS = (
     _flag("enabled", "false", "replicate this flow"),
@@ -263,48 +261,6 @@ _TOP_KEYS = (
     Key(
         name="config.providers", kind=Kind.LIST, default="", scopes=TOP_ONLY, meaning="names that `${name:...}` may use"
     ),
-    _unused("dedicated.mode.enable.internal.rest", "replicas of a service coordinate through Kafka", TOP_ONLY),
-    _unused("listeners", NO_REST, WORKER),
-    _unused("admin.listeners", NO_REST, WORKER),
-)
-
-_WITHOUT_EFFECT = (
-    _unused("name", "connectors keep MirrorMaker's own names, by which their progress is found", FLOW_ONLY | TOP_ONLY),
-    _unused("connector.class", "all three connectors of a flow run as services"),
-    _unused("source.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
-    _unused("target.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
-    _unused("consumer.poll.timeout.ms", "fetches do not poll"),
-    _unused("metric.names.formats", "metrics have both names"),
-    _unused("metric.reporters", "metrics are on each service's page"),
-    _unused("metrics.recording.level", "metrics are on each service's page", ANYWHERE),
-    _unused("metrics.num.samples", "metrics are on each service's page", ANYWHERE),
-    _unused("metrics.sample.window.ms", "metrics are on each service's page", ANYWHERE),
-    _unused("auto.include.jmx.reporter", "there is no JMX here", ANYWHERE),
-    _unused("add.source.alias.to.metrics", "removed in Kafka 4.0: metrics always name the source"),
-    _unused("use.incremental.alter.configs", "removed in Kafka 4.0: configs are always altered incrementally"),
-    _unused("exactly.once.support", "it asks whether a connector can do it; see exactly.once.source.support"),
-    _unused("transaction.boundary", "there are no transactions on the target"),
-    _unused("transaction.boundary.interval.ms", "there are no transactions on the target"),
-    _unused("offsets.storage.topic", "progress is kept in the target's offset.storage.topic"),
-    _unused("tasks.max.enforce", "tasks.max is always the upper limit"),
-    _unused("config.action.reload", "there is no Connect herder here"),
-    _unused("plugins", NO_WORKER),
-    _unused("plugin.path", NO_WORKER, ANYWHERE),
-    _unused("plugin.discovery", NO_WORKER, ANYWHERE),
-    _unused("client.id", "each client has the name of its role", ANYWHERE),
-    _unused("task.index", "set by the connector"),
-    _unused("task.assigned.partitions", "set by the connector"),
-    _unused("task.shutdown.graceful.timeout.ms", NO_WORKER, WORKER),
-    _unused("offset.flush.timeout.ms", "progress goes through the same producer as all facts", WORKER),
-    _unused("rebalance.timeout.ms", NO_WORKER, WORKER),
-    _unused("scheduled.rebalance.max.delay.ms", NO_WORKER, WORKER),
-    _unused("session.timeout.ms", NO_WORKER, WORKER),
-    _unused("heartbeat.interval.ms", NO_WORKER, WORKER),
-    _unused("connect.protocol", NO_WORKER, WORKER),
-    _unused("connector.client.config.override.policy", "every override is allowed", WORKER),
-    _unused("topic.tracking.enable", NO_WORKER, WORKER),
-    _unused("topic.tracking.allow.reset", NO_WORKER, WORKER),
-    _unused("topic.creation.enable", "remote topics are created with the source's settings", WORKER),
 )
 
 _REMOVED_KEYS = (
@@ -341,64 +297,9 @@ KEYS: Mapping[str, Key] = _table(
         *_WORKER_KEYS,
         *_REFUSED_KEYS,
         *_TOP_KEYS,
-        *_WITHOUT_EFFECT,
+        *KEYS_WITHOUT_EFFECT,
         *_REMOVED_KEYS,
         *_OUR_KEYS,
     )
 )
 """By name, without any prefix."""
-
-FAMILIES: tuple[Family, ...] = (
-    Family(
-        prefix="transforms.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no transform is named by `transforms`"
-    ),
-    Family(
-        prefix="predicates.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no predicate is named by `predicates`"
-    ),
-    Family(
-        prefix="errors.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=CONNECTOR,
-        why="nothing is skipped or retried unseen here",
-    ),
-    Family(
-        prefix="topic.creation.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=CONNECTOR,
-        why="remote topics take the source's settings",
-    ),
-    Family(
-        prefix="config.storage.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=WORKER,
-        why="there is no Connect config topic here",
-    ),
-    Family(
-        prefix="status.storage.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=WORKER,
-        why="there is no Connect status topic here",
-    ),
-    Family(
-        prefix="offset.storage.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=WORKER,
-        why="the progress topic is only compacted",
-    ),
-    Family(prefix="key.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
-    Family(prefix="value.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
-    Family(prefix="header.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
-    Family(prefix="rest.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="admin.listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="access.control.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="response.http.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="inter.worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(
-        prefix="metrics.context.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="metrics have their own labels"
-    ),
-    Family(prefix="worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
-    Family(prefix="task.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
-    Family(prefix="connections.max.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
-)
-"""Tried after `KEYS`, first match wins."""

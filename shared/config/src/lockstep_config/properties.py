@@ -28,11 +28,15 @@ UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key with its value, unescaped, and the line (from 1) on which the key begins."""
+    """One key with its value, unescaped, and the line (from 1) on which the key begins.
+
+    `referenced`: a config provider brought the value or a part of it, so it is not shown to people.
+    """
 
     key: str
     value: str = field(repr=False)
     line: int = 0
+    referenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

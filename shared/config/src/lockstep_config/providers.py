@@ -136,8 +136,10 @@ def providers_of(
 def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
     """The entry with every reference replaced; references that cannot be are left as they stand and are problems."""
     problems: list[Problem] = []
+    referenced = False
 
     def replaced(match: re.Match[str]) -> str:
+        nonlocal referenced
         name, path, key = match.group(1), match.group(2) or "", match.group(3)
         reference = match.group(0)
         provider = providers.get(name)
@@ -147,13 +149,16 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(file, entry.line, entry.key, message))
             return reference
         try:
-            return provider.get(path.strip(), key.strip())
+            value = provider.get(path.strip(), key.strip())
         except Unresolvable as exc:
             message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
             problems.append(Problem(file, entry.line, entry.key, message))
             return reference
+        referenced = True
+        return value
 
-    return Entry(entry.key, _REFERENCE.sub(replaced, entry.value), entry.line), problems
+    value = _REFERENCE.sub(replaced, entry.value)
+    return Entry(entry.key, value, entry.line, referenced), problems
 
 
 def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:
