@@ -112,15 +112,16 @@ def produce(
     records: Iterable[Record],
     *,
     codec: str = "none",
+    idempotent: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> int:
-    """Writes records in order, idempotently, and returns how many once all are acknowledged.
+    """Writes records in order and returns how many once all are acknowledged.
 
     `codec` is none, gzip, snappy, lz4 or zstd; `settings` are librdkafka's (`linger.ms` 0 makes one batch of each).
+    `idempotent` gives the batches a producer id and costs half a second, for which librdkafka waits to ask for it.
     """
-    producer = Producer(
-        {"enable.idempotence": "true", "compression.type": codec, **_producer(bootstrap), **(settings or {})}
-    )
+    order = {"enable.idempotence": "true"} if idempotent else {"max.in.flight.requests.per.connection": "1"}
+    producer = Producer({"compression.type": codec, **_producer(bootstrap), **order, **(settings or {})})
     return _write(producer, topic, records)
 
 
@@ -157,6 +158,7 @@ def read_topic(
             "isolation.level": isolation,
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
+            "fetch.wait.max.ms": "20",
             "auto.offset.reset": "error",
             "check.crcs": "true",
         }

@@ -1,0 +1,103 @@
+"""The set-up's download holds to its list: a failed download is tried again, a wrong file is refused by name."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.harness import kafka_jars
+from tests.harness.kafka_jars import JarsUnavailable, WrongChecksum
+
+JAR = b"PK\x05\x06" + b"\0" * 18  # the smallest archive there is
+PATH = "/org/example/thing/1.0/thing-1.0.jar"
+
+
+class Repository(ThreadingHTTPServer):
+    """A Maven repository of one jar that refuses its first `failures` downloads."""
+
+    daemon_threads = True
+    failures = 0
+    served = 0
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: Repository
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        if self.path != PATH:
+            return self.send_error(404)
+        if self.command == "GET":
+            self.server.served += 1
+        if self.server.failures:
+            self.server.failures -= 1
+            return self.send_error(503)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(JAR)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(JAR)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing to the terminal."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    with Repository(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("LOCKSTEP_MAVEN_URL", f"http://127.0.0.1:{server.server_address[1]}/")
+        monkeypatch.setattr(kafka_jars, "CACHE", tmp_path / "cache")
+        monkeypatch.setattr(kafka_jars, "LIST", tmp_path / "jars.sha256")
+        monkeypatch.setattr(kafka_jars, "PAUSE_SECONDS", 0.0)
+        _list(JAR)
+        yield server
+        server.shutdown()
+
+
+def _list(content: bytes) -> None:
+    kafka_jars.LIST.write_text(f"{hashlib.sha256(content).hexdigest()}  org.example:thing:1.0\n")
+
+
+def test_a_listed_jar_is_fetched_once(repository: Repository) -> None:
+    kafka_jars.fetch()
+    kafka_jars.fetch()
+    assert kafka_jars.classpath() == str(kafka_jars.CACHE / "jars" / "thing-1.0.jar")
+    assert Path(kafka_jars.classpath()).read_bytes() == JAR
+    assert repository.served == 1
+
+
+def test_a_failed_download_is_tried_again(repository: Repository) -> None:
+    repository.failures = 3
+    told: list[str] = []
+    kafka_jars.fetch(told.append)
+    assert Path(kafka_jars.classpath()).exists()
+    assert any("again in" in line for line in told)
+
+
+def test_a_jar_that_cannot_be_had_is_named(repository: Repository) -> None:
+    repository.failures = 1_000
+    with pytest.raises(JarsUnavailable, match=r"thing-1\.0\.jar"):
+        kafka_jars.fetch()
+
+
+def test_a_wrong_checksum_names_the_jar_and_removes_it(repository: Repository) -> None:
+    _list(b"another file")
+    with pytest.raises(WrongChecksum, match=r"thing-1\.0\.jar"):
+        kafka_jars.fetch()
+    assert not (kafka_jars.CACHE / "jars" / "thing-1.0.jar").exists()
+    _list(JAR)
+    kafka_jars.fetch()
+
+
+def test_the_list_names_what_a_broker_and_mirror_maker_need() -> None:
+    jars = kafka_jars.read_list((Path(kafka_jars.__file__).parent / "kafka-jars.sha256").read_text())
+    named = {jar.artifact for jar in jars}
+    assert {"kafka_2.13", "connect-mirror", "connect-mirror-client", "connect-runtime", "log4j-slf4j-impl"} <= named
+    assert all(len(jar.sha256) == 64 for jar in jars)
+    assert {jar.version for jar in jars if jar.group == "org.apache.kafka"} == {kafka_jars.VERSION}

@@ -1,0 +1,49 @@
+"""What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
+
+aiokafka's errors and records are plain values and may be used wherever aiokafka may; its wire layer and kio's messages
+are spoken in the data plane's connections only, so that a change of either touches few files (design: the import law).
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+WIRE = frozenset(
+    f"lockstep_data_plane.{module}" for module in ("cluster", "connection", "fetching", "producing", "resume")
+)
+VALUES = ("aiokafka.errors", "aiokafka.record", "kio.schema.errors")
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for source in sorted((*REPOSITORY.glob("services/*/src"), *REPOSITORY.glob("shared/*/src"))):
+        for file in sorted(source.rglob("*.py")):
+            name = ".".join(file.relative_to(source).with_suffix("").parts)
+            yield name.removesuffix(".__init__"), ast.parse(file.read_text())
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _speaks_the_wire(imported: str) -> bool:
+    return imported.split(".")[0] in ("aiokafka", "kio") and not imported.startswith(VALUES)
+
+
+def test_only_connections_speak_the_wire_protocol() -> None:
+    found = {name for name, tree in _modules() if any(map(_speaks_the_wire, _imports(tree)))}
+    assert found <= WIRE, f"aiokafka's wire layer or kio is imported by {sorted(found - WIRE)}"
+    assert found, "nothing found: this test has lost its subject"
+
+
+def test_no_module_works_at_import_time() -> None:
+    """Beside definitions a module may only name things: calls stand in functions, so importing has no effects."""
+    for name, tree in _modules():
+        for node in tree.body:
+            acts = isinstance(node, ast.For | ast.While | ast.With | ast.Try)
+            acts |= isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+            assert not acts, f"{name}:{node.lineno} does something when it is imported"

@@ -1,0 +1,33 @@
+"""`requirements.lock` is one lock for everybody: current, hashed throughout, and tied to no index and no machine."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+LOCK = (REPOSITORY / "requirements.lock").read_text()
+
+
+def test_it_belongs_to_the_pyproject_files() -> None:
+    ran = subprocess.run(
+        [sys.executable, REPOSITORY / ".ci" / "lock.py", "check"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_it_names_no_index_and_no_local_file() -> None:
+    assert not re.search(r"https?:|file:|--(extra-)?index-url|--find-links|^-e |^\.{0,2}/", LOCK, re.MULTILINE)
+
+
+def test_every_package_is_pinned_with_hashes() -> None:
+    entries = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", LOCK, flags=re.MULTILINE).strip())
+    assert len(entries) > 40
+    for entry in entries:
+        assert re.match(r"[a-z0-9._-]+==\S+", entry), entry
+        assert "--hash=sha256:" in entry, entry.splitlines()[0]
+
+
+def test_what_members_are_built_with_is_pinned_too() -> None:
+    for builder in ("hatchling", "setuptools"):
+        assert re.search(rf"^{builder}==", LOCK, re.MULTILINE)
