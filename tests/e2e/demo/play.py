@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
@@ -153,7 +154,7 @@ class Play:
         start_all(*brokers.values())
         self.bootstrap = {alias: broker.bootstrap for alias, broker in brokers.items()}
         for alias, address in self.bootstrap.items():
-            scene.create(alias, clusters.admin(address))
+            scene.create(alias, AdminClient(scene.client(address)))
         self.times.clusters_up = self.times.now()
         addresses = ", ".join(f"{alias} at {address}" for alias, address in self.bootstrap.items())
         self._say(f"clusters are up after {self.times.clusters_up:.1f} s: {addresses}")
@@ -216,7 +217,9 @@ class Play:
         if any(p not in checkpoints or checkpoints[p].upstream != offset for p, offset in on_a.committed.items()):
             return False
         topic = remote(FLOWS[0], READ)
-        asked = clusters.admin(self.bootstrap["B"]).list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
+        asked = AdminClient(scene.client(self.bootstrap["B"])).list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(GROUP)]
+        )
         positions = asked[GROUP].result(10).topic_partitions or []
         synced = {at.partition: at.offset for at in positions if at.topic == topic}
         return all(synced.get(partition, -1) >= checkpoints[partition].downstream for partition in on_a.committed)
@@ -255,5 +258,5 @@ class Play:
             operation=AclOperation.ANY,
             permission_type=AclPermissionType.ANY,
         )
-        found: list[AclBinding] = clusters.admin(self.bootstrap["B"]).describe_acls(wanted).result(10)
+        found: list[AclBinding] = AdminClient(scene.client(self.bootstrap["B"])).describe_acls(wanted).result(10)
         return found

@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat
 from lockstep_protocol.names import Flow, state_topic
@@ -24,6 +25,9 @@ __all__ = ["Watch"]
 HEARTBEATS = "heartbeats"
 RATE_OVER_SECONDS = 3.0
 LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent-kafka leaves it unannotated
+
+NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
+"""How a broker answers for a partition that was created a moment ago."""
 
 Ends = dict[tuple[str, int], int]
 
@@ -74,7 +78,7 @@ class Watch:
         ends = {(tp.topic, tp.partition): 0 for tp in wanted}
         if there:
             asked = admin.list_offsets(dict.fromkeys(there, LATEST), request_timeout=10)
-            ends |= {(tp.topic, tp.partition): future.result().offset for tp, future in asked.items()}
+            ends |= {(tp.topic, tp.partition): _offset(future) for tp, future in asked.items()}
         return ends
 
     def _line(
@@ -100,6 +104,15 @@ class Watch:
             seen.popleft()
         (then, before) = seen[0]
         return (total - before) / (now - then) if now > then else 0.0
+
+
+def _offset(asked: Future[ListOffsetsResultInfo]) -> int:
+    try:
+        return int(asked.result().offset)
+    except KafkaException as exc:
+        if exc.args[0].code() in NOT_YET:
+            return 0
+        raise
 
 
 class _Control:

@@ -55,8 +55,12 @@ def test_a_json_line_survives_the_way_through() -> None:
 
 
 def test_a_line_that_is_no_log_line_is_its_own_message() -> None:
-    assert parse("data-plane", "WARNING: Using incubator modules\n", NOW) == LogLine(
-        NOW, "info", "data-plane", "", "WARNING: Using incubator modules"
+    assert parse("data-plane", "Traceback (most recent call last):\n", NOW) == LogLine(
+        NOW, "info", "data-plane", "", "Traceback (most recent call last):"
     )
     assert parse("data-plane", '{"a": 1}', NOW).message == '{"a": 1}'
     assert parse("data-plane", "{broken", NOW).message == "{broken"
+
+
+def test_what_nobody_can_act_on_is_for_debugging_only() -> None:
+    assert parse("data-plane", "WARNING: Using incubator modules: jdk.incubator.vector", NOW).level == "debug"

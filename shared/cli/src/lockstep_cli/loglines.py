@@ -19,6 +19,10 @@ _COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
 _WIDTH = max(map(len, SERVICES))
 
 
+_NOISE = ("WARNING: Using incubator modules",)
+"""What Spark's JVM says at each start and what no operator can act on."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """One event: when (ISO 8601 with its offset), who, about which flow (empty: none), and what.
@@ -51,7 +55,7 @@ def parse(service: str, text: str, now: str) -> LogLine:
             flow, message, said = str(body.pop("flow", "")), body.pop("message"), str(body.pop("text", ""))
             body.pop("service", None)
             return LogLine(at, level, service, flow, message, said, body)
-    return LogLine(now, "info", service, "", text)
+    return LogLine(now, "debug" if text.startswith(_NOISE) else "info", service, "", text)
 
 
 def as_json(line: LogLine) -> str:

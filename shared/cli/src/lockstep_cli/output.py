@@ -30,7 +30,7 @@ class Log:
         self._closed = False
 
     def when_closed(self, end: Callable[[], None]) -> None:
-        """Calls `end` when nobody reads the log any more (`lockstep run FILE | head`), at once when that is so already."""
+        """Calls `end` when nobody reads the log any more (`lockstep run FILE | head`), at once if so already."""
         self._on_closed = end
         if self._closed:
             end()

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 UNCLEAN = 1
 """Exit code when a service had to be killed."""
 
-_LAST_WORDS = timedelta(seconds=1)
+_LAST_WORDS = timedelta(seconds=3)
 """How long what a service leaves behind may take to end by itself: Spark's JVM ends when it sees that its driver
 has."""
 
