@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lockstep_protocol.filters import NameFilter
-
 from lockstep_checkpoint.translation import TOO_OLD
+from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy

@@ -1,0 +1,223 @@
+"""The checkpoint service: where each consumer group of the source stands on the target, and optionally moving it there.
+
+Three things run side by side in each flow: the checkpoints topic is replayed and followed (what was written), the
+offset-syncs topic is replayed and followed (how to translate), and rounds look at the groups. Replicas divide the
+groups among themselves (`FlowContext.owns`); each of them follows both topics whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from lockstep_checkpoint.group_sync import Look, Membership, after, plan_group_sync
+from lockstep_checkpoint.groups import SourceGroups, SourceLook
+from lockstep_checkpoint.memory import CheckpointMemory
+from lockstep_checkpoint.plan import CheckpointRule, plan_checkpoints
+from lockstep_checkpoint.report import GroupReport
+from lockstep_checkpoint.syncs import OffsetSyncsFollower
+from lockstep_checkpoint.target_groups import commit, look_at
+from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_config import clients
+from lockstep_protocol.codec import encode_checkpoint
+from lockstep_protocol.commands import Command
+from lockstep_protocol.records import Checkpoint
+from lockstep_runtime.context import Answer, FlowContext
+from lockstep_runtime.control_topics import ControlTopic
+
+__all__ = ["CheckpointFlow", "build"]
+
+EMISSION = "checkpoint emission"
+GROUP_SYNC = "group sync"
+
+
+class CheckpointFlow:
+    """One flow's checkpoints. See `FlowService`."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        settings = ctx.settings
+        self._ctx = ctx
+        self._settings = settings.checkpoint
+        self._rule = CheckpointRule(ctx.flow, settings.policy, settings.topics)
+        refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
+        self._groups = SourceGroups(ctx.source, settings.groups, settings.topics, refresh_every)
+        self._memory = CheckpointMemory(
+            ctx,
+            ControlTopic(
+                settings.policy.checkpoints_topic(ctx.flow.source), 1, self._settings.topic_replication_factor
+            ),
+        )
+        self._syncs = self._offset_syncs()
+        self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
+        self._settled: dict[str, tuple[object, tuple[str, ...]]] = {}
+        self._looks: dict[str, tuple[float, Look]] = {}
+        self._emitted = ctx.metrics.counter("lockstep_checkpoints_emitted", "Checkpoints acknowledged by the target")
+        self._moved = ctx.metrics.counter("lockstep_group_offsets_synced", "Offsets committed for groups of the target")
+        self._phases = ctx.metrics.gauge(
+            "lockstep_checkpoint_groups", "Consumer groups, by how their translation stands", "phase"
+        )
+        self._histories = ctx.metrics.gauge("lockstep_offset_sync_partitions", "Source partitions with an offset sync")
+
+    async def run(self) -> None:
+        self._settled.clear()
+        self._looks.clear()
+        await together(self._memory.run(), self._syncs.run(), self._rounds())
+
+    async def command(self, command: Command) -> Answer | None:
+        return None
+
+    def status(self) -> Mapping[str, Any]:
+        store = self._syncs.store
+        return {
+            "groups": dict(self._report.phases()),
+            "group_offsets_synced": self._settings.sync_group_offsets,
+            "left_alone": dict(self._report.held_back()),
+            "offset_syncs": {
+                "read": store is not None,
+                "trouble": self._syncs.trouble,
+                "position": -1 if store is None else store.position,
+                "partitions": 0 if store is None else len(store.histories),
+                "rebuilt": self._syncs.rebuilt,
+                "malformed": self._syncs.malformed,
+            },
+            "checkpoints": {"read": self._memory.is_loaded, "malformed": self._memory.written.malformed},
+        }
+
+    def _offset_syncs(self) -> OffsetSyncsFollower:
+        settings = self._ctx.settings
+        plane = settings.data_plane
+        on_source = plane.offset_syncs_location == "source"
+        other = self._ctx.flow.target if on_source else self._ctx.flow.source
+        topic = settings.policy.offset_syncs_topic(other)
+        return OffsetSyncsFollower(
+            self._ctx.source if on_source else self._ctx.target,
+            clients.offset_syncs_consumer(settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"),
+            ControlTopic(topic, 1, plane.offset_syncs_replication_factor),
+            self._ctx.log,
+            self._ctx.rounds.troubles,
+            create=plane.emit_offset_syncs,
+            keep_only_newest=lambda: self._memory.unreadable,
+            first=self._memory.loaded,
+        )
+
+    async def _rounds(self) -> None:
+        await self._memory.loaded()
+        works = [self._ctx.every(EMISSION, self._settings.emit_every, self._emit)]
+        if self._settings.sync_group_offsets:
+            works.append(self._ctx.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
+        await together(*works)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    async def _emit(self) -> None:
+        """Look at every group of ours on the source and write the checkpoints that are due."""
+        await self._memory.loaded()
+        self._ctx.must_act()
+        await self._syncs.verify()
+        look = await self._groups.look(self._ctx.clock.monotonic(), self._ctx.owns)
+        store = self._syncs.store
+        failed = {group: str(trouble) for group, trouble in look.failed.items()}
+        untranslated: dict[str, tuple[str, ...]]
+        if store is None:
+            untranslated = dict.fromkeys(look.committed, (self._syncs.trouble,))
+        else:
+            self._histories.labels(str(self._ctx.flow)).set(len(store.histories))
+            untranslated, refused = await self._write(look, store)
+            failed |= refused
+        found = await self._report.looked_at(untranslated, failed, self._ctx.owns)
+        for phase, count in self._report.phases().items():
+            self._phases.labels(str(self._ctx.flow), phase).set(count)
+        if found:
+            self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
+
+    async def _write(
+        self, look: SourceLook, store: OffsetSyncStore
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+        """Append what is due. Returns per group what could not be translated, and the groups whose checkpoints do not
+        fit the format.
+
+        A group for which nothing changed since it was last planned has nothing due and is not planned again.
+        """
+        translation = (self._memory.generation, self._syncs.rebuilt, store.position)
+        due: list[Checkpoint] = []
+        records: list[tuple[bytes | None, bytes | None]] = []
+        untranslated: dict[str, tuple[str, ...]] = {}
+        refused: dict[str, str] = {}
+        settled: dict[str, tuple[object, tuple[str, ...]]] = {}
+        for group, committed in look.committed.items():
+            seen = (committed, translation)
+            if group in self._settled and self._settled[group][0] == seen:
+                settled[group] = self._settled[group]
+            else:
+                written = self._memory.written.of(group)
+                plan = plan_checkpoints(group, committed, written, self._rule, store.translate_downstream)
+                try:
+                    records.extend([encode_checkpoint(checkpoint) for checkpoint in plan.due])
+                except ValueError as exc:
+                    refused[group] = str(exc)
+                    continue
+                due.extend(plan.due)
+                settled[group] = (seen, plan.untranslated)
+            untranslated[group] = settled[group][1]
+        if due:
+            self._ctx.must_act()
+            await self._memory.append(due, records)
+            self._emitted.labels(str(self._ctx.flow)).inc(len(due))
+            self._ctx.log.debug("checkpoints emitted", f"{len(due)} checkpoints")
+        self._settled = settled
+        return untranslated, refused
+
+    # -- groups on the target ------------------------------------------------------------------------------------------
+
+    async def _sync(self) -> None:
+        """Look at the groups on the target and move those that two looks found alone and unchanged."""
+        groups = [group for group in self._report.groups() if self._ctx.owns(group)]
+        looked = await look_at(self._ctx.target, groups)
+        partitions = await self._ctx.target.topic_names()
+        for group, trouble in looked.failed.items():
+            self._looks.pop(group, None)
+            await self._report.held(group, str(trouble))
+        self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
+        await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
+
+    async def _sync_one(self, group: str, look: Look, partitions: Mapping[str, int]) -> None:
+        now = self._ctx.clock.monotonic()
+        since, before = self._looks.get(group, (now, None))
+        if before is not None and now - since < self._settings.sync_group_offsets_every.total_seconds() / 2:
+            return  # this round came early, for the sake of another group
+        written = self._memory.written.of(group)
+        sync = plan_group_sync(written.values(), before, look, partitions)
+        self._looks[group] = (now, look)
+        if sync.left_alone:
+            if before is not None or look.membership is Membership.ACTIVE:
+                await self._report.held(group, sync.left_alone)
+            return
+        if sync.writes:
+            self._ctx.must_act()
+            refused = await commit(self._ctx.target, group, sync.writes)
+            if refused:
+                del self._looks[group]
+                await self._report.held(group, refused)
+                return
+            self._looks[group] = (now, after(look, sync.writes))
+            self._moved.labels(str(self._ctx.flow)).inc(len(sync.writes))
+        if written:
+            moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
+            await self._report.synced(group, moved)
+
+
+async def together(*works: Awaitable[None]) -> None:
+    """Run all until one of them raises, then end the others; their first error gets out as it is."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def build(ctx: FlowContext) -> CheckpointFlow:
+    """The service of one flow, for `lockstep_runtime.service`."""
+    return CheckpointFlow(ctx)

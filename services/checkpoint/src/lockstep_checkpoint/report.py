@@ -1,0 +1,139 @@
+"""What operators see of each group: its row in the state topic and the events of its life."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from lockstep_checkpoint.plan import TargetPartition
+from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.state import GroupStatus
+from lockstep_runtime.context import FlowContext
+
+__all__ = ["GONE", "GroupReport"]
+
+GONE = "it has no offsets in mirrored topics on the source any more"
+SHOWN = 3
+"""Reasons a row spells out; the rest is counted."""
+
+Written = Callable[[str], Mapping[TargetPartition, Checkpoint]]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What this process knows of a group beside its checkpoints."""
+
+    trouble: str = ""
+    untranslated: tuple[str, ...] = ()
+    synced: bool = False
+    held: str = ""
+
+
+class GroupReport:
+    """Keeps the group rows of one flow true and says what changed. `written` answers with a group's acknowledged
+    checkpoints.
+    """
+
+    def __init__(self, ctx: FlowContext, written: Written) -> None:
+        self._ctx = ctx
+        self._written = written
+        self._views: dict[str, _View] = {}
+
+    async def looked_at(
+        self, untranslated: Mapping[str, tuple[str, ...]], failed: Mapping[str, str], owned: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        """A round looked at the source: these groups are there (with what could not be translated), these could not be
+        looked at.
+
+        Returns the groups found since the last round. Every owned group that is in neither is gone.
+        """
+        found = [group for group in untranslated if group not in self._views]
+        for group in found:
+            row = self._ctx.state.get(GroupStatus, group)
+            self._views[group] = _View(synced=row is not None and row.synced)
+            if row is None or row.reason == GONE:
+                await self._ctx.event("GroupFound", group)
+        for group, trouble in failed.items():
+            view = self._views.get(group, _View())
+            if not view.trouble:
+                await self._ctx.event("GroupFailing", group, f"{group}: {trouble}", loud=True, reason=trouble)
+            self._views[group] = replace(view, trouble=trouble)
+        for group, reasons in untranslated.items():
+            view = self._views[group]
+            if view.trouble:
+                await self._ctx.event("GroupRecovered", group)
+            self._views[group] = replace(view, trouble="", untranslated=reasons)
+        await self._write(group for group in (*untranslated, *failed))
+        await self._bury(untranslated.keys() | failed.keys(), owned)
+        return tuple(found)
+
+    async def synced(self, group: str, moved: Mapping[TargetPartition, int]) -> None:
+        """The target's group stands at or beyond every checkpoint; `moved` are the offsets just committed for it, if
+        any.
+        """
+        view = self._views.get(group, _View())
+        if not view.synced or (view.held and moved):
+            where = {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(moved.items())}
+            await self._ctx.event(
+                "GroupSynced",
+                group,
+                f"{group} on {self._ctx.flow.target}: {len(where)} partitions moved",
+                offsets=where,
+            )
+        if not view.synced or view.held:
+            self._views[group] = replace(view, synced=True, held="")
+            await self._write([group])
+
+    async def held(self, group: str, why: str) -> None:
+        """The target's group is left as it is. Said once for each reason."""
+        view = self._views.get(group, _View())
+        if view.held != why:
+            self._ctx.log.say("group left alone", f"{group} on {self._ctx.flow.target}: {why}", group=group, reason=why)
+            self._views[group] = replace(view, held=why)
+
+    def groups(self) -> tuple[str, ...]:
+        """The groups that are there, failing ones included."""
+        return tuple(self._views)
+
+    def phases(self) -> Mapping[str, int]:
+        """How many groups are in each phase."""
+        counts = dict.fromkeys(("translated", "waiting", "failing"), 0)
+        for group in self._views:
+            counts[self._row(group).phase] += 1
+        return counts
+
+    def held_back(self) -> Mapping[str, str]:
+        """Groups left alone on the target, with the reason."""
+        return {group: view.held for group, view in sorted(self._views.items()) if view.held}
+
+    def _row(self, group: str) -> GroupStatus:
+        view = self._views[group]
+        written = self._written(group)
+        if view.trouble:
+            phase, reason = "failing", view.trouble
+        else:
+            phase, reason = "translated" if written else "waiting", _joined(view.untranslated)
+        positions = tuple(
+            (topic, partition, int(one.upstream), int(one.downstream))
+            for (topic, partition), one in sorted(written.items())
+        )
+        return GroupStatus(group=group, phase=phase, reason=reason, synced=view.synced, positions=positions)
+
+    async def _write(self, groups: Iterable[str]) -> None:
+        await asyncio.gather(*(self._ctx.state.write_if_changed(self._row(group)) for group in groups))
+
+    async def _bury(self, present: Iterable[str], owned: Callable[[str], bool]) -> None:
+        living = set(present)
+        for row in self._ctx.state.all(GroupStatus):
+            if row.group in living or not owned(row.group) or row.reason == GONE:
+                continue
+            known = self._views.pop(row.group, None)
+            if known is not None:
+                await self._ctx.event("GroupGone", row.group)
+            await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GONE))
+
+
+def _joined(reasons: tuple[str, ...]) -> str:
+    more = len(reasons) - SHOWN
+    return "; ".join(reasons[:SHOWN]) + (f"; and {more} partitions more" if more > 0 else "")

@@ -1,0 +1,77 @@
+"""Look at groups on the target, and commit for those that may be moved (`group_sync` decides)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError
+
+from lockstep_checkpoint.group_sync import Look, Membership
+from lockstep_protocol.records import Checkpoint
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.described import GroupOffset
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, RequestRefused
+
+__all__ = ["TargetLook", "commit", "look_at"]
+
+MEMBERSHIPS = {"DEAD": Membership.ABSENT, "EMPTY": Membership.EMPTY}
+"""Every other state means members, or members on their way."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLook:
+    """What one look at the target found; each group asked about is in one of the two."""
+
+    looks: Mapping[str, Look] = field(default_factory=dict)
+    failed: Mapping[str, ClusterTrouble] = field(default_factory=dict)
+
+
+async def look_at(admin: Admin, groups: Iterable[str]) -> TargetLook:
+    """Members and offsets of each group. Raises ClusterUnreachable; what happens to a single group is in the answer."""
+    outcome = await admin.describe_groups(groups)
+    failed: dict[str, ClusterTrouble] = dict(outcome.troubles())
+    memberships = {
+        name: Membership.ACTIVE if described.members else MEMBERSHIPS.get(described.state, Membership.ACTIVE)
+        for name, described in outcome.done.items()
+    }
+    looks = {name: Look(membership) for name, membership in memberships.items() if membership is not Membership.EMPTY}
+    empty = [name for name, membership in memberships.items() if membership is Membership.EMPTY]
+    for name, offsets in zip(empty, await asyncio.gather(*(_offsets(admin, name) for name in empty)), strict=True):
+        if isinstance(offsets, ClusterTrouble):
+            failed[name] = offsets
+        else:
+            looks[name] = Look(Membership.EMPTY, {where: at.offset for where, at in offsets.items()})
+    return TargetLook(looks, failed)
+
+
+async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> str:
+    """Commit the checkpoints in the group's name. Returns "" when all went through, else a sentence on what did not.
+
+    A group that got members since the look is no error: the broker refuses, and that is as it should be (KIP-396).
+    Raises ClusterUnreachable.
+    """
+    offsets = {(write.topic, write.partition): GroupOffset(write.downstream, write.metadata) for write in writes}
+    try:
+        outcome = await admin.alter_group_offsets(group, offsets)
+    except ClusterUnreachable:
+        raise
+    except ClusterTrouble as trouble:
+        return _sentence(trouble)
+    return "; ".join(sorted({_sentence(trouble) for trouble in outcome.troubles().values()}))
+
+
+def _sentence(trouble: ClusterTrouble) -> str:
+    if isinstance(trouble, RequestRefused) and trouble.code == KafkaError.UNKNOWN_MEMBER_ID:
+        return "it has members on the target"
+    return str(trouble)
+
+
+async def _offsets(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterTrouble:
+    try:
+        return await admin.group_offsets(group)
+    except ClusterUnreachable:
+        raise
+    except ClusterTrouble as trouble:
+        return trouble

@@ -1,0 +1,61 @@
+"""The checkpoints the target has acknowledged: what a new one has to be more recent than (`mm2.md` §3.4 and §3.6).
+
+The checkpoints topic is the memory. It is replayed before anything is emitted, and followed afterwards, so that a
+restarted service, and another replica that takes a group over, go on from what was written last. A checkpoint of our
+own counts from its acknowledgement on, not from the moment it was sent: one that got lost is due again (MirrorMaker 2
+forgets it, `mm2.md` §8 row 14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from lockstep_checkpoint.plan import TargetPartition
+from lockstep_protocol.codec import MalformedRecord, decode_checkpoint
+from lockstep_protocol.records import Checkpoint
+
+__all__ = ["WrittenCheckpoints"]
+
+NOTHING: Mapping[TargetPartition, Checkpoint] = MappingProxyType({})
+
+
+class WrittenCheckpoints:
+    """The fold of the checkpoints topic: the last checkpoint of each group and target partition, by position in the
+    log.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TargetPartition, Checkpoint]] = {}
+        self._positions: dict[tuple[str, TargetPartition], int] = {}
+        self.malformed = 0
+        """Records that are no checkpoints; they are passed over, as MirrorMaker 2's readers do."""
+
+    def fold(self, at: int, key: bytes | None, value: bytes | None) -> None:
+        """Take in the record at offset `at`; one that is known already changes nothing.
+
+        Raises UnsupportedRecordVersion for a checkpoint of a later version: what it means is not known here.
+        """
+        try:
+            checkpoint = decode_checkpoint(key, value)
+        except MalformedRecord:
+            self.malformed += 1
+            return
+        self.written(at, checkpoint)
+
+    def written(self, at: int, checkpoint: Checkpoint) -> None:
+        """`checkpoint` lies at offset `at`, acknowledged or read back; whichever comes first counts."""
+        where = (checkpoint.topic, checkpoint.partition)
+        if at <= self._positions.get((checkpoint.group, where), -1):
+            return
+        self._positions[checkpoint.group, where] = at
+        self._groups.setdefault(checkpoint.group, {})[where] = checkpoint
+
+    def all_written(self, offsets: Sequence[int], checkpoints: Iterable[Checkpoint]) -> None:
+        """`written` for each, in the order in which they were appended."""
+        for at, checkpoint in zip(offsets, checkpoints, strict=True):
+            self.written(at, checkpoint)
+
+    def of(self, group: str) -> Mapping[TargetPartition, Checkpoint]:
+        """The last checkpoints of a group by target partition; empty for a group without."""
+        return self._groups.get(group, NOTHING)
