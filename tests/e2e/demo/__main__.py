@@ -61,9 +61,9 @@ def _perform(folder: Path, screen: Screen, seconds: float, *, keep: bool) -> int
                 _leave_running(screen, play)
             findings.append(play.end_lockstep())
             screen.conclude(findings, _figures(play))
-    except (DemoFailed, BrokerDied, NoJava, JarsUnavailable, WrongChecksum, KafkaException) as exc:
+    except (DemoFailed, BrokerDied, NoJava, JarsUnavailable, WrongChecksum, KafkaException, TimeoutError) as exc:
         screen.clear()
-        sys.stderr.write(f"The demo failed: {exc}\n")
+        sys.stderr.write(f"The demo failed: {exc or 'a cluster did not answer in time'}\n")
         if (folder / "lockstep.log").exists():
             sys.stderr.write(processes.tail(folder / "lockstep.log", 15) + "\n")
         return 1

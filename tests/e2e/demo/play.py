@@ -39,6 +39,9 @@ __all__ = ["DemoFailed", "Play", "Times"]
 LOOK_EVERY_SECONDS = 0.25
 FIRST_RECORD_WITHIN = 60.0
 OFFSETS_SETTLED_WITHIN = 30.0
+SETTLED_AFTER_SECONDS = 3.0
+"""Three rounds of checkpoints and of group sync, whose intervals are a second here."""
+
 CAUGHT_UP_WITHIN = 30.0
 ACLS_WITHIN = 15.0
 LEAST_SECONDS_ON_B = 3.0
@@ -90,6 +93,8 @@ class Play:
         self._say = say
         self._ends = ExitStack()
         self._phase = "starting"
+        self._synced: dict[int, int] = {}
+        self._synced_since = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -153,8 +158,10 @@ class Play:
             self._ends.callback(broker.close)
         start_all(*brokers.values())
         self.bootstrap = {alias: broker.bootstrap for alias, broker in brokers.items()}
-        for alias, address in self.bootstrap.items():
-            scene.create(alias, AdminClient(scene.client(address)))
+        # Kept: an answer never comes when its client is gone.
+        self._admins = {alias: AdminClient(scene.client(address)) for alias, address in self.bootstrap.items()}
+        for alias, admin in self._admins.items():
+            scene.create(alias, admin)
         self.times.clusters_up = self.times.now()
         addresses = ", ".join(f"{alias} at {address}" for alias, address in self.bootstrap.items())
         self._say(f"clusters are up after {self.times.clusters_up:.1f} s: {addresses}")
@@ -212,17 +219,22 @@ class Play:
         self._show(self._seen)
 
     def _offsets_settled(self, on_a: GroupReader) -> bool:
-        """Everything the group committed on A is translated, and its offsets on B are what the checkpoints say."""
+        """Everything the group read on A is on B, and since then its offsets there have stood still for some rounds.
+
+        Before the copy has passed the group's position, its translation can still come closer.
+        """
         checkpoints = self._watch.checkpoints(FLOWS[0], GROUP)
         if any(p not in checkpoints or checkpoints[p].upstream != offset for p, offset in on_a.committed.items()):
             return False
-        topic = remote(FLOWS[0], READ)
-        asked = AdminClient(scene.client(self.bootstrap["B"])).list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(GROUP)]
-        )
+        if any(self._watch.copied_to(FLOWS[0], READ, p) < offset - 1 for p, offset in on_a.committed.items()):
+            return False
+        asked = self._admins["B"].list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
         positions = asked[GROUP].result(10).topic_partitions or []
-        synced = {at.partition: at.offset for at in positions if at.topic == topic}
-        return all(synced.get(partition, -1) >= checkpoints[partition].downstream for partition in on_a.committed)
+        synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
+        if synced != self._synced:
+            self._synced, self._synced_since = synced, time.monotonic()
+        stand_still = time.monotonic() - self._synced_since >= SETTLED_AFTER_SECONDS
+        return stand_still and all(synced.get(p, -1) >= checkpoints[p].downstream for p in on_a.committed)
 
     def _caught_up(self, written: Counter[str]) -> bool:
         lines = self._seen.topics
@@ -258,5 +270,5 @@ class Play:
             operation=AclOperation.ANY,
             permission_type=AclPermissionType.ANY,
         )
-        found: list[AclBinding] = AdminClient(scene.client(self.bootstrap["B"])).describe_acls(wanted).result(10)
+        found: list[AclBinding] = self._admins["B"].describe_acls(wanted).result(10)
         return found

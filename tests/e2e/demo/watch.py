@@ -65,6 +65,11 @@ class Watch:
             if name == group
         }
 
+    def copied_to(self, flow: Flow, topic: str, partition: int) -> int:
+        """The last upstream offset known to be on the target, as Lockstep wrote it down; -1: none."""
+        progress = self._controls[flow].progress.get((topic, partition))
+        return -1 if progress is None else progress.upstream
+
     def close(self) -> None:
         for control in self._controls.values():
             control.close()
