@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import psutil
 import pytest
@@ -22,6 +23,7 @@ from tests.conftest import Pair
 from tests.harness import clusters
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record
+from tests.harness.compaction import compacted_topic
 from tests.harness.eventually import NeverHappened, eventually, wait_until
 from tests.harness.proxy import Proxy
 
@@ -84,6 +86,14 @@ def test_acls_can_be_created_and_listed(broker_a: Broker, topic_name: str) -> No
     client = clusters.admin(broker_a.bootstrap)
     client.create_acls([acl])[acl].result(10)
     assert wait_until(lambda: client.describe_acls(mine).result(10)) == [acl]
+
+
+def test_a_compacted_topic_has_gaps(broker_a: Broker, topic_name: str) -> None:
+    left = compacted_topic(broker_a.bootstrap, topic_name)
+    offsets = [record.offset for record in left if record.offset is not None]
+    steps = {later - earlier for earlier, later in pairwise(offsets)}
+    assert 4 in steps, "between two records that stayed, three are gone"
+    assert len({record.key for record in left}) == 50 + 5 + 1, "kept for good, shared keys, and the one that rolls"
 
 
 def test_a_comparison_counts_what_is_missing_doubled_and_reordered() -> None:
