@@ -39,6 +39,8 @@ BROKER_JVM = ["-server", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMill
 BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
 BROKER_HEAP = "1g"
 
+WIDTH = 110  # where there is no terminal to ask
+
 
 def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     """The command line; what is not given there is taken from the environment, as make hands it on."""
@@ -94,10 +96,10 @@ def main() -> int:
     """Exit code 0 when every system did what was asked, 1 when one failed or the bench could not go on."""
     chosen = arguments(os.environ)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, so that brokers and systems are ended
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
 
     def say(line: str) -> None:
-        console.print(line, style="dim", markup=False, highlight=False)
+        console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
     around, parts = environment(), list[Part]()
     try:

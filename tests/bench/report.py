@@ -77,9 +77,9 @@ def show(parts: Iterable[Part], console: Console) -> None:
             drawn.add_row(*(f"[red]{cell}[/red]" if cell == FAILED else cell for cell in row))
         console.print(drawn)
         for line in content.failed():
-            console.print(line, style="red", markup=False, highlight=False)
+            console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
         for line in content.notes:
-            console.print(line, style="dim", markup=False, highlight=False)
+            console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
         console.print()
 
 
