@@ -6,7 +6,6 @@ PYTHON ?= $(shell for one in python3 python3.11 python3.12 python3.13; do \
 UV     := $(or $(shell command -v uv 2>/dev/null),.cache/uv/bin/uv)
 
 MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
-SOURCES  := services/*/src shared/*/src
 SYNCED   := .venv/.synced
 PREPARED := .cache/kafka/.prepared
 
@@ -31,7 +30,7 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	$(PY) .ci/lock.py check
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/mypy $(SOURCES) tests .ci/lock.py
+	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PY) -m pytest -q tests/unit
 

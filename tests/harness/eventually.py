@@ -4,11 +4,13 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 __all__ = ["NeverHappened", "eventually", "wait_until"]
 
 T = TypeVar("T")
+NotYet = Literal[False] | None
+"""What a condition answers while it waits; so that what comes back needs no further check."""
 
 
 class NeverHappened(AssertionError):
@@ -16,7 +18,11 @@ class NeverHappened(AssertionError):
 
 
 async def eventually(
-    condition: Callable[[], T | Awaitable[T]], *, within: float = 15.0, every: float = 0.05, what: str = ""
+    condition: Callable[[], T | NotYet | Awaitable[T | NotYet]],
+    *,
+    within: float = 15.0,
+    every: float = 0.05,
+    what: str = "",
 ) -> T:
     """Asks `condition` every `every` seconds until it answers something true, and returns that answer.
 
@@ -41,7 +47,7 @@ async def eventually(
         await asyncio.sleep(every)
 
 
-def wait_until(condition: Callable[[], T], *, within: float = 15.0, every: float = 0.05, what: str = "") -> T:
+def wait_until(condition: Callable[[], T | NotYet], *, within: float = 15.0, every: float = 0.05, what: str = "") -> T:
     """`eventually` for code without an event loop."""
     deadline = time.monotonic() + within
     while True:

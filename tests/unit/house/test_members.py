@@ -31,6 +31,11 @@ def test_the_import_law_covers_every_member() -> None:
     assert sorted(ROOT["tool"]["importlinter"]["root_packages"]) == sorted(_package(member).name for member in MEMBERS)
 
 
+def test_the_type_checker_knows_every_member_by_its_import_name() -> None:
+    named = [path.removeprefix("$MYPY_CONFIG_FILE_DIR/") for path in ROOT["tool"]["mypy"]["mypy_path"]]
+    assert named == [str((member / "src").relative_to(REPOSITORY)) for member in MEMBERS]
+
+
 def test_one_version_and_one_licence() -> None:
     stated = [ROOT["project"], *(tomllib.loads((m / "pyproject.toml").read_text())["project"] for m in MEMBERS)]
     assert {(one["version"], one["license"], one["requires-python"]) for one in stated} == {
