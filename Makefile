@@ -3,7 +3,7 @@
 PY     := .venv/bin/python
 PYTHON ?= $(shell for one in python3 python3.11 python3.12 python3.13; do \
             $$one -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$one && break; done)
-UV     := $(or $(shell command -v uv 2>/dev/null),.cache/uv/bin/uv)
+UV     := $(or $(shell uv --version >/dev/null 2>&1 && command -v uv),.cache/uv/bin/uv)
 
 MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
