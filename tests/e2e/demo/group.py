@@ -39,8 +39,7 @@ class GroupReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Commits what was read, leaves the group and returns. Raises KafkaException when reading or committing
-        failed."""
+        """Leaves the group and returns, all that was read committed. Raises KafkaException when that or reading failed."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()

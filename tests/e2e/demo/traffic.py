@@ -21,8 +21,7 @@ TICK_SECONDS = 0.02
 
 
 class Traffic:
-    """Writes to all of a cluster's topics, on a thread, from `start` to `stop`. `written` counts what the brokers
-    acknowledged."""
+    """Writes to all of a cluster's topics, on a thread, from `start` to `stop`. `written` counts acknowledgements."""
 
     def __init__(self, alias: str, bootstrap: str) -> None:
         self.written: Counter[str] = Counter()

@@ -1,5 +1,4 @@
-"""Sees how far the mirroring is: end offsets of both clusters, and what stands in Lockstep's and MM2's control
-topics."""
+"""Sees how far the mirroring is: end offsets of both clusters, and what stands in the control topics."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ class Watch:
         self._history: dict[tuple[Flow, str], deque[tuple[float, int]]] = {}
 
     def look(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
-        """The present state. Raises KafkaException when a cluster does not answer, ValueError for a row that is
-        none."""
+        """The present state. Raises KafkaException when a cluster does not answer, ValueError for a malformed row."""
         now = time.monotonic()
         source_ends, target_ends = {}, {}
         for flow in FLOWS:

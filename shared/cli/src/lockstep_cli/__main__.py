@@ -1,5 +1,4 @@
-"""The `lockstep` command. Each command imports what it needs when it runs, so that `lockstep --help` answers at
-once."""
+"""The `lockstep` command. Each subcommand imports what it needs when it runs, so that `--help` answers at once."""
 
 from __future__ import annotations
 

@@ -61,8 +61,10 @@ class Child:
 
 
 async def start(name: str, arguments: Sequence[str], threads: Executor) -> Child:
-    """Start a service with this Python. To be called on the main thread: the child ends when the thread that started
-    it does."""
+    """Start a service with this Python.
+
+    To be called on the main thread: the kernel ends the child when the thread that started it ends.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments],
         stdin=subprocess.DEVNULL,
@@ -97,8 +99,7 @@ async def answers_ready(address: str) -> bool:
 
 
 def _end_with_parent(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes the service: ask the kernel for SIGTERM when the run dies, even by kill
-    -9."""
+    """What a child does before it becomes the service: ask the kernel for SIGTERM when the run dies, however it dies."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def ask() -> None:

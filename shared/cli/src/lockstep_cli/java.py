@@ -52,8 +52,7 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def _release(java: Path) -> str:
-    """The `release` file that every JDK and JRE has beside `bin`: reading it spares starting a JVM, half a second of
-    CPU."""
+    """The `release` file that a JDK or JRE has beside `bin`: reading it spares the half second of starting a JVM."""
     file = java.resolve().parent.parent / "release"
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 

@@ -68,8 +68,7 @@ def as_json(line: LogLine) -> str:
 
 
 def as_text(line: LogLine, *, flow_width: int, colours: bool, zone: tzinfo | None = None) -> str:
-    """Time of day (in `zone`, else the local one), service, flow, what happened; a traceback below it where there is
-    one."""
+    """Time of day (in `zone`, else the local one), service, flow, what happened; below it a traceback, if any."""
 
     def painted(code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if colours and code and text.strip() else text

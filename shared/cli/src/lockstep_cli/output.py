@@ -18,8 +18,7 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class Log:
-    """Writes one line per event as it comes, of `level` and graver. `flow_width` is the width of the text's flow
-    column."""
+    """Writes one line per event as it comes, of `level` and graver. `flow_width`: of the column, in the text form."""
 
     def __init__(self, *, level: str, json_lines: bool, flow_width: int) -> None:
         self._least = LEVELS.index(level)
@@ -40,8 +39,7 @@ class Log:
         self._write(LogLine(_now(), level, RUN, flow, message))
 
     def hear(self, service: str, text: str) -> str | None:
-        """A line that a service wrote. Returns the address of its pages when the line tells it, as
-        `http://host:port`."""
+        """A line that a service wrote. Returns its pages' address (`http://host:port`) when the line tells it."""
         if not text.strip():
             return None
         line = parse(service, text, _now())

@@ -1,5 +1,4 @@
-"""What to do when a service has ended by itself: start it again after a while, or end the run. Pure: no clock, no
-processes."""
+"""What to do when a service has ended by itself: start it again after a while, or end the run. Pure."""
 
 from __future__ import annotations
 

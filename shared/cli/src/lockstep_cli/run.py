@@ -45,8 +45,7 @@ def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
 
 
 def run(file: Path, *, host: str, log_level: str, log_format: str) -> int:
-    """Run everything for `file` until it is asked to end; returns the exit code. Raises CannotStart before the first
-    process."""
+    """Run everything for `file` until asked to end; returns the exit code. Raises CannotStart before any process."""
     configuration, services = check(file, os.environ)
     with held_instance_name() as instance:
         commands = {

@@ -23,8 +23,7 @@ UNCLEAN = 1
 """Exit code when a service had to be killed."""
 
 _LAST_WORDS = timedelta(seconds=3)
-"""How long what a service leaves behind may take to end by itself: Spark's JVM ends when it sees that its driver
-has."""
+"""How long what a service leaves behind may take to end: Spark's JVM ends when it sees that its driver has."""
 
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
