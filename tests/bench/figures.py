@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from tests.bench.usage import Cpu
+
 __all__ = [
     "Copy",
     "Failed",
@@ -78,8 +80,8 @@ class Copy:
     window_s: float
     start_s: float
     total_s: float
-    cpu_window_s: float
-    cpu_total_s: float
+    cpu_window: Cpu
+    cpu_total: Cpu
     peak_rss_bytes: int
     record_bytes: float
     compared: int
@@ -99,11 +101,22 @@ class Copy:
 
     @property
     def cpu_s_per_million(self) -> float:
-        return self.cpu_window_s * 1e6 / self.window_records if self.window_records else 0.0
+        return self._per_million(self.cpu_window.total)
+
+    @property
+    def cpu_system_s_per_million(self) -> float:
+        return self._per_million(self.cpu_window.system)
+
+    @property
+    def cpu_user_s_per_million(self) -> float:
+        return self.cpu_s_per_million - self.cpu_system_s_per_million
 
     @property
     def cpu_s_per_million_from_start(self) -> float:
-        return self.cpu_total_s * 1e6 / self.records
+        return self.cpu_total.total * 1e6 / self.records
+
+    def _per_million(self, seconds: float) -> float:
+        return seconds * 1e6 / self.window_records if self.window_records else 0.0
 
     def figures(self) -> dict[str, Scalar]:
         return {
@@ -111,6 +124,8 @@ class Copy:
             "mb_per_s": self.mb_per_s,
             "records_per_s_from_start": self.records_per_s_from_start,
             "cpu_s_per_million": self.cpu_s_per_million,
+            "cpu_user_s_per_million": self.cpu_user_s_per_million,
+            "cpu_system_s_per_million": self.cpu_system_s_per_million,
             "cpu_s_per_million_from_start": self.cpu_s_per_million_from_start,
             "startup_s": self.start_s,
             "total_s": self.total_s,

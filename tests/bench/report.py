@@ -130,6 +130,7 @@ def _throughput(part: ThroughputPart) -> Table:
     def of_copy(copied: Copy) -> dict[str, str]:
         return of_rate(copied.records_per_s) | {
             "CPU s per million": f"{copied.cpu_s_per_million:.2f}",
+            "  user + system": f"{copied.cpu_user_s_per_million:.2f} + {copied.cpu_system_s_per_million:.2f}",
             "  CPU to tuned MM2": _times(ratio(copied.cpu_s_per_million, cpu)),
             "start to first record, s": f"{copied.start_s:.1f}",
             "start to last record, s": f"{copied.total_s:.1f}",
@@ -149,7 +150,8 @@ def _throughput(part: ThroughputPart) -> Table:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
     measures = (
-        "records/s", "MB/s", "  to tuned MM2", "  to the limit", "CPU s per million", "  CPU to tuned MM2",
+        "records/s", "MB/s", "  to tuned MM2", "  to the limit", "CPU s per million", "  user + system",
+        "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",
         "  records compared",
     )  # fmt: skip

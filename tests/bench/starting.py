@@ -44,6 +44,6 @@ def start(
                 time.sleep(IDLE_S)  # let it come to rest
                 before, began = run.use(), time.perf_counter()
                 time.sleep(IDLE_S)
-                share = (run.use() - before) / (time.perf_counter() - began)
+                share = run.use().since(before).total / (time.perf_counter() - began)
                 idle = tuple(run.resident())
     return Start(seconds=tuple(seconds), idle_rss=idle, idle_cpu_share=share, log=log.name)

@@ -17,7 +17,7 @@ from typing import Self
 
 import psutil
 
-from tests.bench.usage import Ledger, sample
+from tests.bench.usage import Cpu, TreeAccount, sample
 from tests.harness import kafka_jars, processes
 from tests.harness.java import find_java
 
@@ -134,7 +134,7 @@ class SystemRun:
     """One system while it runs: started on entry, ended on exit together with whatever it left behind."""
 
     def __init__(self, system: System, file: Path, log: Path) -> None:
-        self.ledger = Ledger()
+        self.account = TreeAccount()
         self.log = log
         self._command = system.command(file)
 
@@ -158,9 +158,9 @@ class SystemRun:
         """Seconds since the process was started."""
         return time.perf_counter() - self.began
 
-    def use(self) -> float:
+    def use(self) -> Cpu:
         """CPU seconds used so far by all processes, ended ones included."""
-        return self.ledger.add(sample(self._root))
+        return self.account.add(sample(self._root))
 
     def resident(self) -> Sequence[tuple[str, int]]:
         """What each living process holds in memory, by what it is."""

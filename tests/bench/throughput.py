@@ -55,7 +55,7 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
         first_at, first_cpu = run.elapsed(), run.use()
         _follow(run, there, at_first, work.loaded.records)
         last_at, last_cpu = run.elapsed(), run.use()
-        peak = run.ledger.peak_rss
+        peak = run.account.peak_rss
     compared = compare(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
     return Copy(
         records=work.loaded.records,
@@ -63,8 +63,8 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
         window_s=last_at - first_at,
         start_s=first_at,
         total_s=last_at,
-        cpu_window_s=last_cpu - first_cpu,
-        cpu_total_s=last_cpu,
+        cpu_window=last_cpu.since(first_cpu),
+        cpu_total=last_cpu,
         peak_rss_bytes=peak,
         record_bytes=work.loaded.record_bytes,
         compared=compared,

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psutil
 
-__all__ = ["Ledger", "Process", "sample"]
+__all__ = ["Cpu", "Ledger", "Process", "TreeAccount", "sample"]
 
 ProcessKey = tuple[int, float]
 """A process for ever: its id and when it was created, for ids are used again."""
@@ -26,7 +26,40 @@ class Process:
     own: float
     reaped: float
     rss: int
-    name: str = ""
+    own_system: float = 0.0
+    reaped_system: float = 0.0
+
+    def in_kernel(self) -> Process:
+        """The same process with its system seconds only."""
+        return replace(self, own=self.own_system, reaped=self.reaped_system)
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Seconds in user and in system mode together, and those in system mode."""
+
+    total: float
+    system: float
+
+    def since(self, before: Cpu) -> Cpu:
+        return Cpu(self.total - before.total, self.system - before.system)
+
+
+class TreeAccount:
+    """What a process tree has used: see `Ledger`."""
+
+    def __init__(self) -> None:
+        self._all, self._kernel = Ledger(), Ledger()
+
+    def add(self, now: Mapping[ProcessKey, Process]) -> Cpu:
+        """Take one sample into account; returns what was used since the tree began."""
+        kernel = self._kernel.add({key: process.in_kernel() for key, process in now.items()})
+        return Cpu(self._all.add(now), kernel)
+
+    @property
+    def peak_rss(self) -> int:
+        """The largest sum of resident bytes that a sample had."""
+        return self._all.peak_rss
 
 
 @dataclass(slots=True)
@@ -98,7 +131,8 @@ def sample(root: psutil.Process) -> dict[ProcessKey, Process]:
                     own=times.user + times.system,
                     reaped=times.children_user + times.children_system,
                     rss=process.memory_info().rss,
-                    name=process.name(),
+                    own_system=times.system,
+                    reaped_system=times.children_system,
                 )
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue

@@ -18,6 +18,7 @@ from tests.bench.figures import (
     percentile,
     ratio,
 )
+from tests.bench.usage import Cpu
 
 
 def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Copy:
@@ -29,8 +30,8 @@ def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_
         window_s=window / records_per_s,
         start_s=4.0,
         total_s=20.0,
-        cpu_window_s=cpu_s_per_million * window / 1e6,
-        cpu_total_s=30.0,
+        cpu_window=Cpu(cpu_s_per_million * window / 1e6, cpu_s_per_million * window / 4e6),
+        cpu_total=Cpu(30.0, 10.0),
         peak_rss_bytes=512 << 20,
         record_bytes=470.0,
         compared=7200,
@@ -84,14 +85,16 @@ def test_what_lay_on_the_target_at_the_first_look_does_not_count_as_copied_in_th
     assert copy.records_per_s == pytest.approx(1_000_000)
     assert copy.mb_per_s == pytest.approx(470)
     assert copy.cpu_s_per_million == pytest.approx(2.0)
+    assert copy.cpu_user_s_per_million == pytest.approx(1.5)
+    assert copy.cpu_system_s_per_million == pytest.approx(0.5)
     assert copy.records_per_s_from_start == pytest.approx(150_000)
     assert copy.cpu_s_per_million_from_start == pytest.approx(10.0)
 
 
 def test_a_copy_that_was_whole_at_the_first_look_has_no_rate_and_does_not_divide_by_zero() -> None:
     at_once = Copy(
-        records=8, window_records=0, window_s=0.0, start_s=1.0, total_s=1.0, cpu_window_s=0.0, cpu_total_s=1.0,
-        peak_rss_bytes=0, record_bytes=470.0, compared=8,
+        records=8, window_records=0, window_s=0.0, start_s=1.0, total_s=1.0, cpu_window=Cpu(0.0, 0.0),
+        cpu_total=Cpu(1.0, 0.5), peak_rss_bytes=0, record_bytes=470.0, compared=8,
     )  # fmt: skip
     assert at_once.records_per_s == 0
     assert at_once.cpu_s_per_million == 0

@@ -6,10 +6,11 @@ from rich.console import Console
 
 from tests.bench.figures import Copy, Failed, Latency, LatencyPart, Limit, Start, StartPart, ThroughputPart
 from tests.bench.report import markdown, show, table
+from tests.bench.usage import Cpu
 
 COPY = Copy(
-    records=1000, window_records=1000, window_s=0.5, start_s=4.0, total_s=4.5, cpu_window_s=0.002, cpu_total_s=3.0,
-    peak_rss_bytes=1 << 20, record_bytes=470.0, compared=1000,
+    records=1000, window_records=1000, window_s=0.5, start_s=4.0, total_s=4.5, cpu_window=Cpu(0.002, 0.0005),
+    cpu_total=Cpu(3.0, 1.0), peak_rss_bytes=1 << 20, record_bytes=470.0, compared=1000,
 )  # fmt: skip
 THROUGHPUT = ThroughputPart(
     name="lz4",
@@ -43,6 +44,7 @@ def test_a_throughput_table_has_the_rate_and_both_ratios_of_each_system() -> Non
     assert rows["to tuned MM2"][0] == "1.00x"
     assert rows["to the limit"][0] == "0.50x"
     assert rows["CPU s per million"][0] == "2.00"
+    assert rows["user + system"][0] == "1.50 + 0.50"
 
 
 def test_a_latency_table_compares_with_mm2_as_shipped() -> None:
