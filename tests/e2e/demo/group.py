@@ -39,7 +39,7 @@ class GroupReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leaves the group and returns, all that was read committed. Raises KafkaException when that or reading failed."""
+        """Leaves the group, with all that was read committed. Raises KafkaException when that or reading failed."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -99,7 +99,7 @@ async def answers_ready(address: str) -> bool:
 
 
 def _end_with_parent(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes the service: ask the kernel for SIGTERM when the run dies, however it dies."""
+    """What a child does before it becomes the service: ask for SIGTERM when the run dies, however it dies."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def ask() -> None:
