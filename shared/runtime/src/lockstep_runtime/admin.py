@@ -338,8 +338,8 @@ class Admin:
         """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
         if not offsets:
             return Outcome()
-        # librdkafka copies the metadata only when it is given as keyword.
-        wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata or None) for (t, p), o in offsets.items()]
+        # The metadata is copied only when it is given as keyword, and None is refused there.
+        wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
         async with self._groups:
             futures = self._client.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=self._timeout
