@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_protocol.codec import decode_source_progress
+from lockstep_protocol.codec import MalformedRecord, decode_source_progress
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.errors import TopicMissing
 from lockstep_runtime.follow import Record, follow
@@ -22,7 +22,10 @@ def fold_progress(known: dict[TopicPartition, int], records: Sequence[Record], s
     """Last replicated upstream offset of each partition, as MM2's source connector keeps it (`mm2.md` §1.7); a null
     value is a reset. Records of other clusters and connectors do not matter."""
     for record in records:
-        found = decode_source_progress(record.key or b"", record.value)
+        try:
+            found = decode_source_progress(record.key or b"", record.value)
+        except MalformedRecord:
+            continue  # a shared Connect cluster keeps other connectors' offsets here too, in whatever form
         if found is None or found.cluster != source:
             continue
         tp = (found.topic, found.partition)

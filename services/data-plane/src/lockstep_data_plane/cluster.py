@@ -51,6 +51,7 @@ class Cluster:
 
     def __init__(self, alias: str, bootstrap: Sequence[tuple[str, int]], settings: Mapping[str, Any]) -> None:
         self.alias = alias
+        self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
         self._bootstrap = tuple(bootstrap)
         self._settings = dict(settings)
         self._brokers: dict[int, tuple[str, int]] = {}
@@ -72,7 +73,7 @@ class Cluster:
                 return
             except BrokerUnreachable as exc:
                 tried.append(str(exc))
-        raise BrokerUnreachable(f"cluster {self.alias}: " + "; ".join(tried))
+        raise BrokerUnreachable("; ".join(tried), self.alias)
 
     async def _lane_to(self, address: tuple[str, int]) -> Connection:
         broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
@@ -107,8 +108,14 @@ class Cluster:
         """The open connection of this lane to a broker; each lane is a connection of its own. Raises
         BrokerUnreachable."""
         if broker not in self._brokers:
-            raise BrokerUnreachable(f"cluster {self.alias}: broker {broker} is not in the metadata")
+            raise BrokerUnreachable(f"broker {broker} is not in the metadata", self.alias)
         return await self._open((broker, lane), self._brokers[broker])
+
+    async def any_connection(self) -> Connection:
+        """A connection to whichever broker is first in the metadata. Raises BrokerUnreachable."""
+        if not self._brokers:
+            raise BrokerUnreachable("no broker in the metadata", self.alias)
+        return await self.connection(min(self._brokers), "ask")
 
     async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
         connection = self._lanes.get(key)
@@ -119,7 +126,10 @@ class Cluster:
             if connection is None or connection.closed or (connection.host, connection.port) != address:
                 if connection is not None:
                     connection.close()
-                connection = await Connection.open(*address, self._settings)
+                try:
+                    connection = await Connection.open(*address, self._settings)
+                except BrokerUnreachable as exc:
+                    raise BrokerUnreachable(str(exc), self.alias) from exc
                 self._lanes[key] = connection
             return connection
 
@@ -136,7 +146,7 @@ class Cluster:
         (read_uncommitted: the high watermark). Raises kafka_error, BrokerUnreachable."""
         leader = self._leaders.get(tp)
         if leader is None:
-            raise BrokerUnreachable(f"cluster {self.alias}: {tp[0]}-{tp[1]} has no leader")
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
         connection = await self.connection(leader.broker, "ask")
         version = connection.version("list_offsets")
         m = message("list_offsets", version, "request")

@@ -42,7 +42,12 @@ NAMES = {api.key: name for name, api in APIS.items()}
 
 
 class BrokerUnreachable(ConnectionError):
-    """A broker cannot be reached, refuses us, or went away while it owed an answer."""
+    """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
+    known."""
+
+    def __init__(self, sentence: str, alias: str = "") -> None:
+        super().__init__(sentence)
+        self.alias = alias
 
 
 class BrokerLacks(RuntimeError):

@@ -25,7 +25,7 @@ from lockstep_data_plane.partition import BatchRefused, Happening, Partition, Ph
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.resume import InDoubt, NotReplicated, chain_end
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
 
@@ -61,6 +61,7 @@ class Copying:
         self._rows = rows
         self.partitions: dict[TopicPartition, Partition] = {}
         self._left = 0
+        self._troubled: set[Partition] = set()
         self._changes: dict[Partition, asyncio.Event] = {}
         self._saying: set[asyncio.Task[None]] = set()
         self._progress: Mapping[TopicPartition, int] | None = None
@@ -86,7 +87,7 @@ class Copying:
             settings.clients.source_consumer.get("client.rack", ""),
             has_room=self._has_room,
             on_fetched=self._on_fetched,
-            on_trouble=self._failed,
+            on_trouble=self._cut,
         )
 
     @property
@@ -153,17 +154,27 @@ class Copying:
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, backoff)
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
-                self._settled(partition)
+                if self._settled(partition) is Phase.RESUMING:
+                    await self._breathe(partition, backoff)
             else:
                 await changed.wait()
         self._producing.detach(partition)
         await self._ledger_flush(partition)
 
-    def _settled(self, partition: Partition) -> None:
+    async def _breathe(self, partition: Partition, backoff: Backoff) -> None:
+        """Before resuming after a failure: at once when something had got through since the last time, else later and
+        later."""
+        if partition.fruitless:
+            await self._pause(partition, backoff.next())
+        else:
+            backoff.reset()
+
+    def _settled(self, partition: Partition) -> Phase:
         phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
         if phase is Phase.HALTED:
             self._fetching.detach(partition)
             self._tell_halted(partition)
+        return phase
 
     async def _ledger_flush(self, partition: Partition) -> None:
         try:
@@ -172,19 +183,33 @@ class Copying:
             self._troubles.began("progress", trouble)
 
     async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
-        name = f"{partition.topic}-{partition.number}"
         try:
             await self._resume(partition)
         except PASSING as exc:
-            self._troubles.began(name, _as_trouble(exc))
+            self._trouble(partition, self._as_trouble(exc))
             await self._pause(partition, backoff.next())
         except (InDoubt, Halt) as exc:
-            if partition.phase is Phase.RESUMING:
+            if partition.can(Happening.REFUSED):
                 partition.on(Happening.REFUSED, str(exc))
                 self._tell_halted(partition)
-        else:
-            self._troubles.over(name)
-            backoff.reset()
+
+    def _trouble(self, partition: Partition, trouble: ClusterTrouble) -> None:
+        self._troubled.add(partition)
+        self._troubles.began(f"{partition.topic}-{partition.number}", trouble)
+
+    def _well(self, partition: Partition) -> None:
+        """Records of the partition get through (again)."""
+        if partition in self._troubled:
+            self._troubled.discard(partition)
+            self._troubles.over(f"{partition.topic}-{partition.number}")
+
+    def _as_trouble(self, exc: BaseException) -> ClusterTrouble:
+        if isinstance(exc, ClusterTrouble):
+            return exc
+        if isinstance(exc, BrokerUnreachable) and exc.alias:
+            cluster = self._source if exc.alias == self._source.alias else self._target
+            return ClusterUnreachable(exc.alias, cluster.bootstrap, str(exc))
+        return ClusterTrouble("", str(exc) or type(exc).__name__)
 
     async def _pause(self, partition: Partition, seconds: float) -> None:
         try:
@@ -255,7 +280,8 @@ class Copying:
             if then and now and then != now:
                 raise Halt(
                     f"the {side} topic was deleted and created again (id {then} then, {now} now) "
-                    f"since offset {row.upstream}; what it holds now is another log, so nothing is copied until somebody decides"
+                    f"since offset {row.upstream}; what it holds now is another log, "
+                    "so nothing is copied until somebody decides"
                 )
 
     async def _source_reaches(self, tp: TopicPartition, row: PartitionProgress) -> None:
@@ -312,6 +338,8 @@ class Copying:
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
         if not delivery.batches:
+            if p.lag == 0:
+                self._well(p)
             return
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
@@ -342,10 +370,11 @@ class Copying:
             if receipts:
                 partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
                 self._fetching.nudge(partition)
+                self._well(partition)
         else:
             partition.lost(flight)
             if isinstance(answer, Unanswered):
-                self._failed(partition, f"cluster {self._target.alias}: {answer}")
+                self._cut(partition, str(answer))
             else:
                 self._append_refused(partition, flight, answer)
         if partition.phase is not Phase.COPYING:
@@ -375,6 +404,11 @@ class Copying:
             before=receipt.downstream,
         )
 
+    def _cut(self, partition: Partition, why: str) -> None:
+        """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
+        each."""
+        self._failed(partition, "")
+
     def _failed(self, partition: Partition, why: str) -> None:
         """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on."""
         if not partition.can(Happening.FAILED):
@@ -382,8 +416,8 @@ class Copying:
         first = partition.phase is Phase.COPYING
         partition.on(Happening.FAILED)
         self._fetching.detach(partition)
-        if first:
-            self._troubles.began(f"{partition.topic}-{partition.number}", ClusterTrouble("", why))
+        if first and why:
+            self._trouble(partition, ClusterTrouble("", why))
         self._changes[partition].set()
 
     def _refused(self, partition: Partition, why: str) -> None:
@@ -397,7 +431,3 @@ class Copying:
         task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)
-
-
-def _as_trouble(exc: BaseException) -> ClusterTrouble:
-    return exc if isinstance(exc, ClusterTrouble) else ClusterTrouble("", str(exc) or type(exc).__name__)

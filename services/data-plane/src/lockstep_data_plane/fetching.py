@@ -236,7 +236,7 @@ class Fetching:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
         leader = self.cluster.leader((partition.topic, partition.number))
         if leader is None:
-            raise BrokerUnreachable(f"cluster {self.cluster.alias}: {partition.topic}-{partition.number} has no leader")
+            raise BrokerUnreachable(f"{partition.topic}-{partition.number} has no leader", self.cluster.alias)
         self.detach(partition)
         key = min(
             ((leader.broker, index) for index in range(SHARDS)),

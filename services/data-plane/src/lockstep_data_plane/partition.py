@@ -107,6 +107,8 @@ class Partition:
         self.source_end = -1
         self.last_timestamp = -1
         self.latency_ms = 0
+        self.fruitless = True
+        """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
@@ -142,6 +144,7 @@ class Partition:
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = (sequence - row.sequence) % SEQUENCES
         self.incarnation += 1
+        self.fruitless = True
         self.on(Happening.RESUMED)
 
     def row(self) -> PartitionProgress:
@@ -239,6 +242,7 @@ class Partition:
                 at = DownstreamOffset(receipt.downstream + begin)
                 sync = self.syncs.acknowledged(UpstreamOffset(first), at, count) or sync
         if receipts:
+            self.fruitless = False
             self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
         return receipts, sync
 

@@ -173,7 +173,7 @@ class Producing:
         tp = (partition.target_topic, partition.number)
         leader = self._cluster.leader(tp)
         if leader is None:
-            raise BrokerUnreachable(f"cluster {self._cluster.alias}: {tp[0]}-{tp[1]} has no leader")
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self._cluster.alias)
         known = self._of.get(partition)
         index = self._turn = (self._turn + 1) % LANES
         if known is not None and not known[0].connection.closed and known[1] == leader:

@@ -96,7 +96,7 @@ async def _remembered(target: Cluster, tp: TopicPartition, producer_id: int) -> 
     """(epoch, last sequence) of our producer as the leader remembers it at its log's end, or None when it does not."""
     leader = target.leader(tp)
     if leader is None:
-        raise BrokerUnreachable(f"cluster {target.alias}: {tp[0]}-{tp[1]} has no leader")
+        raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", target.alias)
     connection = await target.connection(leader.broker, "ask")
     m = message("describe_producers", connection.version("describe_producers"), "request")
     topic = m.TopicRequest(name=tp[0], partition_indexes=(tp[1],))
@@ -133,7 +133,7 @@ async def _read_tail(target: Cluster, tp: TopicPartition, row: PartitionProgress
 async def _fetch(target: Cluster, tp: TopicPartition, offset: int) -> list[Batch]:
     leader = target.leader(tp)
     if leader is None:
-        raise BrokerUnreachable(f"cluster {target.alias}: {tp[0]}-{tp[1]} has no leader")
+        raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", target.alias)
     connection = await target.connection(leader.broker, "tail")
     wanted = [(tp, leader, offset)]
     answer: Any = await connection.call(fetch_request(connection, wanted, TAIL))

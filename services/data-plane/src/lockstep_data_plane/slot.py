@@ -39,6 +39,8 @@ class SlotSpec:
     slot: int
     run: str
     producer_id: int
+    log_level: str = "info"
+    log_format: str = "text"
 
 
 class Slot:
@@ -169,8 +171,3 @@ class Slot:
         for tp in self._tending.keys() - wanted:
             self._copying.leave(tp)
         self._copying.topics_changed()
-
-
-def describe(spec: SlotSpec) -> str:
-    """What Spark's UI calls the slot's job."""
-    return f"{spec.settings.flow} slot {spec.slot}"

@@ -1,0 +1,289 @@
+"""The driver of one flow: follows what is to be mirrored, assigns partitions to slots, keeps the slots running.
+
+It moves no record. How far each partition is, it reads from the state topic like everybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep_data_plane.assign import assign
+from lockstep_data_plane.cluster import kafka_error
+from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.measures import Measures
+from lockstep_data_plane.origin import new_producer_id, origin_of
+from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.spark import SlotFailed, Spark
+from lockstep_protocol.commands import Command
+from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus
+from lockstep_runtime.context import Answer, FlowContext
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.retry import Backoff
+from lockstep_runtime.state_log import StoodDown
+
+__all__ = ["Driver", "slots_of"]
+
+STARTS_WITHIN_S = 20.0
+FROZEN_AFTER_S = 30.0
+DRAINS_WITHIN_S = 4.0
+TICK_S = 1.0
+
+
+def slots_of(ctx: FlowContext) -> int:
+    """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
+    return ctx.settings.data_plane.tasks_max or os.cpu_count() or 1
+
+
+class Running:
+    """One slot's job, kept alive: started again with back-off whenever it ends without having been told to."""
+
+    def __init__(self, driver: Driver, slot: int) -> None:
+        self._driver = driver
+        self.slot = slot
+        self.spec: SlotSpec | None = None
+        self.since = 0.0
+        self.restarts = 0
+        self.ending = False
+        self.complained = False
+        self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
+
+    async def _keep(self) -> None:
+        driver, ctx = self._driver, self._driver.ctx
+        backoff = Backoff(limit=30.0)
+        while not self.ending:
+            self.spec = driver.spec(self.slot)
+            self.since = ctx.clock.monotonic()
+            self.complained = False
+            try:
+                await driver.spark.run_slot(self.spec)
+                reason = "it ended by itself"
+            except SlotFailed as exc:
+                reason = str(exc)
+            if self.ending:
+                return
+            self.restarts += 1
+            if ctx.clock.monotonic() - self.since > 60:
+                backoff.reset()
+            wait = backoff.next()
+            await ctx.event(
+                "SlotFailed",
+                f"slot {self.slot}",
+                f"slot {self.slot}: {reason}; starting again in {wait:.1f} s",
+                loud=True,
+                slot=self.slot,
+                run=self.spec.run,
+                reason=reason,
+                restarts=self.restarts,
+            )
+            await asyncio.sleep(wait)
+
+
+class Driver:
+    """A flow's data plane, for `lockstep_runtime.service`. One Spark for all flows of the process."""
+
+    def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
+        self.ctx = ctx
+        self.spark = spark
+        self._limit = slots_of(ctx)
+        self._log = (log_level, log_format)
+        self._producer_id = -1
+        self._runs = 0
+        self._running: dict[int, Running] = {}
+        self._changed = asyncio.Event()
+        self._measures = Measures(ctx)
+        spark.reserve(self._limit)
+
+    # -- what the runtime asks -----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        ctx = self.ctx
+        try:
+            await self._control_topics()
+            self._producer_id = (await self._origin()).producer_id
+            if ctx.settings.data_plane.tasks_max is None:
+                ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
+            ctx.log.say("spark ready", await self.spark.address())
+            ctx.state.listen(self._on_row)
+            self._changed.set()
+            while True:
+                if self._changed.is_set():
+                    self._changed.clear()
+                    await self._plan()
+                await self._watch()
+                self._measures.update(ctx.state.all(PartitionProgress))
+                await self._wait()
+        finally:
+            await self._drain()
+
+    async def command(self, command: Command) -> Answer | None:
+        return None
+
+    def status(self) -> Mapping[str, Any]:
+        partitions = self.ctx.state.all(PartitionProgress)
+        return {
+            "slots": {
+                str(r.slot): {
+                    "run": r.spec.run if r.spec else "",
+                    "restarts": r.restarts,
+                    "partitions": len(self._assignment(r.slot).partitions),
+                }
+                for r in self._running.values()
+            },
+            "producer_id": self._producer_id,
+            "partitions": len(partitions),
+            "lag_records": sum(p.lag_records for p in partitions),
+            "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
+        }
+
+    # -- beginning -----------------------------------------------------------------------------------------------------
+
+    async def _control_topics(self) -> None:
+        settings, plane = self.ctx.settings, self.ctx.settings.data_plane
+        control = settings.control
+        progress = ControlTopic(
+            control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
+        )
+        wanted = [(self.ctx.target, progress)]
+        if plane.emit_offset_syncs:
+            at_source = plane.offset_syncs_location == "source"
+            other = self.ctx.flow.target if at_source else self.ctx.flow.source
+            syncs = ControlTopic(settings.policy.offset_syncs_topic(other), 1, plane.offset_syncs_replication_factor)
+            wanted.append((self.ctx.source if at_source else self.ctx.target, syncs))
+        for admin, topic in wanted:
+            for name in await ensure_control_topics(admin, [topic]):
+                self.ctx.log.say("control topic created", f"{name} on {admin.alias}", topic=name)
+
+    async def _origin(self) -> Origin:
+        """The flow's row, written and read back if there is none yet; of two that were written at once the first
+        counts."""
+        ctx = self.ctx
+        ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
+        found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
+        while found is None:
+            before = ctx.state.position
+            try:
+                producer_id = await new_producer_id(ctx.settings)
+            except (BrokerUnreachable, kafka_error) as exc:
+                raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
+            await ctx.state.write(
+                Origin(
+                    producer_id=producer_id,
+                    source=ctx.flow.source,
+                    target=ctx.flow.target,
+                    origin_cluster_id=ids[0],
+                    target_cluster_id=ids[1],
+                )
+            )
+            await ctx.state.changed(before)
+            found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
+        return found
+
+    def spec(self, slot: int) -> SlotSpec:
+        """Who the next run of a slot is."""
+        self._runs += 1
+        return SlotSpec(
+            settings=self.ctx.settings,
+            slot=slot,
+            run=f"{self.ctx.instance}-{self.ctx.term}-{self._runs}",
+            producer_id=self._producer_id,
+            log_level=self._log[0],
+            log_format=self._log[1],
+        )
+
+    # -- while it runs -------------------------------------------------------------------------------------------------
+
+    def _on_row(self, row: Row) -> None:
+        if isinstance(row, MirroredTopic):
+            self._changed.set()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(TICK_S):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _assignment(self, slot: int) -> Assignment:
+        return self.ctx.state.get(Assignment, str(slot)) or Assignment(slot=slot)
+
+    async def _plan(self) -> None:
+        """Assign what is mirrored now, and see that each slot with work has a job."""
+        ctx = self.ctx
+        wanted = [
+            (topic.source_topic, number)
+            for topic in ctx.state.all(MirroredTopic)
+            if topic.phase == "mirrored"
+            for number in range(min(topic.partitions, topic.target_partitions))
+        ]
+        rows = ctx.state.all(Assignment)
+        moved = {(p.topic, p.partition): float(p.bytes) for p in ctx.state.all(PartitionProgress)}
+        plan = assign(wanted, self._limit, {row.slot: row.partitions for row in rows}, moved)
+        for slot, partitions in plan.items():
+            row = self._assignment(slot)
+            if row.partitions != partitions or (row.ending and partitions):
+                ctx.must_act()
+                await ctx.state.write(
+                    Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=not partitions)
+                )
+            if partitions and slot not in self._running:
+                self._running[slot] = Running(self, slot)
+        for row in rows:
+            if row.slot >= self._limit and row.partitions:
+                await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))
+
+    async def _watch(self) -> None:
+        """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
+        ctx = self.ctx
+        for slot, running in list(self._running.items()):
+            if running.task.done():
+                del self._running[slot]
+                running.task.result()
+                self._changed.set()
+                continue
+            status = ctx.state.get(SlotStatus, str(slot))
+            spec = running.spec
+            age = ctx.clock.monotonic() - running.since
+            if spec is None:
+                continue
+            spoke = status is not None and status.run == spec.run
+            if not spoke and age > STARTS_WITHIN_S and not running.complained:
+                running.complained = True
+                text = f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s: is there a free place in Spark?"
+                await ctx.event("SlotNotStarted", f"slot {slot}", text, loud=True, slot=slot)
+            silent_s = (ctx.clock.wall_ms() - status.at_ms) / 1000 if spoke and status is not None else 0.0
+            if silent_s > FROZEN_AFTER_S and not running.complained:
+                running.complained = True
+                text = f"slot {slot} has said nothing for {silent_s:.0f} s; ending its task, another takes over"
+                await ctx.event("SlotFrozen", f"slot {slot}", text, loud=True, slot=slot, run=spec.run)
+                await self.spark.cancel(spec)
+
+    # -- ending --------------------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Tell every slot to end and wait for it; what has not ended by then is cancelled. When somebody else leads
+        now, they are cancelled at once: the assignments are not ours to change."""
+        running, self._running = list(self._running.values()), {}
+        for r in running:
+            r.ending = True
+        tasks = {r.task for r in running}
+        if not tasks:
+            return
+        try:
+            async with asyncio.timeout(DRAINS_WITHIN_S):
+                for r in running:
+                    row = self._assignment(r.slot)
+                    await self.ctx.state.write(
+                        Assignment(slot=r.slot, generation=row.generation + 1, partitions=row.partitions, ending=True)
+                    )
+                await asyncio.wait(tasks)
+        except (StoodDown, TimeoutError, ClusterUnreachable):
+            self.ctx.log.warn("slots cancelled", "not drained; the next ones continue from the target's log")
+        for r in running:
+            if not r.task.done() and r.spec is not None:
+                await self.spark.cancel(r.spec)
+            r.task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,47 @@
+"""The flow's producer id: got once, kept in state, used by every slot for ever (`wire.md` §0, §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from lockstep_config import FlowSettings
+from lockstep_config import clients as client_settings
+from lockstep_data_plane.cluster import cluster_of, kafka_error
+from lockstep_data_plane.connection import message
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Origin, Row
+
+__all__ = ["new_producer_id", "origin_of"]
+
+
+def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
+    """The first row, in log order, that speaks of this flow, this origin and the clusters as they are now. A row about
+    another cluster under the same alias does not count: producer ids are unique within one cluster's life only."""
+    for row in rows:
+        if (
+            isinstance(row, Origin)
+            and (row.source, row.target) == (flow.source, flow.target)
+            and row.origin_cluster_id == origin_cluster_id
+            and row.target_cluster_id == target_cluster_id
+        ):
+            return row
+    return None
+
+
+async def new_producer_id(settings: FlowSettings) -> int:
+    """A producer id that the target has never given to anybody. Raises BrokerUnreachable, kafka_error."""
+    name = client_settings.client_id(settings, "producer-id")
+    target = cluster_of(settings.flow.target, settings.clients.data_producer, name)
+    try:
+        await target.refresh([])
+        connection = await target.any_connection()
+        m = message("init_producer_id", connection.version("init_producer_id"), "request")
+        request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
+        answer: Any = await connection.call(request)
+        if answer.error_code != 0:
+            raise kafka_error(int(answer.error_code), f"cluster {settings.flow.target}: a producer id")
+        return int(answer.producer_id)
+    finally:
+        await target.close()
