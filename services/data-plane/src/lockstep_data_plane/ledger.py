@@ -29,6 +29,9 @@ __all__ = ["Ledger", "SyncLog", "now_ms"]
 OUTSTANDING_SYNCS = 10
 """As MM2's semaphore (`mm2.md` §3.1); while they are out, the newest sync of each partition waits."""
 
+GATHER_S = 0.02
+"""Syncs wait this long for a newer one of their partition: at full speed each batch brings one."""
+
 
 def now_ms() -> int:
     """Wall clock, as record timestamps count."""
@@ -44,15 +47,18 @@ class SyncLog:
         self._pending: dict[tuple[str, int], tuple[int, int]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._failing = False
+        self._due: asyncio.TimerHandle | None = None
 
     def offer(self, topic: str, partition: int, sync: tuple[int, int] | None) -> None:
         """Send the sync as soon as there is room. Pairs of a partition must come with upstream offsets that do not
         fall."""
         if sync is not None:
             self._pending[topic, partition] = sync
-            self._fire()
+            if self._due is None:
+                self._due = asyncio.get_running_loop().call_later(GATHER_S, self._fire)
 
     def _fire(self) -> None:
+        self._due = None
         while self._pending and len(self._sending) < OUTSTANDING_SYNCS:
             (topic, partition), (upstream, downstream) = next(iter(self._pending.items()))
             del self._pending[topic, partition]
@@ -82,6 +88,9 @@ class SyncLog:
 
     async def settle(self, within_s: float) -> None:
         """Wait for what is on its way, at most so long; what is left is covered by the next syncs."""
+        if self._due is not None:
+            self._due.cancel()
+        self._fire()
         if self._sending:
             await asyncio.wait(set(self._sending), timeout=within_s)
 
