@@ -107,7 +107,8 @@ class TopicSync:
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now))
             await self._create(rules, plan.create)
             await self._grow(plan.grow)
-            await self._write(topics, {c.target for c in plan.create} - self._failed_remotes(topics))
+            created = {c.target for c in plan.create} - self._failed_remotes(topics)
+            await self._write(topics, created | listed[1].keys(), created)
             self._listed, self._looked_closely = listed, now
         await self._write_gone(gone, topics, source)
         self._refreshed.set()
@@ -189,11 +190,11 @@ class TopicSync:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    async def _write(self, topics: Mapping[str, str], expected: set[str]) -> None:
-        """Write the rows of selected topics that changed; `expected` are target topics just created."""
+    async def _write(self, topics: Mapping[str, str], remotes: set[str], created: set[str]) -> None:
+        """Write the rows of selected topics that changed. `remotes`: target topics that exist, `created` just now."""
         state = self._ctx.state
         sources = await read_topics(self._ctx.source, topics)
-        targets = await self._targets(topics.values(), expected)
+        targets = await self._targets(remotes, created)
         await self._read_target_configs(targets.values())
         rows, events = [], []
         for name, remote in topics.items():
@@ -210,12 +211,11 @@ class TopicSync:
                 events += what_happened(known, row)
         await self._say(rows, events)
 
-    async def _targets(self, remotes: Iterable[str], expected: set[str]) -> dict[str, Topic]:
+    async def _targets(self, remotes: set[str], created: set[str]) -> dict[str, Topic]:
         deadline = self._ctx.clock.monotonic() + VISIBLE_WITHIN
-        wanted = set(remotes)
         while True:
-            targets = await read_topics(self._ctx.target, wanted)
-            if expected <= targets.keys() or self._ctx.clock.monotonic() > deadline:
+            targets = await read_topics(self._ctx.target, remotes)
+            if created <= targets.keys() or self._ctx.clock.monotonic() > deadline:
                 return targets
             await asyncio.sleep(0.1)
 

@@ -131,12 +131,12 @@ class Admin:
             outcome = await self._many(futures, "describe", lambda name: f"topic {name}", lambda name: str(name))
             for name, topic in outcome.done.items():
                 replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
-                topic_id = "" if topic.topic_id is None else str(topic.topic_id)
+                topic_id = _as_kafka_prints(topic.topic_id)
                 found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, topic.is_internal)
-            for name, trouble in outcome.failed.items():
-                if trouble.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            for trouble in outcome.failed.values():
+                # An invalid name (too long, say) is that of a topic that cannot exist.
+                if trouble.code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
                     raise trouble
-                found.pop(name, None)
         return found
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
@@ -398,3 +398,12 @@ class Admin:
         if verdict is Verdict.DENIED:
             return NotPermitted(self.alias, f"to {operation}", resource)
         return RequestRefused(self.alias, operation, resource, error.code(), error.str())
+
+
+NO_TOPIC_ID = "A" * 22
+
+
+def _as_kafka_prints(topic_id: object) -> str:
+    """librdkafka writes base64 with + and /, Kafka's own tools with - and _."""
+    text = "" if topic_id is None else str(topic_id).rstrip("=").replace("+", "-").replace("/", "_")
+    return "" if text == NO_TOPIC_ID else text

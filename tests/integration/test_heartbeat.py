@@ -1,0 +1,84 @@
+"""The heartbeat service as a process against two real clusters (`mm2.md` §4.9, §1.5)."""
+
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lockstep_protocol.codec import decode_heartbeat
+from lockstep_protocol.records import Heartbeat
+from tests.harness.broker import Broker
+from tests.harness.clusters import Record, read_topic
+from tests.harness.eventually import wait_until
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+
+@pytest.fixture
+def aliases() -> tuple[str, str]:
+    """A pair of aliases of its own keeps a test's control topics and rows apart from every other test's."""
+    mark = uuid.uuid4().hex[:6]
+    return f"s{mark}", f"t{mark}"
+
+
+@pytest.fixture
+def file(tmp_path: Path, aliases: tuple[str, str], broker_a: Broker, broker_b: Broker) -> Path:
+    source, target = aliases
+    return two_cluster_file(tmp_path, (source, broker_a.bootstrap), (target, broker_b.bootstrap))
+
+
+@pytest.fixture
+def service(file: Path) -> Iterator[ServiceProcess]:
+    with ServiceProcess("lockstep_heartbeat", file) as process:
+        yield process
+
+
+def beats(broker: Broker, source: str, target: str) -> list[tuple[Heartbeat, Record]]:
+    decoded = [(decode_heartbeat(r.key, r.value), r) for r in read_topic(broker.bootstrap, "heartbeats")]
+    return [(beat, r) for beat, r in decoded if (beat.source, beat.target) == (source, target)]
+
+
+def test_every_ordered_pair_beats_each_second_on_its_target(
+    service: ServiceProcess, aliases: tuple[str, str], broker_a: Broker, broker_b: Broker
+) -> None:
+    one, other = aliases
+    for source, target, broker in ((one, other, broker_b), (other, one, broker_a)):
+        service.hear("leading", flow=f"{source}->{target}")
+        found = wait_until(lambda b=broker, s=source, t=target: (x := beats(b, s, t)) and len(x) >= 3 and x, within=30)
+        for beat, record in found:
+            assert record.timestamp_ms == beat.timestamp_ms
+            assert record.partition == 0
+        times = [beat.timestamp_ms for beat, _ in found]
+        assert times == sorted(times)
+        assert max(b - a for a, b in pairwise(times)) < 5_000
+
+
+def test_a_killed_service_goes_on_beating_after_its_restart(
+    service: ServiceProcess, aliases: tuple[str, str], broker_b: Broker
+) -> None:
+    source, target = aliases
+    wait_until(lambda: beats(broker_b, source, target), within=60)
+    service.kill()
+    before = len(beats(broker_b, source, target))
+    service.start()
+    wait_until(lambda: len(beats(broker_b, source, target)) > before, within=60)
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_within_ten_seconds(service: ServiceProcess, name: signal.Signals) -> None:
+    service.hear("leading")
+    began = time.monotonic()
+    psutil.Process(service.pid).send_signal(name)
+    assert service.wait(10.0) == 0
+    assert time.monotonic() - began < 10.0
+    assert service.said("ended")
+
+
+def test_it_stays_small_while_it_runs(service: ServiceProcess, aliases: tuple[str, str], broker_b: Broker) -> None:
+    wait_until(lambda: len(beats(broker_b, *aliases)) >= 3, within=60)
+    assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
+    assert "lockstep_heartbeats_total" in service.page("/metrics")[1]
