@@ -20,6 +20,7 @@ from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
 from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.merge import MERGED_BYTES
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import read, rebuild
 from lockstep_data_plane.batches.stamp import SEQUENCES
@@ -224,6 +225,10 @@ class Partition:
         self.position = max(self.position, offset + 1)
         if self.to_number == 0 and not self.chain.extend_last(offset):
             self.upstream = max(self.upstream, offset)
+
+    def launch(self) -> Flight:
+        """What is to be sent next; swarms of tiny batches go as one."""
+        return self.chain.launch(min(MERGED_BYTES, self.limits.max_bytes))
 
     # -- answers -------------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Lane:
             del self._ready[partition]
             if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not partition.chain.sendable:
                 continue
-            flight = partition.chain.launch()
+            flight = partition.launch()
             picked.append((partition, flight, leader))
             size += len(flight.data)
             if partition.chain.sendable:
