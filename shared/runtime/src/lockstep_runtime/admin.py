@@ -110,6 +110,28 @@ class Admin:
         )
         return len(described.nodes)
 
+    async def cluster_operations(self) -> frozenset[str]:
+        """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
+        described = await self._one(
+            self._client.describe_cluster(include_authorized_operations=True, request_timeout=self._timeout),
+            "describe",
+            "the cluster",
+        )
+        return frozenset(operation.name for operation in described.authorized_operations or ())
+
+    async def broker_config(self, name: str) -> str | None:
+        """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
+        described = await self._one(
+            self._client.describe_cluster(request_timeout=self._timeout), "describe", "the cluster"
+        )
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(described.nodes[0].id))
+        (future,) = self._client.describe_configs([resource], request_timeout=self._timeout).values()
+        try:
+            entries = await self._one(future, "describe configs of", "the brokers")
+        except NotPermitted:
+            return None
+        return (entries[name].value or "") if name in entries else None
+
     # -- topics --------------------------------------------------------------------------------------------------------
 
     async def topic_names(self) -> dict[str, int]:
@@ -224,8 +246,10 @@ class Admin:
     # -- ACLs ----------------------------------------------------------------------------------------------------------
 
     async def describe_acls(self, resource_type: str = "TOPIC") -> tuple[AclBinding, ...]:
-        """All bindings of a resource type, any pattern. RequestRefused with code SECURITY_DISABLED: no authorizer
-        there.
+        """All bindings of a resource type, any pattern.
+
+        librdkafka 2.16 drops the error of the whole answer: where there is no authorizer, or DESCRIBE on the cluster is
+        denied, this is empty. `broker_config` and `cluster_operations` tell.
         """
         anything: Any = None  # matches every name, principal and host, which the annotations forget
         everything = AclBindingFilter(
