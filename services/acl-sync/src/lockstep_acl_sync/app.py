@@ -44,6 +44,9 @@ class AclSync:
         self._added = ctx.metrics.counter("lockstep_acls_added", "ACL bindings added on the target").labels(
             str(ctx.flow)
         )
+        self._rounds = ctx.metrics.counter("lockstep_acl_sync_rounds", "Times both sides were compared").labels(
+            str(ctx.flow)
+        )
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
@@ -77,6 +80,7 @@ class AclSync:
             raise
         except RequestRefused as refused:
             await self._stand("failing", str(refused))
+        self._rounds.inc()
 
     async def _sync(self) -> None:
         ctx = self._ctx

@@ -38,23 +38,30 @@ class AclsAdded:
 async def read_acls(admin: Admin) -> frozenset[AclBinding]:
     """Every binding about topics, of any pattern.
 
-    Raises NoAuthorizer, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable.
+    Raises NoAuthorizer, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable. librdkafka
+    answers with no bindings where the first two hold, so they are asked for then; where the broker's settings may not
+    be read, no authorizer looks like no bindings.
     """
     try:
         described = await admin.describe_acls("TOPIC")
     except RequestRefused as refused:
-        if refused.code == KafkaError.SECURITY_DISABLED:
-            raise NoAuthorizer(admin.alias) from refused
-        raise
+        raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
     except NotPermitted as denied:
         raise NotPermitted(admin.alias, "DESCRIBE", CLUSTER) from denied
+    if not described:
+        if "DESCRIBE" not in await admin.cluster_operations():
+            raise NotPermitted(admin.alias, "DESCRIBE", CLUSTER)
+        if await admin.broker_config("authorizer.class.name") == "":
+            raise NoAuthorizer(admin.alias)
     return frozenset(_ours(one) for one in described)
 
 
 async def add_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsAdded:
-    """Add each binding; one that is there already counts as done. Raises ClusterUnreachable."""
+    """Add each binding; one that is there already counts as done. Raises NoAuthorizer and ClusterUnreachable."""
     theirs = [_theirs(one) for one in bindings]
     outcome = await admin.create_acls(theirs)
+    if any(trouble.code == KafkaError.SECURITY_DISABLED for trouble in outcome.failed.values()):
+        raise NoAuthorizer(admin.alias)
     by_key = {Admin.acl_key(their): our for their, our in zip(theirs, bindings, strict=True)}
     refused: dict[AclBinding, NotPermitted | RequestRefused] = {
         by_key[key]: trouble for key, trouble in outcome.failed.items()
