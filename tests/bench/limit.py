@@ -17,7 +17,7 @@ from tests.bench.wire import Connection, fetch_frame, fetched, produce_frame, pr
 
 __all__ = ["Batches", "Requests", "fetch_only", "log_shape", "produce_only", "read_batches", "requests"]
 
-CONNECTIONS = 4  # more gain nothing on the machines this was tried on; each serves its share of the partitions
+CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
 FETCH_MAX_BYTES = 48 << 20
 REQUEST_BYTES = 1 << 20
