@@ -1,0 +1,166 @@
+"""Replay, follow, append and administer against a real broker."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.described import NewTopic
+from lockstep_runtime.errors import ClusterUnreachable, LogTruncated, TopicMissing
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.follow import Record, follow, replay
+from tests.harness.broker import Broker, free_port
+from tests.harness.clusters import Record as Written
+from tests.harness.clusters import create_topic, delete_topic, produce, unique_name
+from tests.harness.eventually import eventually
+
+
+def conf(broker: Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap}
+
+
+@pytest.fixture
+async def facts(broker_b: Broker) -> AsyncIterator[FactProducer]:
+    producer = FactProducer("B", conf(broker_b))
+    producer.start()
+    yield producer
+    await producer.stop()
+
+
+async def test_a_follower_replays_in_order_then_wakes_at_once(
+    broker_b: Broker, topic_name: str, facts: FactProducer
+) -> None:
+    create_topic(broker_b.bootstrap, topic_name)
+    log = FactLog(facts, topic_name)
+    count = 20_000
+    await log.append_all((f"k{i}".encode(), str(i).encode()) for i in range(count))
+    seen: list[Record] = []
+    began = time.monotonic()
+    async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+        await follower.caught_up()
+        replayed = time.monotonic() - began
+        assert [int(r.value or b"") for r in seen] == list(range(count))
+        assert [r.offset for r in seen] == list(range(count))
+        assert follower.positions == {0: count}
+
+        # An idle fetch waits half a second at the broker; a new record must not.
+        latencies = []
+        for i in range(5):
+            began = time.monotonic()
+            assert await log.append(b"new", str(i).encode()) == count + i
+            await eventually(lambda i=i: len(seen) == count + i + 1, every=0.002)  # type: ignore[misc]  # bound per round
+            latencies.append(time.monotonic() - began)
+    assert sorted(latencies)[2] < 0.4
+    assert replayed < 20.0
+
+
+async def test_an_empty_topic_is_caught_up_at_once(broker_b: Broker, topic_name: str) -> None:
+    create_topic(broker_b.bootstrap, topic_name, partitions=6)
+    await asyncio.wait_for(replay(conf(broker_b), topic_name, on_records=lambda _: None), 15.0)
+
+
+async def test_a_replay_passes_over_transaction_markers_and_compacted_gaps(broker_b: Broker, topic_name: str) -> None:
+    """The end offset then belongs to no record."""
+    from tests.harness.clusters import produce_transaction
+
+    create_topic(broker_b.bootstrap, topic_name)
+    produce_transaction(broker_b.bootstrap, topic_name, [Written(b"k", b"v")])
+    seen: list[Record] = []
+    await asyncio.wait_for(replay(conf(broker_b), topic_name, on_records=seen.extend), 15.0)
+    assert [r.value for r in seen] == [b"v"]
+
+
+async def test_a_topic_created_anew_is_noticed(broker_b: Broker, topic_name: str) -> None:
+    create_topic(broker_b.bootstrap, topic_name)
+    produce(broker_b.bootstrap, topic_name, [Written(b"k", str(i).encode()) for i in range(10)])
+    seen: list[Record] = []
+    async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+        await follower.caught_up()
+        assert len(seen) == 10
+        delete_topic(broker_b.bootstrap, topic_name)
+        create_topic(broker_b.bootstrap, topic_name)
+        with pytest.raises((LogTruncated, TopicMissing)):
+            await asyncio.wait_for(follower.failed(), 60.0)
+
+
+async def test_what_the_receiver_raises_ends_the_follower(broker_b: Broker, topic_name: str) -> None:
+    create_topic(broker_b.bootstrap, topic_name)
+    produce(broker_b.bootstrap, topic_name, [Written(b"k", b"v")])
+
+    def refuse(records: Sequence[Record]) -> None:
+        raise LookupError(str(records[0].offset))
+
+    async with follow(conf(broker_b), topic_name, on_records=refuse) as follower:
+        with pytest.raises(LookupError, match="0"):
+            await follower.caught_up()
+
+
+async def test_a_missing_topic_is_said_to_be_missing(broker_b: Broker) -> None:
+    with pytest.raises(TopicMissing):
+        await asyncio.wait_for(replay(conf(broker_b), unique_name("missing"), on_records=lambda _: None), 30.0)
+
+
+async def test_facts_go_where_mm2_puts_them(broker_b: Broker, topic_name: str, facts: FactProducer) -> None:
+    create_topic(broker_b.bootstrap, topic_name, partitions=25)
+    keys = [f"key-{i}".encode() for i in range(50)]
+    await FactLog(facts, topic_name).append_all((key, b"") for key in keys)
+    await FactLog(facts, topic_name).append(b"explicit", None, partition=7, timestamp_ms=1234567890123)
+    seen: list[Record] = []
+    await replay(conf(broker_b), topic_name, on_records=seen.extend)
+    where = {r.key: r for r in seen}
+    assert all(where[key].partition == partition_for(key, 25) for key in keys)
+    assert (where[b"explicit"].partition, where[b"explicit"].timestamp_ms) == (7, 1234567890123)
+
+
+async def test_control_topics_are_created_once_and_their_factor_fits(broker_b: Broker, topic_name: str) -> None:
+    admin = Admin("B", conf(broker_b))
+    wanted = [ControlTopic(topic_name, 6, 3, {"cleanup.policy": "delete", "retention.ms": "1000"})]
+    created = await asyncio.gather(*(ensure_control_topics(admin, wanted) for _ in range(3)))
+    assert sorted(created) == [(), (), (topic_name,)]
+    described = await admin.topics([topic_name])
+    assert (described[topic_name].partitions, described[topic_name].replication_factor) == (6, 1)
+    assert len(described[topic_name].topic_id) == 22
+
+
+async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> None:
+    admin = Admin("B", conf(broker_b))
+    outcome = await admin.create_topics([NewTopic(topic_name, 1, 1), NewTopic("not/allowed", 1, 1)])
+    assert outcome.done == {topic_name: None}
+    assert "not/allowed" in str(outcome.failed["not/allowed"])
+    again = await admin.create_topics([NewTopic(topic_name, 1, 1)])
+    assert Admin.existed(again.failed[topic_name])
+    assert await admin.topics([topic_name, "x" * 300, unique_name()]) == await admin.topics([topic_name])
+
+
+async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str) -> None:
+    admin = Admin("B", conf(broker_b))
+    create_topic(broker_b.bootstrap, topic_name)
+
+    async def flush() -> tuple[str | None, int]:
+        configs = (await admin.describe_configs([topic_name])).done[topic_name]
+        (found,) = (c for c in configs if c.name == "flush.messages")
+        return found.value, found.source
+
+    default = await flush()
+    assert (await admin.alter_configs({topic_name: {"flush.messages": "5"}})).ok
+    await eventually(lambda: _is(flush, ("5", 1)))
+    assert (await admin.alter_configs({topic_name: {"flush.messages": None}})).ok
+    await eventually(lambda: _is(flush, default))
+
+
+async def _is(read: object, wanted: object) -> bool:
+    return await read() == wanted  # type: ignore[operator]  # a coroutine function, as its callers give
+
+
+async def test_an_unreachable_cluster_is_named_with_address_and_reason() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    admin = Admin("C", {"bootstrap.servers": address})
+    with pytest.raises(ClusterUnreachable) as error:
+        await admin.probe(timedelta(seconds=2))
+    assert str(error.value).startswith(f"cluster C at {address} cannot be reached: ")
+    assert "refused" in str(error.value)

@@ -1,0 +1,213 @@
+"""The life of a service's process: clusters that are away, commands, replicas, bad input (design §3, §4; `wire.md`
+§7)."""
+
+import json
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.commands import Command
+from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
+from lockstep_protocol.state import Leader, decode_row
+from tests.harness import eventually
+from tests.harness.broker import Broker, free_port
+from tests.harness.clusters import Record, produce, read_topic
+from tests.harness.proxy import Proxy
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+HEARTBEAT = "lockstep_heartbeat"
+wait_until = partial(eventually.wait_until, within=60.0, every=0.25)
+
+
+@pytest.fixture
+def flow() -> Flow:
+    """Aliases of its own keep a test's control topics apart from every other test's."""
+    mark = uuid.uuid4().hex[:6]
+    return Flow(f"s{mark}", f"t{mark}")
+
+
+@pytest.fixture
+def file(tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker) -> Path:
+    return two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, broker_b.bootstrap))
+
+
+def answers(broker: Broker, flow: Flow, command: str) -> list[Event]:
+    decoded = [decode_event(r.value or b"") for r in read_topic(broker.bootstrap, events_topic(flow))]
+    return [event for event in decoded if event.answers == command]
+
+
+def ask(broker: Broker, flow: Flow, command: Command) -> None:
+    key, value = command.encode()
+    produce(broker.bootstrap, commands_topic(flow), [Record(key, value, partition=0)])
+
+
+def leaders(broker: Broker, flow: Flow) -> list[tuple[str, int | None]]:
+    found = []
+    for record in read_topic(broker.bootstrap, state_topic(flow)):
+        row = decode_row(record.key or b"", record.value)
+        if isinstance(row, Leader):
+            found.append((row.instance, record.offset))
+    return found
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_command_is_answered_once_also_after_a_restart(file: Path, flow: Flow, broker_b: Broker) -> None:
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        ask(broker_b, flow, Command(id="r1", verb="refresh", service="heartbeat"))
+        ask(broker_b, flow, Command(id="d1", verb="dance", service="heartbeat"))
+        ask(broker_b, flow, Command(id="o1", verb="refresh", service="topic-sync"))
+        wait_until(lambda: answers(broker_b, flow, "d1"))
+        assert [e.kind for e in answers(broker_b, flow, "r1")] == ["Refreshed"]
+        (refused,) = answers(broker_b, flow, "d1")
+        assert refused.kind == "CommandRefused"
+        assert "dance" in refused.detail["reason"]
+        assert answers(broker_b, flow, "o1") == []  # not ours
+
+        service.kill()
+        ask(broker_b, flow, Command(id="all", verb="refresh"))  # asked while nobody was there
+        service.start()
+        wait_until(lambda: answers(broker_b, flow, "all"))
+        ask(broker_b, flow, Command(id="r1", verb="refresh", service="heartbeat"))  # the same again
+        ask(broker_b, flow, Command(id="last", verb="refresh", service="heartbeat"))
+        wait_until(lambda: answers(broker_b, flow, "last"))
+        assert [len(answers(broker_b, flow, known)) for known in ("r1", "d1", "all", "last")] == [1, 1, 1, 1]
+
+
+# -- leadership --------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_replica_stands_by_and_takes_over_in_a_higher_term(file: Path, flow: Flow, broker_b: Broker) -> None:
+    with ServiceProcess(HEARTBEAT, file, str(flow), instance="one") as one:
+        one.hear("leading")
+        with ServiceProcess(HEARTBEAT, file, str(flow), instance="two") as two:
+            two.wait_ready()
+            both = {"one": one, "two": two}
+            # The second one's arrival may move partition 0: exactly one acts once that has settled.
+            wait_until(lambda: sum(len(p.status(str(flow))["partitions"]) for p in both.values()) == 6)
+            wait_until(lambda: [n for n, p in both.items() if p.status(str(flow))["acting"]])
+            acting = [n for n, p in both.items() if p.status(str(flow))["acting"]]
+            assert len(acting) == 1
+            term = both[acting[0]].status(str(flow))["term"]
+            (other,) = both.keys() - set(acting)
+
+            both[acting[0]].kill()
+            wait_until(lambda: both[other].status(str(flow))["acting"])
+            assert both[other].status(str(flow))["term"] > term
+    claimed = leaders(broker_b, flow)
+    assert claimed[-1][0] == other
+    assert [offset for _, offset in claimed] == sorted(offset for _, offset in claimed)
+
+
+# -- clusters that are away --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def late() -> Iterator[Broker]:
+    """A broker that is not there yet."""
+    broker = Broker("late")
+    yield broker
+    broker.close()
+
+
+def test_a_target_that_is_away_at_the_start_is_named_once_and_used_when_it_comes(
+    tmp_path: Path, flow: Flow, broker_a: Broker, late: Broker
+) -> None:
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, late.bootstrap))
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        line = service.hear("cluster unreachable")
+        assert flow.target in line["text"]
+        assert late.bootstrap in line["text"]
+        assert "refused" in line["reason"]
+        assert service.page("/live")[0] == 200
+        code, why = service.page("/ready")
+        assert code == 503
+        assert str(flow) in why
+        wait_until(lambda: service.status(str(flow))["restarts"] >= 3)
+        assert len(service.said("cluster unreachable")) == 1
+
+        late.start()
+        service.hear("leading")
+        assert service.ready()
+        assert len(service.said("cluster reachable again")) == 1
+        assert service.stop() == 0
+
+
+def test_a_target_that_goes_away_shows_as_degraded_and_still_ready(
+    tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker, proxy_b: Proxy
+) -> None:
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, proxy_b.bootstrap))
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"])
+        proxy_b.refuse()
+        proxy_b.cut()
+        line = service.hear("cluster unreachable")
+        assert proxy_b.bootstrap in line["text"]
+        wait_until(lambda: service.status(str(flow))["degraded"])
+        assert service.ready()
+        assert service.page("/live")[0] == 200
+        seen = service.status(str(flow))["last_beat_ms"]
+
+        proxy_b.heal()
+        service.hear("cluster reachable again")
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"] > seen)
+        wait_until(lambda: not service.status(str(flow))["degraded"])
+        assert len(service.said("cluster unreachable")) == 1
+        assert service.running
+
+
+def test_sigterm_ends_it_within_ten_seconds_while_its_target_is_away(
+    tmp_path: Path, flow: Flow, broker_a: Broker
+) -> None:
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, f"127.0.0.1:{free_port()}"))
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("cluster unreachable")
+        began = time.monotonic()
+        assert service.stop(within=10.0) == 0
+        assert time.monotonic() - began < 10.0
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_port_in_use_is_one_sentence_and_exit_code_2(file: Path, flow: Flow) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        with ServiceProcess(HEARTBEAT, file, str(flow), arguments=("--port", port)) as service:
+            assert service.wait() == 2
+            (line,) = service.lines()
+            assert f"port {port} on 127.0.0.1 is in use" in line["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--flow", "X->Y"], "X->Y"),
+        (["--flow", "XY"], "not a flow"),
+        (["--config", "nowhere.properties"], "nowhere.properties"),
+    ],
+)
+def test_what_cannot_be_started_says_why_without_a_traceback(file: Path, arguments: list[str], expected: str) -> None:
+    with ServiceProcess(HEARTBEAT, file, arguments=arguments) as service:
+        assert service.wait() == 2
+        assert expected in service.text()
+        assert "Traceback" not in service.text()
+
+
+def test_every_line_of_the_json_log_is_an_object(file: Path, flow: Flow) -> None:
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        assert service.stop() == 0
+        for text in service.text().splitlines():
+            assert {"at", "level", "service", "message"} <= json.loads(text).keys()
