@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lockstep_protocol.filters import NameFilter
 
 from lockstep_checkpoint.plan import (
     CheckpointPlan,
@@ -21,6 +20,7 @@ from lockstep_checkpoint.plan import (
     target_topic,
 )
 from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy

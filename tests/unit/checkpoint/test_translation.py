@@ -113,9 +113,12 @@ class TestTranslation:
 
 
 class TestGoldenVectors:
-    AFTER_START_WITHOUT_CHECKPOINTS = (10000, 9990, 9970, 9940, 9880, 9640, 9160, 8680, 6760, 4840, 1000)
-    LOADED = (1000, 990, 960, 900, 840, 720, 480, 0)
-    AFTER_START = (10000, 9990, 9960, 9900, 9840, 9600, 9120, 8640, 7680, 3840, 0)
+    AFTER_START_WITHOUT_CHECKPOINTS: tuple[int, ...] = (
+        *(10000, 9990, 9970, 9940, 9880, 9640),
+        *(9160, 8680, 6760, 4840, 1000),
+    )
+    LOADED: tuple[int, ...] = (1000, 990, 960, 900, 840, 720, 480, 0)
+    AFTER_START: tuple[int, ...] = (10000, 9990, 9960, 9900, 9840, 9600, 9120, 8640, 7680, 3840, 0)
 
     def loaded(self, *, keep_only_newest: bool) -> Feed:
         feed = Feed(keep_only_newest=keep_only_newest, started=False)

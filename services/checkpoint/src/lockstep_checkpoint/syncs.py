@@ -84,9 +84,11 @@ class OffsetSyncsFollower:
             await asyncio.sleep(backoff.next())
 
     async def verify(self) -> None:
-        """Have the topic read anew if it is not the one that was followed. One request; raises what Admin raises."""
+        """Have the topic read anew if it is gone, or not the one that was followed. Raises what Admin raises."""
+        if self.store is None:
+            return
         described = (await self._admin.topics([self._topic.name])).get(self._topic.name)
-        if described is not None and self._topic_id and described.topic_id != self._topic_id:
+        if described is None or described.topic_id != self._topic_id:
             self.store = None
             self._recreated.set()
 

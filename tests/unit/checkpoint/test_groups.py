@@ -1,0 +1,38 @@
+"""Which listed groups may get checkpoints (`mm2.md` §3.5, conformance nos. 28, 39 and 40)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_checkpoint.groups import is_consumer_group
+from lockstep_protocol.filters import DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE, NameFilter
+from lockstep_protocol.names import Flow, service_group
+
+DEFAULTS = NameFilter(DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE)
+
+
+@pytest.mark.parametrize("kind", ["CLASSIC", "CONSUMER", "", "UNKNOWN"])
+def test_classic_and_consumer_groups_count(kind: str) -> None:
+    assert is_consumer_group("billing", kind, DEFAULTS)
+
+
+@pytest.mark.parametrize("kind", ["SHARE", "STREAMS"])
+def test_other_types_do_not(kind: str) -> None:
+    assert not is_consumer_group("billing", kind, DEFAULTS)
+
+
+@pytest.mark.parametrize("group", ["console-consumer-1", "connect-sink", "__internal"])
+def test_excluded_names_do_not(group: str) -> None:
+    assert not is_consumer_group(group, "CLASSIC", DEFAULTS)
+
+
+def test_only_the_groups_asked_for_do() -> None:
+    only = NameFilter(("group1",))
+    assert is_consumer_group("group1", "CLASSIC", only)
+    assert not is_consumer_group("group2", "CLASSIC", only)
+
+
+@pytest.mark.parametrize("group_id", [None, "blue"])
+def test_our_own_groups_never_do_whatever_the_filter_says(group_id: str | None) -> None:
+    ours = service_group("checkpoint", Flow("A", "B"), group_id)
+    assert not is_consumer_group(ours, "CLASSIC", NameFilter((".*",)))

@@ -1,0 +1,89 @@
+"""What a new checkpoint is held against: the last one the target acknowledged (`mm2.md` §3.4, nos. 25 and 26)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_checkpoint.written import WrittenCheckpoints
+from lockstep_protocol.codec import UnsupportedRecordVersion, encode_checkpoint
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import Checkpoint
+
+TP = ("A.orders", 0)
+
+
+def checkpoint(downstream: int, group: str = "billing", topic: str = "A.orders", partition: int = 0) -> Checkpoint:
+    return Checkpoint(group, topic, partition, UpstreamOffset(downstream), DownstreamOffset(downstream), "")
+
+
+def read(written: WrittenCheckpoints, at: int, one: Checkpoint) -> None:
+    written.fold(at, *encode_checkpoint(one))
+
+
+def test_the_last_checkpoint_of_each_group_and_partition_counts() -> None:
+    written = WrittenCheckpoints()
+    log = [checkpoint(1), checkpoint(5, "shipping"), checkpoint(3), checkpoint(2, partition=1)]
+    for at, one in enumerate(log):
+        read(written, at, one)
+    assert written.of("billing") == {TP: checkpoint(3), ("A.orders", 1): checkpoint(2, partition=1)}
+    assert written.of("shipping") == {TP: checkpoint(5, "shipping")}
+    assert written.of("unknown") == {}
+
+
+def test_a_record_read_again_changes_nothing() -> None:
+    written = WrittenCheckpoints()
+    read(written, 0, checkpoint(1))
+    read(written, 1, checkpoint(9))
+    read(written, 0, checkpoint(1))
+    assert written.of("billing")[TP].downstream == 9
+
+
+def test_an_acknowledged_checkpoint_counts_before_it_is_read_back() -> None:
+    written = WrittenCheckpoints()
+    written.all_written([7, 8], [checkpoint(5), checkpoint(6, partition=1)])
+    assert written.of("billing")[TP].downstream == 5
+    read(written, 6, checkpoint(4))  # the follower is behind the acknowledgement
+    read(written, 7, checkpoint(5))
+    assert written.of("billing")[TP].downstream == 5
+
+
+def test_a_rewound_checkpoint_is_the_last_one_too() -> None:
+    written = WrittenCheckpoints()
+    read(written, 0, checkpoint(9))
+    read(written, 1, checkpoint(2))
+    assert written.of("billing")[TP].downstream == 2
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"", b""), (None, b"x"), (b"\0\1g", None), (b"\0\x09g", b"\0\0")])
+def test_malformed_records_are_passed_over_and_counted(key: bytes | None, value: bytes | None) -> None:
+    written = WrittenCheckpoints()
+    written.fold(0, key, value)
+    read(written, 1, checkpoint(3))
+    assert written.malformed == 1
+    assert written.of("billing")[TP].downstream == 3
+
+
+def test_a_checkpoint_of_a_later_version_is_not_guessed_at() -> None:
+    key, value = encode_checkpoint(checkpoint(3))
+    with pytest.raises(UnsupportedRecordVersion):
+        WrittenCheckpoints().fold(0, key, b"\x00\x01" + value[2:])
+
+
+LOGS = st.lists(
+    st.builds(checkpoint, st.integers(0, 50), st.sampled_from("ab"), partition=st.integers(0, 2)), max_size=30
+)
+
+
+@given(LOGS, st.data())
+def test_the_fold_does_not_depend_on_how_often_or_in_which_order_a_prefix_is_seen(
+    log: list[Checkpoint], data: st.DataObject
+) -> None:
+    straight, crooked = WrittenCheckpoints(), WrittenCheckpoints()
+    for at, one in enumerate(log):
+        read(straight, at, one)
+    positions = list(range(len(log)))
+    for at in [*data.draw(st.permutations(positions)), *data.draw(st.permutations(positions))]:
+        read(crooked, at, log[at])
+    assert all(straight.of(group) == crooked.of(group) for group in "ab")
