@@ -4,15 +4,19 @@ Tests keep apart by topic names (`topic_name`), not by brokers. Whoever needs to
 makes a `tests.harness.broker.Broker` of its own.
 """
 
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
 
+from lockstep_protocol.names import Flow
 from tests.harness.broker import Broker, start_all
 from tests.harness.clusters import unique_name
+from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
+from tests.harness.services import two_cluster_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +69,58 @@ def proxy_b(broker_b: Broker) -> Iterator[Proxy]:
 def topic_name(request: pytest.FixtureRequest) -> str:
     """A name no other test uses, with the test's own in it."""
     return unique_name(request.node.originalname.removeprefix("test_")[:60])
+
+
+MARK = uuid.uuid4().hex[:6]
+
+
+@pytest.fixture(scope="session")
+def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    """topic-sync and the data plane between A and B, started once for the whole run: a flow each way, and from A a
+    second one that reads `read_committed`. Behind both proxies. Which topics a flow takes is said by `there`, `back`
+    and `committed`. Nobody ends these processes; who needs that makes a `tests.harness.mirror.Mirror` of its own.
+    """
+    assert pair.a.proxy is not None
+    assert pair.b.proxy is not None
+    there, back, committed = Flow(f"a{MARK}", f"b{MARK}"), Flow(f"b{MARK}", f"a{MARK}"), Flow(f"c{MARK}", f"b{MARK}")
+    kept = r"message\\.timestamp\\.type, max\\.message\\.bytes"  # what tests set on the target stays as they set it
+    file = two_cluster_file(
+        tmp_path_factory.mktemp("mirror"),
+        (there.source, pair.a.proxy.bootstrap),
+        (there.target, pair.b.proxy.bootstrap),
+        f"clusters = {there.source}, {there.target}, {committed.source}",
+        f"{committed.source}.bootstrap.servers = {pair.a.proxy.bootstrap}",
+        "offset-syncs.topic.replication.factor = 1",
+        "tasks.max = 1",
+        f"{there}.enabled = true",
+        f"{there}.tasks.max = 2",
+        f"{there}.topics = there-.*",
+        f"{there}.config.properties.exclude = {kept}",
+        f"{back}.enabled = true",
+        f"{back}.topics = back-.*",
+        f"{committed}.enabled = true",
+        f"{committed}.topics = committed-.*",
+        f"{committed}.consumer.isolation.level = read_committed",
+    )
+    a, b = pair.a.bootstrap, pair.b.bootstrap
+    flows = [MirroredFlow(there, a, b), MirroredFlow(back, b, a), MirroredFlow(committed, a, b)]
+    with Mirror(file, flows) as running:
+        yield running
+
+
+@pytest.fixture
+def there(mirror: Mirror) -> MirroredFlow:
+    """A->B, for topics that begin with `there-`."""
+    return next(iter(mirror.flows.values()))
+
+
+@pytest.fixture
+def back(mirror: Mirror) -> MirroredFlow:
+    """B->A, for topics that begin with `back-`."""
+    return list(mirror.flows.values())[1]
+
+
+@pytest.fixture
+def committed(mirror: Mirror) -> MirroredFlow:
+    """A->B under read_committed, for topics that begin with `committed-`."""
+    return list(mirror.flows.values())[2]

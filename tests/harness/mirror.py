@@ -1,0 +1,215 @@
+"""topic-sync and the data plane of some flows between two clusters, each a real process with Spark inside the second.
+
+What both processes say about themselves is read from where everybody reads it: the state and events topics, MM2's
+progress topic and its offset syncs.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import psutil
+
+from lockstep_protocol.codec import decode_offset_sync, decode_source_progress
+from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.names import Flow, events_topic, progress_topic, state_topic
+from lockstep_protocol.records import OffsetSync
+from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
+from tests.harness.clusters import Comparison, Isolation, Record, compare, read_topic
+from tests.harness.eventually import wait_until
+from tests.harness.processes import tail
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+__all__ = ["Mirror", "MirroredFlow", "ports_of"]
+
+R = TypeVar("R", bound=Row)
+COPIED_WITHIN = 90.0  # seconds; usual is 2, but several test runs may share the cores
+
+
+class MirroredFlow:
+    """One flow of a `Mirror`: its topics, and what its services have written down about it."""
+
+    def __init__(self, flow: Flow, source: str, target: str) -> None:
+        """`source` and `target` are addresses at which tests write and read: past any proxy."""
+        self.flow = flow
+        self.source = source
+        self.target = target
+
+    def __str__(self) -> str:
+        return str(self.flow)
+
+    def remote(self, topic: str) -> str:
+        """What the copy of `topic` is called."""
+        return f"{self.flow.source}.{topic}"
+
+    def rows(self, kind: type[R]) -> list[R]:
+        """The rows of a kind as they stand now, each key once."""
+        return [row for row in self._rows().values() if isinstance(row, kind)]
+
+    def progress(self, topic: str) -> dict[int, PartitionProgress]:
+        """What is written down about the topic, by partition."""
+        return {row.partition: row for row in self.rows(PartitionProgress) if row.topic == topic}
+
+    def mirrored(self, topic: str) -> MirroredTopic | None:
+        """topic-sync's row."""
+        return next((row for row in self.rows(MirroredTopic) if row.source_topic == topic), None)
+
+    def events(self, kind: str, about: str = "") -> list[Event]:
+        """Events of a kind, oldest first, whose subject begins with `about`."""
+        decoded = [decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow))]
+        return [event for event in decoded if event.kind == kind and event.subject.startswith(about)]
+
+    def mm2_progress(self, topic: str) -> dict[int, int | None]:
+        """What MM2 would find about the topic in its own progress topic, by partition."""
+        found: dict[int, int | None] = {}
+        for record in read_topic(self.target, progress_topic(self.flow)):
+            progress = decode_source_progress(record.key, record.value)
+            if progress is not None and progress.topic == topic:
+                found[progress.partition] = progress.offset
+        return found
+
+    def offset_syncs(self, topic: str) -> list[OffsetSync]:
+        """Every sync of the topic, oldest first, from where MM2 keeps them: on the source."""
+        records = read_topic(self.source, f"mm2-offset-syncs.{self.flow.target}.internal")
+        syncs = [decode_offset_sync(record.key, record.value) for record in records]
+        return [sync for sync in syncs if sync.topic == topic]
+
+    def compared(self, topic: str, *, isolation: Isolation = "read_uncommitted") -> Comparison:
+        """How the copy differs now from what a reader of the source sees under `isolation`."""
+        wanted = read_topic(self.source, topic, isolation=isolation)
+        return compare(wanted, read_topic(self.target, self.remote(topic)))
+
+    def wait_copied(
+        self, topic: str, *, isolation: Isolation = "read_uncommitted", within: float = COPIED_WITHIN
+    ) -> list[Record]:
+        """Returns the copy once it equals the source: the same records in the same order, each once."""
+        wanted = read_topic(self.source, topic, isolation=isolation)
+        assert wanted, f"{topic} is empty: nothing to compare"
+
+        def equal() -> list[Record]:
+            found = read_topic(self.target, self.remote(topic))
+            comparison = compare(wanted, found)
+            assert comparison.equal, comparison
+            return found
+
+        self.wait_mirrored(topic, within=within)
+        return wait_until(equal, within=within, every=0.25, what=f"{topic} is copied")
+
+    def wait_mirrored(self, topic: str, *, partitions: int = 1, within: float = COPIED_WITHIN) -> MirroredTopic:
+        """topic-sync's row, once the remote topic exists with as many partitions."""
+
+        def there() -> MirroredTopic | None:
+            row = self.mirrored(topic)
+            return row if row and row.phase == "mirrored" and row.target_partitions >= partitions else None
+
+        return wait_until(there, within=within, every=0.25, what=f"{topic} is mirrored")
+
+    def wait_written_down(self, topic: str, *, within: float = COPIED_WITHIN) -> dict[int, PartitionProgress]:
+        """Progress once it says that nothing of the topic is left to copy."""
+
+        def all_of_it() -> dict[int, PartitionProgress] | None:
+            found = self.progress(topic)
+            return found if found and all(row.lag_records == 0 <= row.upstream for row in found.values()) else None
+
+        return wait_until(all_of_it, within=within, every=0.25, what=f"progress of {topic} is complete")
+
+    def wait_event(self, kind: str, about: str = "", *, within: float = COPIED_WITHIN) -> Event:
+        """The first such event."""
+        return wait_until(lambda: self.events(kind, about), within=within, every=0.25, what=f"{kind} {about}")[0]
+
+    def _rows(self) -> dict[str, Row]:
+        found: dict[str, Row] = {}
+        for record in read_topic(self.target, state_topic(self.flow)):
+            row = decode_row(record.key or b"", record.value)
+            if row is not None:
+                found[row.key()] = row
+        return found
+
+
+class Mirror:
+    """Both services for `flows` of one file; a context manager that leaves no process behind."""
+
+    def __init__(self, config: Path, flows: Sequence[MirroredFlow], *, instance: str = "test") -> None:
+        self.config = config
+        self.flows = {str(flow): flow for flow in flows}
+        self.topic_sync = ServiceProcess("lockstep_topic_sync", config, *self.flows, instance=instance)
+        self.data_plane = ServiceProcess("lockstep_data_plane", config, *self.flows, instance=instance)
+
+    @classmethod
+    def one_flow(
+        cls, folder: Path, mark: str, source: tuple[str, str], target: tuple[str, str], *lines: str, slots: int = 1
+    ) -> Self:
+        """A mirror of one flow for the topics that begin with `mark`, which also names its aliases. `source` and
+        `target`: the address for tests and the address for the services (a proxy's, perhaps)."""
+        flow = Flow(f"s{mark}", f"t{mark}")
+        file = two_cluster_file(
+            folder,
+            (flow.source, source[1]),
+            (flow.target, target[1]),
+            f"{flow}.enabled = true",
+            f"{flow}.topics = {mark}-.*",
+            f"{flow}.tasks.max = {slots}",
+            "offset-syncs.topic.replication.factor = 1",
+            *lines,
+        )
+        return cls(file, [MirroredFlow(flow, source[0], target[0])])
+
+    def __enter__(self) -> Self:
+        self.topic_sync.start()
+        self.data_plane.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            for service in (self.topic_sync, self.data_plane):
+                print(f"--- {service.log.name}\n{tail(service.log, 40)}")  # noqa: T201 - pytest shows it with the failure
+        self.topic_sync.kill()
+        self.kill_data_plane()
+
+    @property
+    def flow(self) -> MirroredFlow:
+        """The only flow, or the first."""
+        return next(iter(self.flows.values()))
+
+    def kill_data_plane(self) -> None:
+        """SIGKILL for the driver, and then for what did not end with it."""
+        left = self.processes() if self.data_plane.running else []
+        self.data_plane.kill()
+        for process in left:
+            if process.is_running():
+                process.kill()
+        psutil.wait_procs(left, timeout=10)
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the data plane: the driver first, then the JVM, its Python daemon, and the workers."""
+        driver = psutil.Process(self.data_plane.pid)
+        return [driver, *driver.children(recursive=True)]
+
+    def jvm(self) -> psutil.Process:
+        return next(process for process in self.processes() if process.name() == "java")
+
+    def workers(self) -> list[psutil.Process]:
+        """Spark's Python workers: what its Python daemon forked."""
+        return [worker for daemon in self._daemons() for worker in daemon.children()]
+
+    def copying_worker(self, *, within: float = COPIED_WITHIN) -> psutil.Process:
+        """The one worker that holds connections to brokers, where there is one slot; waits until it does."""
+
+        def connected() -> psutil.Process | None:
+            found = [worker for worker in self.workers() if ports_of(worker)]
+            return found[0] if len(found) == 1 else None
+
+        return wait_until(connected, within=within, what="one worker copies")
+
+    def _daemons(self) -> Iterator[psutil.Process]:
+        return (process for process in self.jvm().children() if "pyspark.daemon" in process.cmdline())
+
+
+def ports_of(process: psutil.Process) -> dict[int, int]:
+    """Established connections to others, as own port to remote port. Empty for a process that has ended."""
+    try:
+        found = process.net_connections("tcp4")
+    except psutil.NoSuchProcess:
+        return {}
+    return {c.laddr.port: c.raddr.port for c in found if c.raddr and c.status == psutil.CONN_ESTABLISHED}
