@@ -85,6 +85,13 @@ class Slot:
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
             await self._tell("started")
+            await self._ledger.event(
+                "SlotStarted",
+                f"slot {self._spec.slot}",
+                f"slot {self._spec.slot}: {len(self._assignment.partitions)} partitions",
+                slot=self._spec.slot,
+                partitions=len(self._assignment.partitions),
+            )
             while not (self._assignment.ending and not self._tending):
                 self._reconcile()
                 self._check(lost)

@@ -33,6 +33,7 @@ SETTINGS: Mapping[str, str] = {
     # The reaper's time-out would end the JVM, and every slot in it, for the sake of one.
     "spark.task.reaper.enabled": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "lockstep_data_plane.daemon",
     "spark.python.task.killTimeout": "2s",
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.retainedJobs": "50",
@@ -83,9 +84,11 @@ class Spark:
     async def warm_up(self) -> None:
         """Begin to start, for whoever asks later. What goes wrong is raised there."""
         try:
-            await self.context()
+            context = await self.context()
         except NoSpark:
             return
+        # The first task of all starts the daemon that forks the slots' workers.
+        await in_thread("first task", lambda: context.parallelize([0], 1).mapPartitions(list).count())
 
     def _start(self) -> Any:
         if os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_CONNECT_MODE_ENABLED"):

@@ -2,7 +2,7 @@
 hundreds.
 
 Key, value, headers, timestamp and order of each record stay. What is merged is decided by what waits, never by the
-clock: a piece that could go at once is never held back for company. """
+clock: a piece that could go at once is never held back for company."""
 
 from __future__ import annotations
 
