@@ -1,0 +1,27 @@
+"""Heartbeats and the pulse of a flow."""
+
+from lockstep_heartbeat.beat import beat, pulse
+from lockstep_protocol.codec import encode_heartbeat
+from lockstep_protocol.names import Flow
+
+FLOW = Flow("A", "B")
+
+
+def test_a_heartbeat_is_mm2s_to_the_byte() -> None:
+    key, value = encode_heartbeat(beat(FLOW, 1234567890))
+    assert (key.hex(), value.hex()) == ("000141000142", "000000000000499602d2")
+
+
+def test_the_pulse_is_written_when_its_phase_changes_and_only_then() -> None:
+    beating = pulse(FLOW, None, None)
+    assert beating is not None
+    assert (beating.key(), beating.phase, beating.reason) == ("flow/A->B", "beating", "")
+    assert pulse(FLOW, beating, None) is None
+    failing = pulse(FLOW, beating, "not permitted")
+    assert failing is not None
+    assert (failing.phase, failing.reason) == ("failing", "not permitted")
+    assert pulse(FLOW, failing, "another reason") is None
+    assert pulse(FLOW, failing, None) == beating
+    first = pulse(FLOW, None, "away")
+    assert first is not None
+    assert first.phase == "failing"

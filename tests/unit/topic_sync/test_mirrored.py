@@ -1,0 +1,111 @@
+"""Rows and events of mirrored topics."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_protocol.state import MirroredTopic
+from lockstep_topic_sync.mirrored import Seen, gone_rows, mirrored_row, what_happened
+from lockstep_topic_sync.plan import Topic
+from lockstep_topic_sync.retries import Retries
+
+SOURCE = Topic("orders", "id-s", 4)
+TARGET = Topic("A.orders", "id-t", 4)
+CONFIGS = {"max.message.bytes": "9", "cleanup.policy": "compact", "unknown": "x"}
+ROW = MirroredTopic(
+    source_topic="orders",
+    target_topic="A.orders",
+    source_topic_id="id-s",
+    target_topic_id="id-t",
+    partitions=4,
+    target_partitions=4,
+    target_configs=(("cleanup.policy", "compact"), ("max.message.bytes", "9")),
+)
+
+
+def test_a_topic_that_stands_on_both_sides_is_mirrored() -> None:
+    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS), None) == ROW
+
+
+def test_more_partitions_on_the_target_are_no_trouble() -> None:
+    row = mirrored_row(Seen(SOURCE, "A.orders", replace(TARGET, partitions=9), CONFIGS), ROW)
+    assert row == replace(ROW, target_partitions=9)
+
+
+def test_configs_that_were_not_read_stay_as_known() -> None:
+    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, None), ROW) == ROW
+
+
+@pytest.mark.parametrize("target", [None, replace(TARGET, partitions=3)])
+def test_nothing_is_said_while_the_target_is_on_its_way(target: Topic | None) -> None:
+    assert mirrored_row(Seen(SOURCE, "A.orders", target, None), ROW) is None
+
+
+def test_a_topic_that_cannot_be_created_is_failed() -> None:
+    row = mirrored_row(Seen(SOURCE, "A.orders", None, None, "no room"), None)
+    assert row is not None
+    assert (row.phase, row.reason, row.target_partitions, row.partitions) == ("failed", "no room", 0, 4)
+
+
+def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
+    row = mirrored_row(Seen(SOURCE, "A.orders", replace(TARGET, partitions=3), CONFIGS, "no room"), ROW)
+    assert row is not None
+    assert (row.phase, row.reason, row.partitions, row.target_partitions) == ("mirrored", "no room", 3, 3)
+
+
+def test_an_old_failure_of_a_topic_that_stands_now_is_not_shown() -> None:
+    row = mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS, "no room"), None)
+    assert row == ROW
+
+
+def test_topics_that_are_gone_or_no_longer_wanted_are_said_so_once() -> None:
+    other = replace(ROW, source_topic="pay", target_topic="A.pay")
+    (deleted,) = gone_rows([ROW, other], selected=["pay"], on_source=["pay"])
+    assert deleted == replace(ROW, phase="deleted")
+    (excluded,) = gone_rows([ROW, other], selected=["pay"], on_source=["pay", "orders"])
+    assert excluded == replace(ROW, phase="excluded")
+    assert gone_rows([deleted], selected=[], on_source=[]) == []
+    assert gone_rows([excluded], selected=[], on_source=[])[0].phase == "deleted"
+
+
+def kinds(before: MirroredTopic | None, after: MirroredTopic) -> list[str]:
+    return [happened.kind for happened in what_happened(before, after)]
+
+
+def test_what_changes_of_rows_stand_for() -> None:
+    failed = replace(ROW, phase="failed", reason="no room")
+    assert kinds(None, ROW) == []
+    assert kinds(None, failed) == ["TopicFailed"]
+    assert kinds(failed, failed) == []
+    assert kinds(failed, replace(failed, reason="not permitted")) == ["TopicFailed"]
+    assert kinds(failed, ROW) == []
+    assert kinds(ROW, replace(ROW, phase="deleted")) == ["TopicDeleted"]
+    assert kinds(ROW, replace(ROW, phase="excluded")) == ["TopicExcluded"]
+    assert kinds(ROW, replace(ROW, partitions=5)) == []
+
+
+def test_a_topic_that_came_back_under_another_id_was_recreated() -> None:
+    deleted = replace(ROW, phase="deleted")
+    (source,) = what_happened(deleted, replace(ROW, source_topic_id="id-2"))
+    assert (source.kind, source.detail) == ("TopicRecreated", {"side": "source", "before": "id-s", "after": "id-2"})
+    (target,) = what_happened(ROW, replace(ROW, target_topic_id="id-3"))
+    assert (target.kind, target.detail["side"]) == ("TopicRecreated", "target")
+    assert kinds(replace(ROW, target_topic_id=""), ROW) == []  # a broker without topic ids, or a first creation
+
+
+def test_each_topic_is_retried_at_its_own_time() -> None:
+    retries = Retries()
+    retries.failed("a", "no", 0.0)
+    retries.failed("b", "no", 0.0)
+    retries.failed("b", "still no", 1.0)
+    assert retries.reasons == {"a": "no", "b": "still no"}
+    assert retries.waiting(0.5) == {"a", "b"}
+    assert not retries.due(0.5)
+    assert retries.waiting(1.5) == {"b"}
+    assert retries.due(1.5)
+    assert retries.waiting(3.0) == frozenset()
+    retries.succeeded("a")
+    assert list(retries.reasons) == ["b"]
+    retries.only([])
+    assert not retries.reasons
+    assert not retries.due(100.0)

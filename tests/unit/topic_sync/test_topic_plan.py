@@ -1,0 +1,215 @@
+"""What topic-sync wants done: dense, with values (`mm2.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyFilter, NameFilter
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_topic_sync.plan import (
+    Config,
+    Create,
+    Grow,
+    Rules,
+    alterations,
+    creation_configs,
+    partition_plan,
+    selected,
+)
+
+PREFIXED = Rules(
+    flow=Flow("A", "B"),
+    policy=DefaultReplicationPolicy(),
+    topics=NameFilter((".*",), DEFAULT_TOPICS_EXCLUDE),
+    config_properties=ConfigPropertyFilter(),
+)
+IDENTITY = replace(PREFIXED, policy=IdentityReplicationPolicy("A"))
+SOURCE_DEFAULTS = replace(PREFIXED, config_properties=ConfigPropertyFilter(use_defaults_from="source"))
+NONE: frozenset[str] = frozenset()
+
+
+# -- which topics ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [
+        ("orders", "A.orders"),
+        ("C.orders", "A.C.orders"),  # two hops are no cycle
+        ("orders.eu", "A.orders.eu"),  # a dot alone makes no remote topic of B
+        ("heartbeats", "A.heartbeats"),
+        ("C.heartbeats", "A.C.heartbeats"),
+        ("B.orders", None),  # came from the target
+        ("C.B.orders", None),  # came from the target, by way of C
+        ("B.heartbeats", None),
+        ("__consumer_offsets", None),
+        (".hidden", None),
+        ("mm2-offset-syncs.B.internal", None),
+        ("mm2-lockstep-state.B.internal", None),
+        ("mm2-lockstep-anything", None),
+        ("B.checkpoints.internal", None),
+        ("orders.replica", None),
+    ],
+)
+def test_which_topics_are_mirrored_and_as_what(topic: str, remote: str | None) -> None:
+    assert selected(PREFIXED, [topic]) == ({} if remote is None else {topic: remote})
+
+
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [
+        ("orders", "orders"),
+        ("B.orders", "B.orders"),  # identity knows no cycles
+        ("heartbeats", "A.heartbeats"),  # save of heartbeats
+        ("B.heartbeats", None),
+    ],
+)
+def test_identity_keeps_names(topic: str, remote: str | None) -> None:
+    assert selected(IDENTITY, [topic]) == ({} if remote is None else {topic: remote})
+
+
+def test_identity_on_one_cluster_under_two_aliases_never_mirrors_a_topic_into_itself() -> None:
+    both_here = replace(IDENTITY, same_cluster=True)
+    assert selected(both_here, ["orders", "heartbeats"]) == {"heartbeats": "A.heartbeats"}
+    assert selected(replace(PREFIXED, same_cluster=True), ["orders"]) == {"orders": "A.orders"}
+
+
+def test_heartbeats_are_mirrored_despite_the_filter_unless_switched_off() -> None:
+    narrow = replace(PREFIXED, topics=NameFilter(("orders",)))
+    assert list(selected(narrow, ["heartbeats", "orders", "pay"])) == ["heartbeats", "orders"]
+    assert list(selected(replace(narrow, heartbeats_replicated=False), ["heartbeats", "orders"])) == ["orders"]
+
+
+def test_an_empty_list_selects_nothing_but_heartbeats() -> None:
+    assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"])) == ["heartbeats"]
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------
+
+
+def test_missing_topics_are_created_and_short_ones_grow() -> None:
+    topics = {"new": "A.new", "short": "A.short", "same": "A.same", "longer": "A.longer"}
+    source = {"new": 3, "short": 8, "same": 2, "longer": 1}
+    target = {"A.short": 2, "A.same": 2, "A.longer": 4, "A.other": 1}
+    plan = partition_plan(topics, source, target, not_now=NONE)
+    assert plan.create == (Create("new", "A.new", 3),)
+    assert plan.grow == (Grow("short", "A.short", 2, 8),)
+
+
+def test_what_failed_waits_for_its_retry_and_holds_up_no_other() -> None:
+    topics = {"bad": "A.bad", "good": "A.good"}
+    plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))
+    assert plan.create == (Create("good", "A.good", 1),)
+
+
+def test_a_topic_that_vanished_between_two_looks_is_left_out() -> None:
+    assert partition_plan({"gone": "A.gone"}, {}, {}, not_now=NONE).create == ()
+
+
+NAMES = st.text("abc", min_size=1, max_size=3)
+COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
+
+
+@given(source=COUNTS, target=COUNTS)
+def test_carrying_out_a_plan_leaves_nothing_to_do_and_takes_nothing_away(
+    source: dict[str, int], target: dict[str, int]
+) -> None:
+    topics = selected(PREFIXED, source)
+    there = {f"A.{name}": count for name, count in target.items()}
+    plan = partition_plan(topics, source, there, not_now=NONE)
+    after = {**there, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
+    assert partition_plan(topics, source, after, not_now=NONE) == partition_plan({}, {}, {}, not_now=NONE)
+    assert all(after[name] >= count for name, count in there.items())
+    assert all(after[topics[name]] >= source[name] for name in topics)
+
+
+# -- configs -----------------------------------------------------------------------------------------------------------
+
+
+def default(name: str, value: str = "d") -> Config:
+    return Config(name, value, is_default=True)
+
+
+def of_topic(name: str, value: str) -> Config:
+    return Config(name, value, is_default=False, is_topics=True)
+
+
+def of_brokers(name: str, value: str) -> Config:
+    """A dynamic broker-wide value: neither Kafka's default nor the topic's own."""
+    return Config(name, value, is_default=False)
+
+
+def fixed(name: str, value: str) -> Config:
+    """Read-only, sensitive, or from the broker's file."""
+    return Config(name, value, is_default=False, copyable=False)
+
+
+def test_a_new_topic_gets_what_is_set_at_the_source() -> None:
+    configs = [
+        of_topic("retention.ms", "5"),
+        default("segment.ms"),
+        of_brokers("compression.type", "lz4"),
+        fixed("max.message.bytes", "9"),
+        of_topic("min.insync.replicas", "2"),  # excluded by default
+        of_topic("message.timestamp.type", "LogAppendTime"),  # excluded by default
+    ]
+    assert creation_configs(PREFIXED, configs) == {"retention.ms": "5", "compression.type": "lz4"}
+
+
+def test_with_defaults_from_the_source_a_new_topic_gets_them_too() -> None:
+    assert creation_configs(SOURCE_DEFAULTS, [default("segment.ms", "7")]) == {"segment.ms": "7"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "change"),
+    [
+        (of_topic("a", "1"), of_topic("a", "1"), {}),
+        (of_topic("a", "1"), of_topic("a", "2"), {"a": "1"}),  # also when somebody changed the target by hand
+        (of_topic("a", "1"), default("a", "1"), {"a": "1"}),  # equal today by chance: set on the topic, as MM2 does
+        (of_topic("a", "1"), default("a", "2"), {"a": "1"}),
+        (default("a", "1"), default("a", "2"), {}),
+        (default("a", "1"), of_topic("a", "2"), {"a": None}),  # taken back at the source
+        (default("a", "1"), of_topic("a", "1"), {"a": None}),
+        (of_brokers("a", "1"), default("a", "2"), {"a": "1"}),
+        (fixed("a", "1"), of_topic("a", "2"), {}),
+        (of_topic("min.insync.replicas", "1"), of_topic("min.insync.replicas", "2"), {}),
+        (default("min.insync.replicas", "1"), of_topic("min.insync.replicas", "2"), {}),
+    ],
+)
+def test_only_what_differs_is_altered(source: Config, target: Config, change: dict[str, str | None]) -> None:
+    assert alterations(PREFIXED, [source], [target]) == change
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "change"),
+    [
+        (default("a", "1"), default("a", "2"), {"a": "1"}),
+        (default("a", "1"), of_topic("a", "2"), {"a": "1"}),
+        (default("a", "1"), of_topic("a", "1"), {}),
+    ],
+)
+def test_with_defaults_from_the_source_they_are_forced(
+    source: Config, target: Config, change: dict[str, str | None]
+) -> None:
+    assert alterations(SOURCE_DEFAULTS, [source], [target]) == change
+
+
+def test_what_only_the_target_knows_is_left_alone() -> None:
+    assert alterations(PREFIXED, [], [of_topic("follower.replication.throttled.replicas", "*")]) == {}
+
+
+CONFIGS = st.dictionaries(NAMES, st.tuples(st.sampled_from("123"), st.booleans()), max_size=6)
+
+
+@given(source=CONFIGS, target=CONFIGS, rules=st.sampled_from([PREFIXED, SOURCE_DEFAULTS]))
+def test_altering_once_is_enough(
+    source: dict[str, tuple[str, bool]], target: dict[str, tuple[str, bool]], rules: Rules
+) -> None:
+    wanted = [Config(n, v, is_default=not own, is_topics=own) for n, (v, own) in source.items()]
+    there = {n: Config(n, v, is_default=not own, is_topics=own) for n, (v, own) in target.items()}
+    for name, value in alterations(rules, wanted, there.values()).items():
+        there[name] = default(name, "0") if value is None else of_topic(name, value)
+    assert alterations(rules, wanted, there.values()) == {}
