@@ -92,6 +92,7 @@ class Driver:
         self._log = (log_level, log_format)
         self._producer_id = -1
         self._runs = 0
+        self._troubled_at = float("-inf")
         self._running: dict[int, Running] = {}
         self._changed = asyncio.Event()
         self._measures = Measures(ctx)
@@ -238,6 +239,8 @@ class Driver:
     async def _watch(self) -> None:
         """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
         ctx = self.ctx
+        if ctx.rounds.troubles.now:
+            self._troubled_at = ctx.clock.monotonic()
         for slot, running in list(self._running.items()):
             if running.task.done():
                 del self._running[slot]
@@ -255,7 +258,9 @@ class Driver:
                 text = f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s: is there a free place in Spark?"
                 await ctx.event("SlotNotStarted", f"slot {slot}", text, loud=True, slot=slot)
             silent_s = (ctx.clock.wall_ms() - status.at_ms) / 1000 if spoke and status is not None else 0.0
-            if silent_s > FROZEN_AFTER_S and not running.complained:
+            # A slot whose target is away cannot say that it lives, so silence counts from when the target was back.
+            well_s = ctx.clock.monotonic() - self._troubled_at
+            if min(silent_s, well_s) > FROZEN_AFTER_S and not running.complained:
                 running.complained = True
                 text = f"slot {slot} has said nothing for {silent_s:.0f} s; ending its task, another takes over"
                 await ctx.event("SlotFrozen", f"slot {slot}", text, loud=True, slot=slot, run=spec.run)

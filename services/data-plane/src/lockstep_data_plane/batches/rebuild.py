@@ -5,19 +5,30 @@ do not."""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import cramjam
+from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatch
 
 from lockstep_data_plane.batches.judge import Limits
 from lockstep_data_plane.batches.layout import CODEC_MASK, Batch
 from lockstep_data_plane.batches.piece import Piece
+from lockstep_data_plane.batches.stamp import crc_of
 
 __all__ = ["Record", "RecordTooLarge", "build", "read", "rebuild"]
 
 NO_LIMIT = 2**31 - 1
+
+UNREADABLE = (cramjam.DecompressionError, UnsupportedCodecError, zlib.error, OSError, EOFError, RuntimeError)
+"""What aiokafka and its codecs raise for bytes that do not decompress."""
+
+_CRC = struct.Struct(">I")
+_TIMESTAMPS = struct.Struct(">qq")
 
 
 class RecordTooLarge(ValueError):
@@ -47,9 +58,14 @@ def read(batch: Batch) -> Iterator[Record]:
     records."""
     data = bytes(batch.data)
     source = LegacyRecordBatch(data, batch.magic) if batch.magic < 2 else DefaultRecordBatch(data)
-    for r in source:
-        timestamp = -1 if r.timestamp is None else r.timestamp
-        yield Record(r.offset, timestamp, r.key, r.value, r.headers)
+    if batch.magic < 2 and not source.validate_crc():
+        raise CorruptRecordException("its CRC does not match its bytes")
+    try:
+        for r in source:
+            timestamp = -1 if r.timestamp is None else r.timestamp
+            yield Record(r.offset, timestamp, r.key, r.value, r.headers)
+    except UNREADABLE as exc:
+        raise ValueError(f"its records cannot be decompressed ({exc})") from exc
 
 
 def rebuild(batch: Batch, position: int, limits: Limits) -> list[Piece]:
@@ -100,6 +116,13 @@ def _encode(records: Sequence[Record], codec: int) -> bytes:
         base_sequence=-1,
         batch_size=NO_LIMIT,
     )
+    # The builder takes a first timestamp of -1 for none yet: such a batch is built a millisecond later and set back.
+    later = 1 if records[0].timestamp == -1 else 0
     for delta, r in enumerate(records):
-        builder.append(delta, r.timestamp, r.key, r.value, list(r.headers))
-    return bytes(builder.build())
+        builder.append(delta, r.timestamp + later, r.key, r.value, list(r.headers))
+    data = bytearray(builder.build())
+    if later:
+        base, newest = _TIMESTAMPS.unpack_from(data, 27)
+        _TIMESTAMPS.pack_into(data, 27, base - later, newest - later)
+        _CRC.pack_into(data, 17, crc_of(data))
+    return bytes(data)
