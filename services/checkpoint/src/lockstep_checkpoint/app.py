@@ -78,7 +78,7 @@ class CheckpointFlow:
                 "trouble": self._syncs.trouble,
                 "position": -1 if store is None else store.position,
                 "partitions": 0 if store is None else len(store.histories),
-                "rebuilt": self._syncs.rebuilt,
+                "readings": self._syncs.generation,
                 "malformed": self._syncs.malformed,
             },
             "checkpoints": {"read": self._memory.is_loaded, "malformed": self._memory.written.malformed},
@@ -103,6 +103,7 @@ class CheckpointFlow:
 
     async def _rounds(self) -> None:
         await self._memory.loaded()
+        await self._syncs.judged()
         works = [self._ctx.every(EMISSION, self._settings.emit_every, self._emit)]
         if self._settings.sync_group_offsets:
             works.append(self._ctx.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
@@ -139,7 +140,7 @@ class CheckpointFlow:
 
         A group for which nothing changed since it was last planned has nothing due and is not planned again.
         """
-        translation = (self._memory.generation, self._syncs.rebuilt, store.position)
+        translation = (self._memory.generation, self._syncs.generation, store.position)
         due: list[Checkpoint] = []
         records: list[tuple[bytes | None, bytes | None]] = []
         untranslated: dict[str, tuple[str, ...]] = {}

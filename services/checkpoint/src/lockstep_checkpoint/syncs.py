@@ -57,10 +57,11 @@ class OffsetSyncsFollower:
         self._topic_id = ""
         self._recreated = asyncio.Event()
         self._why = NOT_YET
+        self._judged = asyncio.Event()
         self.store: OffsetSyncStore | None = None
         """Read to the end of the topic, and following; None while it is not."""
-        self.rebuilt = 0
-        """How often the topic had to be read again from its beginning."""
+        self.generation = 0
+        """Grows with every reading of the topic from its beginning."""
         self.malformed = 0
 
     @property
@@ -71,6 +72,7 @@ class OffsetSyncsFollower:
     async def run(self) -> None:
         """Follow until cancelled. Nothing is read before `first`, given at construction, has returned."""
         self.store = None
+        self._judged.clear()
         await self._first()
         backoff = Backoff()
         while True:
@@ -79,9 +81,13 @@ class OffsetSyncsFollower:
             except ClusterTrouble as trouble:
                 self.store = None
                 self._why = str(trouble)
-                self.rebuilt += isinstance(trouble, LogTruncated)
                 self._troubles.began(SYNCS, trouble)
+                self._judged.set()
             await asyncio.sleep(backoff.next())
+
+    async def judged(self) -> None:
+        """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
+        await self._judged.wait()
 
     async def verify(self) -> None:
         """Have the topic read anew if it is gone, or not the one that was followed. Raises what Admin raises."""
@@ -101,6 +107,7 @@ class OffsetSyncsFollower:
         if described is None:
             raise TopicMissing(self._admin.alias, self._topic.name)
         self._topic_id = described.topic_id
+        self.generation += 1
         store = OffsetSyncStore(keep_only_newest=self._keep_only_newest())
         follower = follow(
             self._conf,
@@ -116,6 +123,7 @@ class OffsetSyncsFollower:
             self.store = store
             backoff.reset()
             self._troubles.over(SYNCS)
+            self._judged.set()
             self._log.debug("offset syncs read", f"{len(store.histories)} partitions", position=store.position)
             await self._until_it_ends(follower.failed())
         raise LogTruncated(self._admin.alias, self._topic.name, PARTITION, store.position + 1)
