@@ -24,7 +24,15 @@ __all__ = ["Record", "RecordTooLarge", "build", "read", "rebuild"]
 
 NO_LIMIT = 2**31 - 1
 
-UNREADABLE = (cramjam.DecompressionError, UnsupportedCodecError, zlib.error, OSError, EOFError, RuntimeError)
+UNREADABLE = (
+    cramjam.DecompressionError,
+    UnsupportedCodecError,
+    struct.error,
+    zlib.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+)
 """What aiokafka and its codecs raise for bytes that do not decompress."""
 
 _CRC = struct.Struct(">I")

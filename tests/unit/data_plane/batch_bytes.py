@@ -1,0 +1,159 @@
+"""Record batches written and read byte by byte, without the code under test: what the tests hold it against.
+
+The layout is the message format's own (magic 2, big-endian, zigzag varints)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from aiokafka import codec as codecs
+from crc32c import crc32c
+
+from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.batches.rebuild import Record
+
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
+
+COMPRESS: dict[int, Any] = {
+    0: bytes,
+    GZIP: codecs.gzip_encode,
+    SNAPPY: codecs.snappy_encode,
+    LZ4: codecs.lz4_encode,
+    ZSTD: codecs.zstd_encode,
+}
+DECOMPRESS: dict[int, Any] = {
+    0: bytes,
+    GZIP: codecs.gzip_decode,
+    SNAPPY: codecs.snappy_decode,
+    LZ4: codecs.lz4_decode,
+    ZSTD: codecs.zstd_decode,
+}
+
+
+def record(
+    offset: int,
+    value: bytes | None = b"v",
+    *,
+    key: bytes | None = b"k",
+    timestamp: int = 1000,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> Record:
+    return Record(offset, timestamp, key, value, tuple(headers))
+
+
+def records(first: int, count: int, **more: Any) -> list[Record]:
+    """Records without a gap, each with a value and a timestamp of its own."""
+    return [record(first + i, b"value-%d" % (first + i), timestamp=1000 + first + i, **more) for i in range(count)]
+
+
+def batch_bytes(
+    content: Sequence[Record],
+    *,
+    base_offset: int | None = None,
+    last_offset: int | None = None,
+    codec: int = 0,
+    attributes: int = 0,
+    max_timestamp: int | None = None,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    leader_epoch: int = 3,
+) -> bytes:
+    """A batch as a broker's log holds it. `attributes` go on top of the codec; `producer`: id, epoch, base sequence."""
+    base = content[0].offset if base_offset is None else base_offset
+    last = content[-1].offset if last_offset is None else last_offset
+    base_timestamp = content[0].timestamp if content else -1
+    newest = max((r.timestamp for r in content), default=-1)
+    body: bytes = COMPRESS[codec](b"".join(_record(r, base, base_timestamp) for r in content))
+    covered = struct.pack(
+        ">hiqqqhii",
+        attributes | codec,
+        last - base,
+        base_timestamp,
+        newest if max_timestamp is None else max_timestamp,
+        *producer,
+        len(content),
+    )
+    covered += body
+    head = struct.pack(">qiibI", base, len(covered) + 9, leader_epoch, 2, crc32c(covered))
+    return head + covered
+
+
+def batch(content: Sequence[Record], **more: Any) -> Batch:
+    """The same, scanned."""
+    (found,) = scan(batch_bytes(content, **more))
+    return found
+
+
+def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[Record]:
+    """The records of one magic-2 batch, counted from `base_offset`, with the timestamps that are written in them."""
+    raw = bytes(data)
+    (attributes,) = struct.unpack_from(">h", raw, 21)
+    (base_timestamp,) = struct.unpack_from(">q", raw, 27)
+    (count,) = struct.unpack_from(">i", raw, 57)
+    body = DECOMPRESS[attributes & 7](raw[61:])
+    found = list(_read(body, base_offset, base_timestamp))
+    assert len(found) == count, "the header counts other records than there are"
+    return found
+
+
+def crc_is_right(data: bytes | memoryview) -> bool:
+    raw = bytes(data)
+    return bool(struct.unpack_from(">I", raw, 17)[0] == crc32c(raw[21:]))
+
+
+def varint(value: int) -> bytes:
+    """Zigzag, then seven bits a byte, lowest first."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _sized(value: bytes | None) -> bytes:
+    return varint(-1) if value is None else varint(len(value)) + value
+
+
+def _record(r: Record, base_offset: int, base_timestamp: int) -> bytes:
+    body = b"\0" + varint(r.timestamp - base_timestamp) + varint(r.offset - base_offset) + _sized(r.key)
+    body += _sized(r.value) + varint(len(r.headers))
+    for name, value in r.headers:
+        body += _sized(name.encode()) + _sized(value)
+    return varint(len(body)) + body
+
+
+def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[Record]:
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        shift = rest = 0
+        while True:
+            byte = body[at]
+            at += 1
+            rest |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return (rest >> 1) ^ -(rest & 1)
+
+    def sized() -> bytes | None:
+        nonlocal at
+        length = number()
+        if length < 0:
+            return None
+        at += length
+        return body[at - length : at]
+
+    while at < len(body):
+        length = number()
+        end = at + length
+        at += 1  # the record's own attributes, unused
+        timestamp, offset = base_timestamp + number(), base_offset + number()
+        key, value = sized(), sized()
+        headers = tuple(((sized() or b"").decode(), sized()) for _ in range(number()))
+        assert at == end, "a record is as long as it says"
+        yield Record(offset, timestamp, key, value, headers)

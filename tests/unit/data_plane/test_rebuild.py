@@ -1,0 +1,214 @@
+"""A rebuilt batch holds the records a consumer of the source sees: key, value, headers, timestamp and order."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.judge import Limits
+from lockstep_data_plane.batches.layout import CODEC_MASK, Batch, scan
+from lockstep_data_plane.batches.piece import Piece, as_piece
+from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, build, read, rebuild
+from tests.unit.data_plane.batch_bytes import (
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    batch,
+    crc_is_right,
+    decoded,
+    record,
+    records,
+)
+
+CODECS = {"none": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+
+few_bytes = st.one_of(st.none(), st.binary(max_size=12))
+header_lists = st.lists(st.tuples(st.sampled_from(["", "a", "a", "b", "ü"]), few_bytes), max_size=3).map(tuple)
+
+
+@st.composite
+def record_lists(draw: st.DrawFn) -> list[Record]:
+    """Records in offset order, with gaps, from an offset on; times before, at and after 1970."""
+    offset = draw(st.integers(0, 2**40))
+    found = []
+    for _ in range(draw(st.integers(1, 8))):
+        timestamp = draw(st.one_of(st.sampled_from([-1, 0]), st.integers(-(2**40), 2**41)))
+        found.append(Record(offset, timestamp, draw(few_bytes), draw(few_bytes), draw(header_lists)))
+        offset += draw(st.sampled_from([1, 1, 1, 2, 7]))
+    return found
+
+
+def told(pieces: Sequence[Piece]) -> list[Record]:
+    """What the pieces say: each record at the upstream offset that its piece gives it."""
+    found = []
+    for piece in pieces:
+        inside = decoded(piece.data)
+        assert [r.offset for r in inside] == list(range(piece.count)), "offsets within a piece have no gap"
+        assert crc_is_right(piece.data)
+        found += [r._replace(offset=at) for r, at in zip(inside, piece.offsets, strict=True)]
+    return found
+
+
+def codec_of(piece: Piece) -> int:
+    (found,) = scan(piece.data)
+    return found.attributes & CODEC_MASK
+
+
+@given(
+    content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())), ends_later=st.integers(0, 5), data=st.data()
+)
+def test_round_trip(content: list[Record], codec: int, ends_later: int, data: st.DataObject) -> None:
+    last = content[-1].offset + ends_later
+    source = batch(content, codec=codec, last_offset=last)
+    position = data.draw(st.integers(content[0].offset - 1, last + 1), label="position")
+    pieces = rebuild(source, position, Limits())
+    wanted = [r for r in content if r.offset >= position]
+    assert told(pieces) == wanted
+    assert len(pieces) == (1 if wanted else 0)
+    for piece in pieces:
+        assert codec_of(piece) == codec
+        assert piece.covers == last
+        assert piece.leader_epoch == source.leader_epoch
+        assert (piece.base_timestamp, piece.max_timestamp) == (
+            min(r.timestamp for r in wanted),
+            max(r.timestamp for r in wanted),
+        )
+        (header,) = scan(piece.data)
+        assert header.max_timestamp == piece.max_timestamp
+        assert header.attributes & ~CODEC_MASK == 0
+
+
+@given(content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())))
+def test_what_is_read_is_what_was_written(content: list[Record], codec: int) -> None:
+    assert [Record(*r[:4], tuple(r.headers)) for r in read(batch(content, codec=codec))] == content
+
+
+def test_under_log_append_time_every_record_has_the_time_that_consumers_see() -> None:
+    source = batch(records(10, 3), attributes=LOG_APPEND_TIME, max_timestamp=77_000)
+    (piece,) = rebuild(source, 10, Limits())
+    assert [r.timestamp for r in told([piece])] == [77_000] * 3
+    assert (piece.base_timestamp, piece.max_timestamp) == (77_000, 77_000)
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
+def test_a_first_record_without_a_time_keeps_it_when_a_later_one_has_one(codec: int) -> None:
+    content = [record(0, timestamp=-1), record(1, timestamp=5000), record(3, timestamp=-1)]
+    pieces = rebuild(batch(content, codec=codec), 0, Limits())
+    assert told(pieces) == content
+    assert pieces[0].max_timestamp == 5000
+
+
+def test_a_tombstone_and_an_empty_value_stay_apart() -> None:
+    content = [record(0, None, key=b""), record(1, b"", key=None), record(3, None, headers=[("h", None), ("h", b"")])]
+    assert told(rebuild(batch(content), 0, Limits())) == content
+
+
+@given(content=record_lists(), limit=st.integers(61, 400), ends_later=st.integers(0, 3))
+def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
+    content: list[Record], limit: int, ends_later: int
+) -> None:
+    source = batch(content, last_offset=content[-1].offset + ends_later)
+    alone = {r.offset: len(build([r], 0, 10**6, 0)[0].data) for r in content}
+    if max(alone.values()) > limit:
+        with pytest.raises(RecordTooLarge) as told_of:
+            rebuild(source, 0, Limits(limit))
+        assert alone[told_of.value.offset] > limit
+        return
+    pieces = rebuild(source, 0, Limits(limit))
+    assert told(pieces) == content
+    assert all(piece.size <= limit for piece in pieces)
+    assert [p.covers for p in pieces[:-1]] == [p.offsets[-1] for p in pieces[:-1]]
+    assert pieces[-1].covers == source.last_offset
+
+
+def test_a_batch_is_not_split_further_than_needed() -> None:
+    content = records(0, 8)
+    half = len(build(content[:4], 0, 10**6, 0)[0].data)
+    assert [p.count for p in rebuild(batch(content), 0, Limits(half))] == [4, 4]
+
+
+def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
+    content = [*records(20, 2), record(22, bytes(500)), *records(23, 2)]
+    with pytest.raises(
+        RecordTooLarge, match=r"the record at offset 22 needs a batch of 5\d\d bytes.* takes 300 "
+    ) as told_of:
+        rebuild(batch(content), 0, Limits(300))
+    assert told_of.value.offset == 22
+
+
+@pytest.mark.parametrize("asked", CODECS.values(), ids=list(CODECS))
+@pytest.mark.parametrize("had", CODECS.values(), ids=list(CODECS))
+def test_an_explicit_codec_goes_to_uncompressed_batches_only(had: int, asked: int) -> None:
+    (piece,) = rebuild(batch(records(0, 5), codec=had), 0, Limits(codec=asked))
+    assert codec_of(piece) == (had or asked)
+    assert told([piece]) == records(0, 5)
+
+
+def old(magic: int, codec: int, first: int, count: int) -> bytes:
+    """A message set as an old broker's log holds it. Compressed, its wrapper bears the last offset, and the inner
+    offsets are absolute in magic 0 and relative in magic 1 (KIP-31)."""
+    builder = LegacyRecordBatchBuilder(magic, codec, 100_000)
+    for i in range(count):
+        inner = first + i if magic == 0 or codec == 0 else i
+        builder.append(inner, 50 + i if magic else None, None if i == 1 else b"k%d" % i, b"v%d" % i)
+    raw = bytearray(builder.build())
+    if codec:
+        struct.pack_into(">q", raw, 0, first + count - 1)
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, GZIP), (0, SNAPPY), (1, 0), (1, GZIP), (1, SNAPPY), (1, LZ4)])
+@pytest.mark.parametrize("position", [0, 100, 102])
+def test_an_old_message_set_becomes_new_batches(magic: int, codec: int, position: int) -> None:
+    sets = list(scan(old(magic, codec, 100, 4)))
+    assert len(sets) == (1 if codec else 4)
+    pieces = [piece for one in sets for piece in rebuild(one, position, Limits())]
+    wanted = [
+        record(100 + i, b"v%d" % i, key=None if i == 1 else b"k%d" % i, timestamp=50 + i if magic else -1)
+        for i in range(4)
+    ]
+    assert told(pieces) == [r for r in wanted if r.offset >= position]
+    assert pieces[-1].covers == 103
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_damaged_old_message_set_is_refused(magic: int) -> None:
+    raw = bytearray(old(magic, 0, 0, 1))
+    raw[-1] ^= 1
+    (damaged,) = scan(bytes(raw))
+    with pytest.raises(CorruptRecordException, match="CRC"):
+        rebuild(damaged, 0, Limits())
+
+
+@pytest.mark.parametrize("codec", range(8))
+@given(body=st.one_of(st.binary(max_size=40), st.just(b"\xff" * 40)), keep=st.integers(0, 30))
+def test_bytes_that_are_no_records_are_refused_in_one_of_two_ways(codec: int, body: bytes, keep: int) -> None:
+    good = bytearray(batch(records(0, 3), codec=codec if codec in CODECS.values() else 0).data)
+    good[22] = codec
+    good[61 + keep :] = body
+    good[8:12] = struct.pack(">i", len(good) - 12)
+    (bad,) = scan(bytes(good))
+    with suppress(ValueError, CorruptRecordException):
+        assert len(list(read(bad))) == 3
+
+
+def test_a_batch_that_passes_is_its_own_piece() -> None:
+    source: Batch = batch(records(10, 3))
+    piece = as_piece(source)
+    assert bytes(piece.data) == bytes(source.data)
+    assert (piece.count, list(piece.offsets), piece.covers) == (3, [10, 11, 12], 12)
+    assert (piece.base_timestamp, piece.max_timestamp, piece.leader_epoch, piece.size) == (
+        1010,
+        1012,
+        3,
+        len(source.data),
+    )
