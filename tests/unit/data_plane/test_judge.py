@@ -1,0 +1,237 @@
+"""What becomes of a batch: each row of the table in design §5 is a case."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+
+from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
+from lockstep_data_plane.batches.layout import Batch, scan
+from tests.unit.data_plane.batch_bytes import (
+    CONTROL,
+    DELETE_HORIZON,
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    TRANSACTIONAL,
+    batch,
+    batch_bytes,
+    records,
+)
+
+PLAIN = batch(records(10, 3))
+PASS, REBUILD, SKIP, REFUSE = Verdict.PASS, Verdict.REBUILD, Verdict.SKIP, Verdict.REFUSE
+
+
+def damaged(good: bytes) -> Batch:
+    """The last byte of the records is another one; the header is as it was."""
+    (found,) = scan(good[:-1] + bytes([good[-1] ^ 1]))
+    return found
+
+
+def old(magic: int, offset: int = 10) -> Batch:
+    builder = LegacyRecordBatchBuilder(magic, 0, 10_000)
+    builder.append(0, None if magic == 0 else 5, b"k", b"v")
+    raw = bytearray(builder.build())
+    struct.pack_into(">q", raw, 0, offset)
+    (found,) = scan(bytes(raw))
+    return found
+
+
+SIZE = len(PLAIN.data)
+
+
+@pytest.mark.parametrize(
+    ("one", "position", "limits", "aborted", "verdict", "why"),
+    [
+        pytest.param(PLAIN, 10, Limits(), False, PASS, "", id="an ordinary batch passes"),
+        pytest.param(PLAIN, 0, Limits(), False, PASS, "", id="so does one behind a gap"),
+        pytest.param(batch(records(10, 3), codec=GZIP), 10, Limits(), False, PASS, "", id="so does a compressed one"),
+        pytest.param(
+            batch(records(10, 3), attributes=DELETE_HORIZON),
+            10,
+            Limits(),
+            False,
+            PASS,
+            "",
+            id="so does one with a horizon",
+        ),
+        pytest.param(
+            batch(records(10, 3), attributes=TRANSACTIONAL), 10, Limits(), False, PASS, "", id="so does a committed one"
+        ),
+        pytest.param(
+            PLAIN, 12, Limits(), False, REBUILD, "begins before the position", id="begins before the position"
+        ),
+        pytest.param(PLAIN, 13, Limits(), False, SKIP, "before the position", id="ends before the position"),
+        pytest.param(
+            batch([*records(10, 1), *records(12, 1)]), 10, Limits(), False, REBUILD, "compacted", id="gap inside"
+        ),
+        pytest.param(
+            batch(records(10, 3), last_offset=15), 10, Limits(), False, REBUILD, "compacted", id="gap at the end"
+        ),
+        pytest.param(
+            batch(records(11, 2), base_offset=10), 10, Limits(), False, REBUILD, "compacted", id="gap at the beginning"
+        ),
+        pytest.param(batch([], base_offset=10, last_offset=14), 10, Limits(), False, SKIP, "empty batch", id="empty"),
+        pytest.param(
+            batch(records(10, 1), attributes=CONTROL | TRANSACTIONAL),
+            10,
+            Limits(),
+            False,
+            SKIP,
+            "control batch",
+            id="control",
+        ),
+        pytest.param(
+            batch(records(10, 3), attributes=TRANSACTIONAL),
+            10,
+            Limits(),
+            True,
+            SKIP,
+            "aborted transaction",
+            id="aborted transaction",
+        ),
+        pytest.param(
+            batch(records(10, 3), attributes=LOG_APPEND_TIME),
+            10,
+            Limits(),
+            False,
+            REBUILD,
+            "log append time",
+            id="log append time",
+        ),
+        pytest.param(old(0), 10, Limits(), False, REBUILD, "old message format", id="magic 0"),
+        pytest.param(old(1), 10, Limits(), False, REBUILD, "old message format", id="magic 1"),
+        pytest.param(
+            PLAIN, 10, Limits(SIZE - 1), False, REBUILD, "larger than the target takes", id="one byte above the limit"
+        ),
+        pytest.param(PLAIN, 10, Limits(SIZE), False, PASS, "", id="exactly at the limit"),
+        pytest.param(
+            damaged(batch_bytes(records(10, 3))),
+            10,
+            Limits(),
+            False,
+            REFUSE,
+            "its CRC does not match its bytes",
+            id="wrong CRC",
+        ),
+        pytest.param(
+            PLAIN,
+            10,
+            Limits(codec=LZ4),
+            False,
+            REBUILD,
+            "compression asked for",
+            id="explicit codec, uncompressed batch",
+        ),
+        pytest.param(
+            batch(records(10, 3), codec=GZIP),
+            10,
+            Limits(codec=LZ4),
+            False,
+            PASS,
+            "",
+            id="explicit codec, compressed batch",
+        ),
+    ],
+)
+def test_the_table(one: Batch, position: int, limits: Limits, aborted: bool, verdict: Verdict, why: str) -> None:
+    assert judge(one, position, limits, aborted=aborted) == (verdict, why)
+    assert judge(one, position, limits, aborted=aborted) == (verdict, why), "a batch judged again meets the same fate"
+
+
+@pytest.mark.parametrize(
+    ("one", "position", "verdict", "why"),
+    [
+        pytest.param(old(1, 5), 10, REBUILD, "old message format", id="only its records say where an old set ends"),
+        pytest.param(
+            damaged(batch_bytes(records(10, 3))),
+            20,
+            SKIP,
+            "before the position",
+            id="damage behind us is not our trouble",
+        ),
+        pytest.param(
+            damaged(batch_bytes(records(10, 1), attributes=CONTROL)),
+            10,
+            REFUSE,
+            "CRC",
+            id="damage before what the header says",
+        ),
+        pytest.param(
+            batch([], base_offset=10, last_offset=14, attributes=CONTROL),
+            10,
+            SKIP,
+            "control batch",
+            id="control before empty",
+        ),
+        pytest.param(
+            batch([], base_offset=10, last_offset=14, attributes=LOG_APPEND_TIME),
+            12,
+            SKIP,
+            "empty batch",
+            id="empty before any reason to rebuild",
+        ),
+    ],
+)
+def test_where_two_rules_hold_the_safer_one_comes_first(one: Batch, position: int, verdict: Verdict, why: str) -> None:
+    found, reason = judge(one, position, Limits(), aborted=False)
+    assert found is verdict
+    assert why in reason
+
+
+def transactional(producer_id: int, first: int, count: int = 2) -> Batch:
+    return batch(records(first, count), attributes=TRANSACTIONAL, producer=(producer_id, 0, 0))
+
+
+def marker(producer_id: int, offset: int) -> Batch:
+    return batch(records(offset, 1), attributes=TRANSACTIONAL | CONTROL, producer=(producer_id, 0, -1))
+
+
+class TestAbortedTransactions:
+    def held(self, named: list[tuple[int, int]], *batches: Batch) -> list[bool]:
+        aborted = AbortedTransactions(named)
+        return [aborted.holds(b) for b in batches]
+
+    def test_holds_the_batches_of_the_named_transaction_and_no_others(self) -> None:
+        assert self.held([(1, 0)], transactional(1, 0), transactional(2, 2), batch(records(4, 1))) == [
+            True,
+            False,
+            False,
+        ]
+
+    def test_a_batch_without_a_transaction_is_held_by_none_even_with_the_same_producer(self) -> None:
+        assert self.held([(1, 0)], batch(records(0, 1), producer=(1, 0, 0))) == [False]
+
+    def test_the_marker_ends_it(self) -> None:
+        assert self.held([(1, 0)], transactional(1, 0), marker(1, 2), transactional(1, 3)) == [True, False, False]
+
+    def test_interleaved_producers_each_have_their_own_end(self) -> None:
+        log = [
+            transactional(1, 0),
+            transactional(2, 2),
+            marker(1, 4),
+            transactional(2, 5),
+            marker(2, 7),
+            transactional(1, 8),
+        ]
+        assert self.held([(1, 0), (2, 2)], *log) == [True, True, False, True, False, False]
+
+    def test_several_transactions_of_one_producer(self) -> None:
+        log = [
+            transactional(1, 0), marker(1, 2),  # aborted
+            transactional(1, 3), marker(1, 5),  # committed
+            transactional(1, 6), marker(1, 8),  # aborted
+        ]  # fmt: skip
+        assert self.held([(1, 6), (1, 0)], *log) == [True, False, False, False, True, False]
+
+    def test_one_that_began_before_what_was_fetched_is_open_from_the_start(self) -> None:
+        assert self.held([(1, 3)], transactional(1, 20), marker(1, 22)) == [True, False]
+
+    def test_one_that_begins_within_a_batch_holds_it(self) -> None:
+        assert self.held([(1, 1)], transactional(1, 0, 4)) == [True]
+
+    def test_with_nothing_named_everything_is_copied(self) -> None:
+        assert self.held([], transactional(1, 0), marker(1, 2), transactional(1, 3)) == [False, False, False]

@@ -1,0 +1,135 @@
+"""A stamped batch is ours in its header and the source's in its records (design §5, "Stamp"; `wire.md` §0, §1)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence, crc_of, stamp
+from tests.unit.data_plane.batch_bytes import (
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    ZSTD,
+    batch_bytes,
+    crc_is_right,
+    decoded,
+    records,
+)
+
+GOLDEN_SOURCE = bytes.fromhex(
+    "000000000000002a"  # base offset 42
+    "00000044"  # 68 bytes follow
+    "00000007"  # leader epoch 7
+    "02"  # magic
+    "66972fdf"  # CRC-32C
+    "0040"  # attributes: delete horizon
+    "00000001"  # last offset delta 1
+    "00000000000003e8"  # base timestamp 1000
+    "00000000000003e9"  # max timestamp 1001
+    "0000000000000009"  # producer id 9
+    "0004"  # producer epoch 4
+    "00000011"  # base sequence 17
+    "00000002"  # two records
+    "12" "00" "00" "00" "02" "6b" "04" "7631" "00"  # k = v1
+    "10" "00" "02" "02" "01" "04" "7632" "00"  # no key, v2, 1 ms later
+)  # fmt: skip
+GOLDEN_STAMPED = bytes.fromhex(
+    "0000000000000000"  # base offset 0
+    "00000044"
+    "00000007"
+    "02"
+    "600845a5"
+    "0000"  # no delete horizon
+    "00000001"
+    "00000000000003e8"
+    "00000000000003e9"
+    "0000000000000fa0"  # producer id 4000
+    "0001"  # epoch 1
+    "0000007b"  # sequence 123
+    "00000002"
+    "12" "00" "00" "00" "02" "6b" "04" "7631" "00"
+    "10" "00" "02" "02" "01" "04" "7632" "00"
+)  # fmt: skip
+
+
+def header(data: bytes) -> Batch:
+    (found,) = scan(data)
+    return found
+
+
+def test_a_batch_of_which_each_byte_is_known() -> None:
+    content = decoded(GOLDEN_SOURCE, 42)
+    assert [(r.offset, r.timestamp, r.key, r.value) for r in content] == [
+        (42, 1000, b"k", b"v1"),
+        (43, 1001, None, b"v2"),
+    ]
+    assert stamp(GOLDEN_SOURCE, 4000, 1, 123) == GOLDEN_STAMPED
+
+
+def test_the_crc_is_castagnolis_and_begins_at_the_attributes() -> None:
+    assert crc_of(bytes(21) + b"123456789") == 0xE3069283  # the check value of CRC-32C
+
+
+@given(
+    attributes=st.integers(0, 0x7FFF),
+    max_timestamp=st.integers(-1, 2**60),
+    producer_id=st.integers(0, 2**63 - 1),
+    epoch=st.integers(0, 2**15 - 1),
+    sequence=st.integers(0, SEQUENCES - 1),
+    count=st.integers(1, 5),
+)
+def test_only_the_head_our_ids_the_attributes_and_the_crc_change(
+    attributes: int, max_timestamp: int, producer_id: int, epoch: int, sequence: int, count: int
+) -> None:
+    before = batch_bytes(
+        records(40, count), attributes=attributes & ~7, max_timestamp=max_timestamp, producer=(5, 6, 7)
+    )
+    after = stamp(before, producer_id, epoch, sequence)
+    found = header(after)
+    assert found.base_offset == 0
+    assert (found.producer_id, found.producer_epoch, found.base_sequence) == (producer_id, epoch, sequence)
+    assert crc_is_right(after)
+    assert found.attributes == attributes & LOG_APPEND_TIME
+    untouched = [slice(8, 17), slice(23, 43), slice(57, None)]  # lengths, epoch, magic; deltas and times; the records
+    assert [after[part] for part in untouched] == [before[part] for part in untouched]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kept"),
+    [
+        (0, 0),
+        (LOG_APPEND_TIME, LOG_APPEND_TIME),
+        (DELETE_HORIZON, 0),
+        (TRANSACTIONAL, 0),
+        (0x4080, 0),
+        (LOG_APPEND_TIME | TRANSACTIONAL | DELETE_HORIZON | 0x4080, LOG_APPEND_TIME),
+    ],
+)
+@pytest.mark.parametrize("codec", [0, ZSTD])
+def test_codec_and_time_type_stay_every_other_attribute_goes(attributes: int, kept: int, codec: int) -> None:
+    stamped = stamp(batch_bytes(records(0, 2), codec=codec, attributes=attributes), 1, 0, 0)
+    assert header(stamped).attributes == kept | codec
+    assert [r.value for r in decoded(stamped)] == [b"value-0", b"value-1"]
+
+
+def test_what_is_stamped_is_a_copy() -> None:
+    before = bytearray(batch_bytes(records(3, 1)))
+    kept = bytes(before)
+    stamp(memoryview(before), 1, 0, 0)
+    assert bytes(before) == kept
+
+
+@pytest.mark.parametrize(
+    ("sequence", "count", "then"),
+    [(-1, 1, 0), (0, 1, 1), (SEQUENCES - 1, 1, 0), (SEQUENCES - 4, 10, 6), (SEQUENCES - 1, SEQUENCES, SEQUENCES - 1)],
+)
+def test_sequences_count_modulo_two_to_the_31_also_within_a_batch(sequence: int, count: int, then: int) -> None:
+    assert add_sequence(sequence, count) == then
+
+
+@given(st.integers(-1, SEQUENCES - 1), st.integers(0, 2**20), st.integers(0, 2**20))
+def test_two_steps_are_as_far_as_one(sequence: int, one: int, two: int) -> None:
+    assert add_sequence(add_sequence(sequence, one), two) == add_sequence(sequence, one + two)
