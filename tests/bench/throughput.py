@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from typing import TextIO
 
 from tests.bench.clusters import Clusters
 from tests.bench.compare import compare
@@ -55,7 +56,9 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
 
         at_first = _until(run, lambda: there() or None, FIRST_RECORD_WITHIN_S, "nothing was copied")
         first_at, first_cpu = run.elapsed(), run.use()
-        _follow(run, there, at_first, work.loaded.records)
+        with log.with_suffix(".tsv").open("w") as course:
+            course.write(f"{first_at:.3f}\t{at_first}\n")
+            _follow(run, there, at_first, work.loaded.records, course)
         last_at, last_cpu = run.elapsed(), run.use()
         peak = run.account.peak_rss
     compared = compare(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
@@ -87,13 +90,14 @@ def _until(run: SystemRun, look: Callable[[], int | None], within_s: float, othe
     return found
 
 
-def _follow(run: SystemRun, there: Callable[[], int], seen: int, wanted: int) -> None:
+def _follow(run: SystemRun, there: Callable[[], int], seen: int, wanted: int, course: TextIO) -> None:
     moved = sampled = run.elapsed()
     while seen < wanted:
         time.sleep(POLL_S)
         now = there()
         if now > seen:
             seen, moved = now, run.elapsed()
+            course.write(f"{moved:.3f}\t{seen}\n")
             continue
         run.check()
         if run.elapsed() - moved > STANDSTILL_S:
