@@ -105,9 +105,12 @@ class Chain:
         return Receipt(done.piece, done.landed, foreign, repeated)
 
     def failed(self, flight: Flight) -> None:
-        """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain."""
+        """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
+        that waited for this one's are forgotten with it."""
         self.broken = True
         self._forget(flight)
+        for answered in [other for other in self._flying if other.landed >= 0]:
+            self._forget(answered)
 
     def _forget(self, flight: Flight) -> None:
         if flight in self._flying:

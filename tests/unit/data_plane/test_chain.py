@@ -1,0 +1,260 @@
+"""A chain numbers its appends without a gap, keeps few of them unanswered, and stops at the first failure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.batches.piece import Piece, as_piece
+from lockstep_data_plane.batches.stamp import SEQUENCES
+from lockstep_data_plane.chain import WINDOW, Chain, Flight
+from tests.unit.data_plane.batch_bytes import LZ4, batch, decoded, record, records
+
+
+def piece(first: int, count: int = 1, **more: int) -> Piece:
+    return as_piece(batch(records(first, count), **more))
+
+
+def chain_of(*pieces: Piece, sequence: int = -1, downstream: int = -1) -> Chain:
+    chain = Chain(4000, 2, sequence, downstream)
+    for one in pieces:
+        chain.admit(one)
+    return chain
+
+
+def launch_all(chain: Chain) -> list[Flight]:
+    flights = []
+    while chain.sendable:
+        flights.append(chain.launch())
+    return flights
+
+
+def stamped(flight: Flight) -> Batch:
+    (found,) = scan(flight.data)
+    return found
+
+
+def opened(*pieces: Piece) -> Chain:
+    """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
+    chain = chain_of(piece(0))
+    chain.landed(chain.launch(), 0)
+    for one in pieces:
+        chain.admit(one)
+    return chain
+
+
+def test_one_flies_alone_until_the_first_acknowledgement_then_five() -> None:
+    chain = chain_of(*(piece(i) for i in range(12)))
+    first = launch_all(chain)
+    assert len(first) == 1
+    chain.landed(first[0], 0)
+    assert len(launch_all(chain)) == WINDOW == 5
+    assert not chain.sendable
+
+
+def test_a_place_is_free_again_with_each_answer() -> None:
+    chain = opened(*(piece(1 + i) for i in range(8)))
+    flights = launch_all(chain)
+    chain.landed(flights[0], 1)
+    assert len(launch_all(chain)) == 1
+    assert chain.unanswered == 5
+
+
+def test_a_place_is_not_free_while_an_earlier_flight_is_unanswered() -> None:
+    chain = opened(*(piece(1 + i) for i in range(8)))
+    flights = launch_all(chain)
+    chain.landed(flights[1], 2)
+    assert not chain.sendable, "the broker remembers five batches, and the first is unresolved"
+
+
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8),
+    sequence=st.one_of(st.integers(-1, 100), st.integers(SEQUENCES - 12, SEQUENCES - 1)),
+)
+def test_sequences_follow_each_other_without_a_gap(sizes: list[int], sequence: int) -> None:
+    chain = chain_of(sequence=sequence)
+    at, expected = 0, (sequence + 1) % SEQUENCES
+    for size in sizes:
+        chain.admit(piece(at, size))
+        flight = chain.launch()
+        assert flight.sequence == stamped(flight).base_sequence == expected
+        assert (stamped(flight).producer_id, stamped(flight).producer_epoch) == (4000, 2)
+        chain.landed(flight, at)
+        at += size
+        expected = (expected + size) % SEQUENCES
+        assert (chain.sequence + 1) % SEQUENCES == expected
+        assert chain.downstream == at - 1
+
+
+@given(order=st.permutations(range(5)))
+def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[int]) -> None:
+    pieces = [piece(1 + i) for i in range(5)]
+    chain = opened(*pieces)
+    flights = launch_all(chain)
+    given_out: list[Piece] = []
+    for answered, which in enumerate(order, start=1):
+        given_out += [r.piece for r in chain.landed(flights[which], 1 + which)]
+        certain = next((i for i in range(5) if i not in order[:answered]), 5)
+        assert given_out == pieces[:certain]
+        assert (chain.sequence, chain.downstream) == (certain, certain), "nothing uncertain is counted"
+    assert chain.idle
+    assert chain.bytes_held == 0
+
+
+@given(broken=st.integers(0, 4), order=st.permutations(range(5)))
+def test_after_a_failure_nothing_is_sent_and_all_answers_leave_it_quiet(broken: int, order: list[int]) -> None:
+    chain = opened(*(piece(1 + i) for i in range(8)))
+    flights = launch_all(chain)
+    receipts: list[Piece] = []
+    failed = False
+    for which in order:
+        if which == broken:
+            chain.failed(flights[which])
+            failed = True
+        else:
+            got = [r.piece for r in chain.landed(flights[which], 1 + which)]
+            assert not (failed and got), "the log is about to be read, so no receipt is given any more"
+            receipts += got
+        assert not (failed and chain.sendable)
+    assert receipts == [f.piece for f in flights[: len(receipts)]]
+    assert chain.sequence == chain.downstream == len(receipts)
+    assert chain.unanswered == 0
+    chain.abandon()
+    assert chain.idle
+    assert chain.bytes_held == 0
+
+
+def test_a_chain_begun_anew_starts_alone_where_the_log_says() -> None:
+    anew = chain_of(piece(7), piece(8), sequence=6, downstream=90)
+    (flight,) = launch_all(anew)
+    assert flight.sequence == 7
+    (receipt,) = anew.landed(flight, 91)
+    assert (receipt.downstream, receipt.foreign, receipt.repeated) == (91, 0, False)
+
+
+def test_somebody_elses_records_in_front_of_ours_are_counted_once() -> None:
+    chain = opened(piece(1, 2), piece(3))
+    first, second = launch_all(chain)
+    (receipt,) = chain.landed(first, 4)  # offsets 1 to 3 are somebody else's
+    assert (receipt.downstream, receipt.foreign, receipt.repeated) == (4, 3, False)
+    (receipt,) = chain.landed(second, 6)
+    assert (receipt.downstream, receipt.foreign) == (6, 0)
+
+
+def test_a_duplicate_answered_is_told_apart_and_moves_nothing_back() -> None:
+    chain = chain_of(piece(0, 3), sequence=-1, downstream=9)
+    (receipt,) = chain.landed(chain.launch(), 4)
+    assert (receipt.downstream, receipt.foreign, receipt.repeated) == (4, 0, True)
+    assert (chain.sequence, chain.downstream) == (2, 9)
+
+
+def test_bytes_are_held_from_admission_to_the_receipt() -> None:
+    one, two = piece(0, 3), piece(3, 2)
+    chain = chain_of(one, two)
+    assert chain.bytes_held == one.size + two.size
+    flight = chain.launch()
+    assert chain.bytes_held == one.size + two.size
+    chain.landed(flight, 0)
+    assert chain.bytes_held == two.size
+    chain.abandon()
+    assert chain.bytes_held == 0
+
+
+def test_abandoning_leaves_what_flies() -> None:
+    chain = opened(*(piece(1 + i) for i in range(7)))
+    flights = launch_all(chain)
+    chain.abandon()
+    assert chain.unanswered == 5
+    assert chain.bytes_held == sum(f.piece.size for f in flights)
+    assert not chain.idle
+
+
+class TestWhatWasPassedOverBehindTheLastPiece:
+    def test_is_covered_by_the_one_that_waits_last(self) -> None:
+        one, two = piece(0), piece(1)
+        chain = chain_of(one, two)
+        assert chain.extend_last(9)
+        assert (one.covers, two.covers) == (0, 9)
+
+    def test_is_covered_by_the_one_that_flies_last_when_none_waits(self) -> None:
+        chain = chain_of(piece(0))
+        flight = chain.launch()
+        assert chain.extend_last(5)
+        (receipt,) = chain.landed(flight, 0)
+        assert receipt.piece.covers == 5
+
+    def test_never_shrinks_what_is_covered(self) -> None:
+        one = piece(0, 4)
+        assert chain_of(one).extend_last(2)
+        assert one.covers == 3
+
+    def test_is_decided_already_when_nothing_is_on_its_way(self) -> None:
+        assert not chain_of().extend_last(5)
+        assert not opened().extend_last(5)
+
+
+def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
+    one, two = piece(0), piece(1)
+    chain = chain_of(one, two)
+    assert chain.oldest is one
+    flight = chain.launch()
+    assert chain.oldest is one
+    chain.landed(flight, 0)
+    assert chain.oldest is two
+    chain.landed(chain.launch(), 1)
+    assert chain.oldest is None
+
+
+class TestMerging:
+    """Swarms of tiny batches go as one, when they wait anyway."""
+
+    def merged(self, *pieces: Piece, limit: int = 64 * 1024) -> tuple[Flight, Chain]:
+        chain = chain_of(*pieces)
+        return chain.launch(limit), chain
+
+    @pytest.mark.parametrize("codec", [0, LZ4])
+    def test_small_ones_that_wait_become_one_with_all_their_records_in_order(self, codec: int) -> None:
+        content = [
+            record(0, None, headers=[("h", None), ("h", b"")], timestamp=-1),
+            record(3, b"", key=None, timestamp=7),
+            record(4, b"x", timestamp=0),
+        ]
+        flight, chain = self.merged(*(as_piece(batch([r], codec=codec)) for r in content))
+        assert [r._replace(offset=0) for r in decoded(flight.data)] == [r._replace(offset=0) for r in content]
+        assert (list(flight.piece.offsets), flight.piece.count, flight.piece.covers) == ([0, 3, 4], 3, 4)
+        assert stamped(flight).attributes == codec
+        assert chain.bytes_held == flight.piece.size
+        chain.landed(flight, 0)
+        assert (chain.sequence, chain.downstream, chain.bytes_held) == (2, 2, 0)
+        assert chain.idle
+
+    def test_what_was_passed_over_behind_the_last_of_them_is_covered(self) -> None:
+        one, two = piece(0), piece(1)
+        two.covers = 8
+        flight, _ = self.merged(one, two)
+        assert flight.piece.covers == 8
+
+    def test_not_across_codecs(self) -> None:
+        flight, chain = self.merged(piece(0), piece(1, codec=LZ4), piece(2))
+        assert list(flight.piece.offsets) == [0]
+        assert not chain.idle
+
+    def test_not_with_a_large_one(self) -> None:
+        large = as_piece(batch([record(1, bytes(5000))]))
+        flight, _ = self.merged(piece(0), large)
+        assert list(flight.piece.offsets) == [0]
+        flight, _ = self.merged(large, piece(2))
+        assert flight.piece is large
+
+    def test_not_beyond_the_limit(self) -> None:
+        size = piece(0).size
+        flight, _ = self.merged(piece(0), piece(1), piece(2), limit=2 * size)
+        assert list(flight.piece.offsets) == [0, 1]
+
+    def test_not_when_one_of_them_cannot_be_decoded(self) -> None:
+        bad = piece(1)
+        bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
+        flight, _ = self.merged(piece(0), bad)
+        assert list(flight.piece.offsets) == [0]
