@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -33,6 +34,9 @@ WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
 
 until = partial(wait_until, within=WITHIN)
+
+ANYBODY: Any = None
+"""In a filter; the library's types do not know it."""
 
 Words = tuple[str, str, str]
 """Permission, operation, principal."""
@@ -69,8 +73,8 @@ def acls_of(broker: Broker, topic: str) -> set[Words]:
         ResourceType.TOPIC,
         topic,
         ResourcePatternType.LITERAL,
-        None,
-        None,
+        ANYBODY,
+        ANYBODY,
         AclOperation.ANY,
         AclPermissionType.ANY,
     )

@@ -1,0 +1,421 @@
+"""The checkpoint service as a process between two real clusters (`mm2.md` §3, §1.3, §1.4)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+
+from lockstep_protocol.codec import decode_checkpoint, encode_checkpoint, encode_offset_sync
+from lockstep_protocol.events import Event
+from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import Checkpoint, OffsetSync
+from lockstep_protocol.state import GroupStatus
+from tests.harness.broker import Broker
+from tests.harness.clusters import (
+    Record,
+    admin,
+    commit_offset,
+    committed_offset,
+    create_topic,
+    delete_topic,
+    produce,
+)
+from tests.harness.control import events, last_row, read_so_far
+from tests.harness.eventually import wait_until
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+WITHIN = 90.0
+"""Seconds for what has to happen; it takes one or two, unless the machine is shared."""
+
+until = partial(wait_until, within=WITHIN)
+
+SETTLED = 4.0
+"""Seconds in which several rounds of a second each have looked at everything: for what must *not* happen."""
+
+
+@dataclass
+class Scene:
+    """One flow between A and B under aliases, a topic and a group that no other test uses."""
+
+    folder: Path
+    a: Broker
+    b: Broker
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:6])
+    location: str = "source"
+    lines: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.source, self.target = f"s{self.mark}", f"t{self.mark}"
+        self.flow = Flow(self.source, self.target)
+        self.topic, self.group = f"orders-{self.mark}", f"billing-{self.mark}"
+        self.remote = f"{self.source}.{self.topic}"
+        self.checkpoints = f"{self.source}.checkpoints.internal"
+        other, self.syncs_on = (self.target, self.a) if self.location == "source" else (self.source, self.b)
+        self.syncs = f"mm2-offset-syncs.{other}.internal"
+        for broker, name in ((self.a, self.topic), (self.b, self.remote)):
+            create_topic(broker.bootstrap, name, partitions=2)
+            produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2000)])
+
+    def file(self) -> Path:
+        return two_cluster_file(
+            self.folder,
+            (self.source, self.a.bootstrap),
+            (self.target, self.b.bootstrap),
+            f"{self.flow}.enabled = true",
+            "topics = orders-.*",
+            f"groups = .*-{self.mark}",
+            "checkpoints.topic.replication.factor = 1",
+            "offset-syncs.topic.replication.factor = 1",
+            f"offset-syncs.topic.location = {self.location}",
+            "emit.checkpoints.interval.seconds = 1",
+            "sync.group.offsets.enabled = true",
+            "sync.group.offsets.interval.seconds = 1",
+            *self.lines,
+        )
+
+    @contextmanager
+    def service(self) -> Iterator[ServiceProcess]:
+        with ServiceProcess("lockstep_checkpoint", self.file(), str(self.flow)) as process:
+            yield process
+
+    def sync(self, *pairs: tuple[int, int], partition: int = 0) -> None:
+        """Write offset syncs as MM2 does."""
+        records = []
+        for up, down in pairs:
+            key, value = encode_offset_sync(
+                OffsetSync(self.topic, partition, UpstreamOffset(up), DownstreamOffset(down))
+            )
+            records.append(Record(key=key, value=value, partition=0))
+        produce(self.syncs_on.bootstrap, self.syncs, records)
+
+    def commit(self, offset: int, partition: int = 0) -> None:
+        commit(self.a, self.group, self.topic, partition, offset)
+
+    def checkpoint(self, up: int, down: int, partition: int = 0) -> Checkpoint:
+        return Checkpoint(self.group, self.remote, partition, UpstreamOffset(up), DownstreamOffset(down), "")
+
+    def written(self) -> list[Record]:
+        """The checkpoints topic as it lies on the target."""
+        return read_so_far(self.b.bootstrap, self.checkpoints)
+
+    def emitted(self, partition: int = 0) -> list[tuple[int, int]]:
+        found = [decode_checkpoint(one.key, one.value) for one in self.written()]
+        return [(one.upstream, one.downstream) for one in found if one.partition == partition]
+
+    def on_target(self, partition: int = 0) -> int | None:
+        return committed_offset(self.b.bootstrap, self.group, self.remote, partition)
+
+    def row(self) -> GroupStatus | None:
+        row = last_row(self.b.bootstrap, self.flow, f"group/{self.group}")
+        return row if isinstance(row, GroupStatus) else None
+
+    def events(self, kind: str) -> list[Event]:
+        return events(self.b.bootstrap, self.flow, kind)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Scene:
+    one = Scene(tmp_path, broker_a, broker_b)
+    create_topic(broker_a.bootstrap, one.syncs, configs={"cleanup.policy": "compact"})
+    return one
+
+
+def test_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(150)
+    began = time.time_ns() // 1_000_000
+    with scene.service() as process:
+        until(lambda: scene.emitted(), what="a checkpoint")
+        (record,) = scene.written()
+        assert (record.key, record.value) == encode_checkpoint(scene.checkpoint(150, 91))
+        assert (record.partition, record.headers) == (0, ())
+        assert record.timestamp_ms is not None
+        assert began <= record.timestamp_ms <= time.time_ns() // 1_000_000
+        row = until(scene.row, what="the group's row")
+        assert (row.phase, row.positions) == ("translated", ((scene.remote, 0, 150, 91),))
+        assert [event.subject for event in scene.events("GroupFound")] == [scene.group]
+        assert process.stop() == 0
+
+
+def test_the_checkpoints_topic_is_compacted_with_one_partition(scene: Scene) -> None:
+    with scene.service() as process:
+        process.hear("topic created", topic=scene.checkpoints)
+        assert process.ready()
+    assert scene.written() == []
+
+
+def test_checkpoints_follow_the_group_and_go_back_only_with_it(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90), (200, 180))
+    scene.commit(150)
+    with scene.service():
+        until(lambda: scene.emitted() == [(150, 91)])
+        scene.commit(200)
+        until(lambda: scene.emitted() == [(150, 91), (200, 180)])
+        scene.sync((300, 270))
+        scene.commit(320)
+        until(lambda: scene.emitted()[2:] == [(320, 271)])
+        scene.commit(0)
+        until(lambda: scene.emitted()[3:] == [(0, 0)])
+
+
+def test_an_untranslatable_position_is_visible_until_a_sync_comes(scene: Scene) -> None:
+    scene.commit(150)
+    with scene.service():
+        row = until(scene.row)
+        assert (row.phase, row.reason) == ("waiting", f"{scene.topic}-0: no offset sync yet")
+        scene.sync((150, 140))
+        until(lambda: scene.emitted() == [(150, 140)])
+        row = until(lambda: (found := scene.row()) and found.phase == "translated" and found)
+        assert row.reason == ""
+
+
+def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
+    scene = Scene(tmp_path, broker_a, broker_b)
+    scene.commit(10)
+    with scene.service() as process:
+        process.hear("topic created", topic=scene.syncs)
+        scene.sync((10, 9))
+        until(lambda: scene.emitted() == [(10, 9)])
+
+
+def test_offset_syncs_may_lie_on_the_target(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
+    scene = Scene(tmp_path, broker_a, broker_b, location="target")
+    create_topic(broker_b.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
+    scene.sync((10, 9))
+    scene.commit(10)
+    with scene.service():
+        until(lambda: scene.emitted() == [(10, 9)])
+
+
+def test_a_re_created_syncs_topic_is_read_anew(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    with scene.service() as process:
+        until(lambda: scene.emitted() == [(100, 90)])
+        delete_topic(scene.a.bootstrap, scene.syncs)
+        process.hear("offset syncs failing")
+        until(lambda: process.status(str(scene.flow))["offset_syncs"]["read"], what="a new topic is followed")
+        scene.sync((100, 500), (200, 600))
+        scene.commit(200)
+        until(lambda: scene.emitted()[-1] == (200, 600))
+        process.hear("offset syncs recovered")
+
+
+def test_a_group_appears_on_the_target_and_follows(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90), (200, 180))
+    scene.commit(100)
+    with scene.service() as process:
+        process.hear("leading")
+        until(lambda: scene.on_target() == 90)
+        until(lambda: (row := scene.row()) and row.synced)
+        scene.commit(200)
+        until(lambda: scene.on_target() == 180)
+        assert [event.subject for event in scene.events("GroupSynced")] == [scene.group]
+
+
+def test_metadata_travels_with_the_offset(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    client = Consumer({"bootstrap.servers": scene.a.bootstrap, "group.id": scene.group, "enable.auto.commit": "false"})
+    client.commit(offsets=[TopicPartition(scene.topic, 0, 100, metadata="from Änne")], asynchronous=False)
+    client.close()
+    with scene.service():
+        until(lambda: scene.on_target() == 90)
+        client = Consumer(
+            {"bootstrap.servers": scene.b.bootstrap, "group.id": scene.group, "enable.auto.commit": "false"}
+        )
+        [found] = client.committed([TopicPartition(scene.remote, 0)], timeout=WITHIN)
+        client.close()
+        assert (found.offset, found.metadata) == (90, "from Änne")
+        (record,) = scene.written()
+        assert decode_checkpoint(record.key, record.value).metadata == "from Änne"
+
+
+def test_a_new_group_is_on_the_target_within_a_few_intervals(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    with scene.service() as process:
+        until(lambda: process.status(str(scene.flow))["offset_syncs"]["read"])
+        scene.commit(100)
+        began = time.monotonic()
+        until(lambda: scene.on_target() == 90)
+        assert time.monotonic() - began < 15.0  # 2 s of rounds; the rest is for a machine that has other things to do
+
+
+def test_a_group_on_the_target_is_never_rewound(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    commit(scene.b, scene.group, scene.remote, 0, 500)
+    with scene.service():
+        until(lambda: scene.emitted() == [(100, 90)])
+        scene.sync((100, 90), partition=1)
+        scene.commit(100, partition=1)
+        # Partition 1 of the same group is moved: the group was looked at, and partition 0 was left where it stands.
+        until(lambda: scene.on_target(1) == 90)
+        assert scene.on_target(0) == 500
+
+
+def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    with reading(scene.b, scene.group, scene.remote) as member, scene.service() as process:
+        process.hear("group left alone", group=scene.group, reason="it has members on the target")
+        until(lambda: scene.emitted() == [(100, 90)])
+        started = time.monotonic()
+        while time.monotonic() - started < SETTLED:
+            member.poll(0.2)
+            assert scene.on_target() is None
+        member.close()
+        until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
+
+
+def test_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    create_topic(scene.a.bootstrap, other := f"payments-{scene.mark}")
+    commit(scene.a, f"aside-{scene.mark}", other, 0, 1)
+    scene.commit(100)
+    with scene.service():
+        until(lambda: scene.emitted() == [(100, 90)])
+        assert {decode_checkpoint(one.key, one.value).group for one in scene.written()} == {scene.group}
+
+
+def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:
+    strict = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker("strict", properties=strict) as source:
+        scene = Scene(tmp_path, source, broker_b)
+        create_topic(source.bootstrap, scene.syncs)
+        scene.sync((0, 0), (100, 90))
+        scene.commit(100)
+        barred = f"barred-{scene.mark}"
+        commit(source, barred, scene.topic, 0, 100)
+        client = admin(source.bootstrap)
+        denied = AclBinding(
+            ResourceType.GROUP,
+            barred,
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            AclOperation.DESCRIBE,
+            AclPermissionType.DENY,
+        )
+        client.create_acls([denied])[denied].result(WITHIN)
+        with scene.service() as process:
+            failing = process.hear("group failing", within=WITHIN, subject=barred)
+            assert f"cluster {scene.source} does not permit" in failing["reason"]
+            assert barred in failing["reason"]
+            until(lambda: scene.emitted() == [(100, 90)])
+            row = until(lambda: last_row(broker_b.bootstrap, scene.flow, f"group/{barred}"))
+            assert isinstance(row, GroupStatus)
+            assert row.phase == "failing"
+
+
+def test_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> None:
+    scene.sync(*((offset, offset) for offset in range(0, 1001, 10)))
+    scene.commit(485)
+    wanted = [(485, 481)]
+    with scene.service() as process:
+        until(lambda: scene.emitted() == wanted)
+        # Between two of the syncs that the store of 0, 10 ... 1000 keeps, each time further on.
+        for upstream, downstream in ((725, 721), (845, 841), (905, 901)):
+            process.kill()
+            scene.commit(upstream)
+            process.start()
+            wanted.append((upstream, downstream))
+            until(partial(_equals, scene.emitted, wanted))
+
+
+def test_checkpoints_do_not_go_back_when_compaction_has_thinned_the_syncs(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker
+) -> None:
+    """MirrorCheckpointTaskTest.testCheckpointsTaskRestartUsesExistingCheckpoints, with a cleaner that really runs."""
+    scene = Scene(tmp_path, broker_a, broker_b)
+    at_once = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    create_topic(broker_a.bootstrap, scene.syncs, configs=at_once)
+    scene.sync(*((offset, offset) for offset in range(0, 1001, 10)))
+    scene.commit(725)
+    with scene.service() as process:
+        until(lambda: scene.emitted() == [(725, 721)])
+        process.kill()
+
+        def thinned() -> bool:
+            scene.sync((1000, 1000))  # rolls the segment, so that what lies before may be cleaned
+            return len(read_so_far(broker_a.bootstrap, scene.syncs)) < 50
+
+        until(thinned, every=0.5)
+        process.start()
+        scene.commit(730)
+        until(lambda: (row := scene.row()) and "older than the oldest usable" in row.reason)
+        scene.commit(1005)
+        until(lambda: len(scene.emitted()) > 1)
+    assert scene.emitted() == [(725, 721), (1005, 1001)]
+
+
+def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
+    scene.sync((0, 0))
+    scene.commit(0)
+    with scene.service():
+        until(lambda: scene.emitted())
+        deletion = admin(scene.a.bootstrap)
+        deletion.delete_consumer_groups([scene.group])[scene.group].result(WITHIN)
+        until(lambda: scene.events("GroupGone"))
+
+
+def test_it_stays_small_while_it_runs(scene: Scene) -> None:
+    scene.sync((0, 0))
+    scene.commit(0)
+    with scene.service() as process:
+        until(lambda: scene.emitted())
+        assert psutil.Process(process.pid).memory_info().rss < 120 * 2**20
+        metrics = process.page("/metrics")[1]
+        assert f'lockstep_checkpoints_emitted_total{{flow="{scene.flow}"}} 1.0' in metrics
+
+
+def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) -> None:
+    """Commit as a consumer would, once the group's coordinator has settled (a new cluster's moves at first)."""
+
+    def committed() -> bool:
+        try:
+            commit_offset(broker.bootstrap, group, topic, partition, offset)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.NOT_COORDINATOR:
+                return False
+            raise
+        return True
+
+    until(committed)
+
+
+@contextmanager
+def reading(broker: Broker, group: str, topic: str) -> Iterator[Consumer]:
+    """A member of the group that has its partitions and commits nothing."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "enable.auto.commit": "false",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    until(lambda: consumer.poll(0.2) is not None, what="the member reads")
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _equals(found: Callable[[], object], wanted: object) -> bool:
+    return found() == wanted
