@@ -47,12 +47,12 @@ def ask(broker: Broker, flow: Flow, command: Command) -> None:
     produce(broker.bootstrap, commands_topic(flow), [Record(key, value, partition=0)])
 
 
-def leaders(broker: Broker, flow: Flow) -> list[tuple[str, int | None]]:
+def leaders(broker: Broker, flow: Flow) -> list[tuple[str, int]]:
     found = []
     for record in read_topic(broker.bootstrap, state_topic(flow)):
         row = decode_row(record.key or b"", record.value)
         if isinstance(row, Leader):
-            found.append((row.instance, record.offset))
+            found.append((row.instance, record.offset or 0))
     return found
 
 

@@ -1,0 +1,97 @@
+"""The fold of the state topic: last row of a key, within the newest term of its service."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_protocol.state import Leader, MirroredTopic, NewerVersion, PartitionProgress, Row
+from lockstep_runtime.fold import StateFold
+
+
+def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:
+    return MirroredTopic(source_topic=name, target_topic=f"A.{name}", term=term, **more)  # type: ignore[arg-type]  # the test's own keys
+
+
+def folded(rows: Sequence[Row], into: StateFold | None = None) -> StateFold:
+    fold = into or StateFold()
+    for offset, row in enumerate(rows):
+        fold.fold(offset, *row.encode())
+    return fold
+
+
+def test_the_last_row_of_a_key_counts() -> None:
+    fold = folded([topic("a", partitions=1), topic("b"), topic("a", partitions=2)])
+    assert [(row.source_topic, row.partitions) for row in fold.all(MirroredTopic)] == [("a", 2), ("b", 0)]
+    found = fold.get(MirroredTopic, "a")
+    assert found is not None
+    assert found.partitions == 2
+    assert fold.get(MirroredTopic, "c") is None
+    assert fold.position == 2
+
+
+def test_a_tombstone_takes_the_row_away() -> None:
+    fold = folded([topic("a")])
+    fold.fold(1, b"topic/a", None)
+    assert fold.all(MirroredTopic) == []
+
+
+def test_only_changes_are_reported() -> None:
+    fold = StateFold()
+    assert fold.fold(0, *topic("a").encode()) == topic("a")
+    assert fold.fold(1, *topic("a").encode()) is None
+    assert fold.fold(1, *topic("b").encode()) is None  # an offset seen already
+
+
+def test_a_row_of_an_older_term_is_ignored_and_remembered_as_overwriting() -> None:
+    zombie = topic("a", term=1, partitions=9)
+    fold = folded([topic("x"), Leader(service="topic-sync", instance="one"), topic("a", term=1, partitions=1)])
+    fold.fold(3, *Leader(service="topic-sync", instance="two").encode())
+    fold.fold(4, *topic("a", term=3, partitions=2).encode())
+    assert fold.fold(5, *zombie.encode()) is None
+    found = fold.get(MirroredTopic, "a")
+    assert found is not None
+    assert found.partitions == 2
+    assert fold.ignored == 1
+    assert fold.overwritten == {"topic/a"}  # after compaction only the zombie's row is left: write ours again
+    fold.fold(6, *topic("a", term=3, partitions=2).encode())
+    assert fold.overwritten == set()
+
+
+def test_rows_without_a_leader_of_their_own_are_not_judged_by_terms() -> None:
+    fold = folded(
+        [topic("x"), Leader(service="data-plane", instance="one"), Leader(service="data-plane", instance="two")]
+    )
+    progress = PartitionProgress(topic="a", partition=0, term=1, upstream=5)
+    assert fold.fold(3, *progress.encode()) == progress
+
+
+def test_leader_rows_are_told_with_their_offsets() -> None:
+    heard: list[tuple[str, str, int]] = []
+    folded([topic("x"), Leader(service="s", instance="one")], StateFold(lambda *row: heard.append(row)))
+    assert heard == [("s", "one", 1)]
+
+
+def test_a_newer_version_stops_the_reader_with_a_sentence() -> None:
+    key, value = topic("a").encode()
+    with pytest.raises(NewerVersion, match="run the newer release"):
+        StateFold().fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())
+
+
+ROWS = st.lists(
+    st.one_of(
+        st.builds(topic, st.sampled_from("ab"), st.integers(0, 6), partitions=st.integers(0, 3)),
+        st.builds(lambda who: Leader(service="topic-sync", instance=who), st.sampled_from(["one", "two"])),
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS)
+def test_folding_everything_twice_changes_nothing(rows: list[Row]) -> None:
+    once = folded(rows)
+    before = dict(once.rows), set(once.overwritten), once.ignored, once.position
+    folded(rows, once)
+    assert (once.rows, once.overwritten, once.ignored, once.position) == before

@@ -1,0 +1,147 @@
+"""Who may act: the group's partition makes a candidate, the leader row read back makes a leader."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_runtime.leadership import Leadership, Standing, label_of
+
+
+@dataclass
+class Log:
+    """A state topic that holds nothing but leader rows."""
+
+    rows: list[tuple[str, str]]
+
+    def append(self, label: str, instance: str) -> int:
+        self.rows.append((label, instance))
+        return len(self.rows)  # offsets from 1: term 0 means none
+
+
+def test_holding_the_partition_alone_is_not_leading() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0, 1, 2})
+    assert me.to_claim() == (0,)
+    assert me.standing() is Standing.CLAIMING
+    assert (me.leads(), me.term()) == (False, 0)
+
+
+def test_leading_begins_when_the_own_row_is_read_back() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0})
+    me.claimed(0, 7)
+    assert not me.leads()
+    assert me.to_claim() == ()
+    me.saw_leader("topic-sync", "one", 7)
+    assert (me.leads(), me.term(), me.leader()) == (True, 7, "one")
+
+
+def test_reading_back_before_the_acknowledgement_is_as_good() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0})
+    me.saw_leader("topic-sync", "one", 7)
+    me.claimed(0, 7)
+    assert me.leads()
+
+
+def test_an_old_row_of_our_own_name_does_not_make_us_lead() -> None:
+    me = Leadership("topic-sync", "one")
+    me.saw_leader("topic-sync", "one", 3)
+    me.assigned({0})
+    assert not me.leads()
+    me.claimed(0, 9)
+    me.saw_leader("topic-sync", "one", 3)
+    assert not me.leads()
+
+
+def test_without_partition_0_we_stand_by() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({1, 2, 3})
+    assert me.to_claim() == ()
+    assert me.standing() is Standing.IDLE
+
+
+def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_the_partition() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0})
+    me.claimed(0, 7)
+    me.saw_leader("topic-sync", "one", 7)
+    me.saw_leader("topic-sync", "two", 8)
+    assert not me.leads()
+    assert me.to_claim() == (0,)
+    me.claimed(0, 9)
+    me.saw_leader("topic-sync", "one", 9)
+    assert me.term() == 9
+
+
+def test_what_is_revoked_is_given_up_at_once_and_a_late_acknowledgement_changes_nothing() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0})
+    me.revoked()
+    me.claimed(0, 7)
+    me.saw_leader("topic-sync", "one", 7)
+    assert not me.leads()
+    me.assigned({0})
+    assert me.to_claim() == (0,)  # a new term, not the old one
+
+
+def test_an_assignment_that_keeps_the_partition_keeps_the_term() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0})
+    me.claimed(0, 7)
+    me.saw_leader("topic-sync", "one", 7)
+    me.assigned({0, 1})
+    assert me.term() == 7
+
+
+def test_rows_of_other_services_do_not_matter() -> None:
+    me = Leadership("topic-sync", "one")
+    me.assigned({0})
+    me.claimed(0, 7)
+    me.saw_leader("topic-sync", "one", 7)
+    me.saw_leader("acl-sync", "two", 8)
+    assert me.leads()
+
+
+def test_divided_work_is_led_partition_by_partition() -> None:
+    me = Leadership("checkpoint", "one", divided=True)
+    me.assigned({2, 4})
+    assert me.to_claim() == (2, 4)
+    for partition, term in ((2, 11), (4, 12)):
+        me.claimed(partition, term)
+        me.saw_leader(label_of("checkpoint", partition, divided=True), "one", term)
+    assert me.leading() == {2, 4}
+    me.saw_leader("checkpoint-2", "two", 13)
+    assert me.leading() == {4}
+    assert (me.term(2), me.term(4)) == (0, 12)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.sampled_from(["assign", "revoke", "claim", "read"]))))
+def test_two_replicas_that_have_read_everything_never_lead_at_once(steps: list[tuple[str, str]]) -> None:
+    """Whatever the group does, even if it gives the partition to both."""
+    log = Log([])
+    replicas = {name: Leadership("s", name) for name in ("one", "two")}
+    read = dict.fromkeys(replicas, 0)
+
+    def read_all(name: str) -> None:
+        for offset, (label, instance) in enumerate(log.rows[read[name] :], start=read[name] + 1):
+            replicas[name].saw_leader(label, instance, offset)
+        read[name] = len(log.rows)
+
+    for name, step in steps:
+        me = replicas[name]
+        if step == "assign":
+            me.assigned({0})
+        elif step == "revoke":
+            me.revoked()
+        elif step == "claim":
+            for partition in me.to_claim():
+                me.claimed(partition, log.append("s", name))
+        else:
+            read_all(name)
+    for name in replicas:
+        read_all(name)
+    leading = [me for me in replicas.values() if me.leads()]
+    assert len(leading) <= 1
+    assert all(me.term() == len(log.rows) for me in leading)

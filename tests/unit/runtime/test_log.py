@@ -1,0 +1,72 @@
+"""One line for each event that matters."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep_runtime.log import FlowLog, LogFormat, configure
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = before
+
+
+def written(log_format: LogFormat, level: str = "info") -> tuple[FlowLog, io.StringIO]:
+    stream = io.StringIO()
+    configure("topic-sync", level, log_format, stream)
+    return FlowLog("topic-sync", "A->B"), stream
+
+
+def test_the_line_for_people() -> None:
+    log, stream = written("text")
+    log.say("topic created", "orders -> A.orders (8 partitions)", topic="orders")
+    log.warn("cluster unreachable", "cluster B at b:9092 cannot be reached: refused")
+    first, second = stream.getvalue().splitlines()
+    assert first[8:] == " topic-sync A->B  topic created  orders -> A.orders (8 partitions)"
+    assert second[8:] == (
+        " topic-sync A->B  WARNING cluster unreachable  cluster B at b:9092 cannot be reached: refused"
+    )
+
+
+def test_the_line_for_machines() -> None:
+    log, stream = written("json")
+    log.say("topic created", "orders", topic="orders", partitions=8)
+    body = json.loads(stream.getvalue())
+    assert body.pop("at").endswith("Z")
+    assert body == {
+        "level": "info",
+        "service": "topic-sync",
+        "message": "topic created",
+        "flow": "A->B",
+        "text": "orders",
+        "topic": "orders",
+        "partitions": 8,
+    }
+
+
+@pytest.mark.parametrize(
+    ("log_format", "level", "traced"), [("text", "info", 0), ("text", "debug", 1), ("json", "info", 0)]
+)
+def test_a_cause_is_one_line_and_its_traceback_for_debugging(log_format: LogFormat, level: str, traced: int) -> None:
+    log, stream = written(log_format, level)
+    try:
+        raise LookupError("no such thing")
+    except LookupError as exc:
+        log.failed("crashed", exc)
+    text = stream.getvalue()
+    assert "LookupError: no such thing" in text
+    assert text.count("Traceback") == traced
+
+
+def test_libraries_are_silent_unless_debugging() -> None:
+    _, stream = written("text")
+    logging.getLogger("faust.app").error("Crashed reason=%r", ValueError())
+    logging.getLogger("aiokafka.conn").error("unable to connect")
+    assert stream.getvalue() == ""

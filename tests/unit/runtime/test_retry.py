@@ -1,0 +1,34 @@
+"""Which errors pass, and how long we wait."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from lockstep_runtime.retry import Backoff, Verdict, classify
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        (KafkaError._TRANSPORT, Verdict.UNREACHABLE),
+        (KafkaError._TIMED_OUT, Verdict.UNREACHABLE),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, Verdict.UNREACHABLE),
+        (KafkaError.NOT_CONTROLLER, Verdict.RETRIABLE),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, Verdict.RETRIABLE),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, Verdict.DENIED),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, Verdict.DENIED),
+        (KafkaError.INVALID_CONFIG, Verdict.FATAL),
+        (KafkaError.TOPIC_ALREADY_EXISTS, Verdict.FATAL),
+        (31_999, Verdict.FATAL),
+    ],
+)
+def test_errors_are_classified_by_their_code(code: int, verdict: Verdict) -> None:
+    assert classify(code) is verdict
+
+
+def test_waits_double_up_to_their_limit_and_begin_anew_after_a_success() -> None:
+    backoff = Backoff(first=0.5, limit=3.0)
+    assert [backoff.next() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
+    backoff.reset()
+    assert backoff.next() == 0.5
+    backoff.failures = 10_000
+    assert backoff.next() == 3.0

@@ -1,0 +1,120 @@
+"""Work in rounds: sooner when asked, back-off, one line for a trouble."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.rounds import Rounds, Troubles
+
+LONG = timedelta(hours=1)
+AWAY = ClusterUnreachable("B", "b:9092", "refused")
+DENIED = NotPermitted("B", "to create", "topic x")
+
+
+@contextmanager
+def heard(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
+    lines: list[str] = []
+    with caplog.at_level(logging.INFO, logger="lockstep.test"):
+        yield lines
+    lines += [record.getMessage() for record in caplog.records]
+
+
+async def test_a_refresh_waits_for_a_round_that_began_after_it() -> None:
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    began: list[int] = []
+    go_on = asyncio.Event()
+
+    async def round_() -> None:
+        began.append(len(began))
+        if len(began) == 1:
+            await go_on.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", LONG, round_))
+        while not began:
+            await asyncio.sleep(0)
+        refresh = tasks.create_task(rounds.refresh())  # while the first round is under way
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait_for(refresh, 5.0)
+        assert began == [0, 1]
+        work.cancel()
+
+
+async def test_a_refresh_that_fails_says_why() -> None:
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    troubled: list[ClusterTrouble] = []
+
+    async def round_() -> None:
+        if troubled:
+            raise troubled[0]
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", LONG, round_))
+        await asyncio.wait_for(rounds_done(rounds), 5.0)
+        troubled.append(DENIED)
+        with pytest.raises(NotPermitted):
+            await asyncio.wait_for(rounds.refresh(), 5.0)
+        assert rounds.troubles.now == {"work": str(DENIED)}
+        troubled.clear()
+        await asyncio.wait_for(rounds.refresh(), 5.0)
+        assert rounds.troubles.now == {}
+        work.cancel()
+
+
+async def rounds_done(rounds: Rounds) -> None:
+    await asyncio.sleep(0)
+    await rounds.refresh()
+
+
+async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -> None:
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    go_on = asyncio.Event()
+
+    async def round_() -> None:
+        await go_on.wait()
+        raise LookupError
+
+    work = asyncio.create_task(rounds.every("work", LONG, round_))
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(LookupError):
+        await work
+    rounds.forget()
+    await asyncio.wait_for(rounds.refresh(), 5.0)  # nothing is left to wait for
+
+
+def test_an_unreachable_cluster_is_said_once_for_all_who_notice(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        troubles.began("one", AWAY)
+        troubles.began("two", AWAY)
+        troubles.began("one", ClusterUnreachable("B", "b:9092", "timed out"))
+        troubles.over("one")
+        troubles.over("two")
+        troubles.over("two")
+    assert lines == ["cluster unreachable", "cluster reachable again"]
+
+
+def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        troubles.began("one", DENIED)
+        troubles.began("one", DENIED)
+        troubles.began("one", NotPermitted("B", "to create", "topic y"))
+        troubles.over("one")
+    assert lines == ["one failing", "one failing", "one recovered"]
+
+
+def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        troubles.began("one", AWAY)
+        troubles.began("one", DENIED)
+    assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]
