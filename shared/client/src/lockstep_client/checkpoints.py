@@ -1,0 +1,75 @@
+"""Checkpoints folded into where groups stand on the target (`mm2.md` §3.8). No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lockstep_protocol.codec import MalformedRecord, decode_checkpoint
+from lockstep_protocol.records import Checkpoint
+
+__all__ = ["CheckpointFold", "Groups", "RemoteOffsets"]
+
+Groups = str | re.Pattern[str]
+"""One group by its exact id, or every group whose whole id matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOffsets:
+    """Where groups stand on the target.
+
+    `checkpoints` holds the last one of each group and target partition, in the order in which they were written.
+    `malformed` counts the records passed over because they were no checkpoints.
+    """
+
+    checkpoints: tuple[Checkpoint, ...] = ()
+    malformed: int = 0
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Every group that has a position."""
+        return frozenset(one.group for one in self.checkpoints)
+
+    def of(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
+        """The group's checkpoints by target topic and partition; empty for one that has none.
+
+        >>> RemoteOffsets().of("billing")
+        {}
+        """
+        return {(one.topic, one.partition): one for one in self.checkpoints if one.group == group}
+
+    def latest(self) -> Mapping[tuple[str, int], Checkpoint]:
+        """What MM2 answers for a pattern: of each target partition the checkpoint written last, whichever group it is
+        of."""
+        return {(one.topic, one.partition): one for one in self.checkpoints}
+
+
+class CheckpointFold:
+    """Takes the records of a checkpoints topic in their order and keeps what is so at its end."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._last: dict[tuple[str, str, int], Checkpoint] = {}
+        self._malformed = 0
+
+    def add(self, key: bytes | None, value: bytes | None) -> None:
+        """Take the next record. Raises `codec.UnsupportedRecordVersion`, for any group's checkpoint."""
+        try:
+            checkpoint = decode_checkpoint(key, value)
+        except MalformedRecord:
+            self._malformed += 1
+            return
+        if self._wanted(checkpoint.group):
+            where = checkpoint.group, checkpoint.topic, checkpoint.partition
+            self._last.pop(where, None)  # a dict keeps the place of the first, the order wanted is that of the last
+            self._last[where] = checkpoint
+
+    def result(self) -> RemoteOffsets:
+        """What was found up to here."""
+        return RemoteOffsets(tuple(self._last.values()), self._malformed)
+
+    def _wanted(self, group: str) -> bool:
+        if isinstance(self._groups, str):
+            return group == self._groups
+        return self._groups.fullmatch(group) is not None

@@ -1,0 +1,87 @@
+"""What can go wrong while a cluster is asked, each as one sentence for the person who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockstep_client.checkpoints import RemoteOffsets
+
+__all__ = [
+    "CheckpointsNotRead",
+    "CheckpointsTopicMissing",
+    "ClusterUnreachable",
+    "MirrorClientError",
+    "NotPermitted",
+    "RequestRefused",
+    "UnsupportedCheckpoint",
+]
+
+
+class MirrorClientError(Exception):
+    """The root of the errors of this package; the text is a full sentence."""
+
+
+class ClusterUnreachable(MirrorClientError):
+    """No broker answered in time, so nothing was read. Worth trying again."""
+
+    def __init__(self, bootstrap: str, why: str) -> None:
+        super().__init__(f"the cluster at {bootstrap} did not answer: {why}")
+        self.bootstrap = bootstrap
+
+
+class NotPermitted(MirrorClientError):
+    """The cluster refused for lack of a permission."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"not permitted to {what}: {why}")
+
+
+class RequestRefused(MirrorClientError):
+    """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's or
+    librdkafka's."""
+
+    def __init__(self, what: str, code: int, why: str) -> None:
+        super().__init__(f"could not {what}: {why}")
+        self.code = code
+
+
+class CheckpointsTopicMissing(MirrorClientError):
+    """There are no checkpoints from that cluster here: another alias, policy or cluster was meant, or checkpoints are
+    off.
+
+    `there` are the checkpoints topics that do exist.
+    """
+
+    def __init__(self, topic: str, bootstrap: str, there: Sequence[str]) -> None:
+        found = f"there are {', '.join(there)}" if there else "there is no checkpoints topic at all"
+        super().__init__(f"the cluster at {bootstrap} has no topic {topic}; {found}")
+        self.topic = topic
+        self.there = tuple(there)
+
+
+class CheckpointsNotRead(MirrorClientError, TimeoutError):
+    """Time ran out before the end of the checkpoints topic was reached (MM2 would return what it has so far).
+
+    `position` is the next offset to read, `end` the offset to reach; `so_far` is what was found until then: each
+    position in it was true once, and a newer one may follow.
+    """
+
+    def __init__(self, topic: str, timeout: float, position: int, end: int, so_far: RemoteOffsets) -> None:
+        super().__init__(
+            f"{topic} was read up to offset {position} of {end} within {timeout:g} s, {len(so_far.checkpoints)} "
+            "checkpoints found so far: allow more time"
+        )
+        self.topic = topic
+        self.position = position
+        self.end = end
+        self.so_far = so_far
+
+
+class UnsupportedCheckpoint(MirrorClientError):
+    """A checkpoint of a version this release does not know (KAFKA-20659): what it says could be misunderstood, so
+    nothing is returned."""
+
+    def __init__(self, topic: str, offset: int, why: str) -> None:
+        super().__init__(f"{topic} at offset {offset}: {why}; upgrade lockstep-client")
+        self.topic = topic
+        self.offset = offset

@@ -1,0 +1,140 @@
+"""MM2's `MirrorClient`: questions to the target cluster of a flow (`mm2.md` §3.8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from confluent_kafka import Message
+
+from lockstep_client import topics as named
+from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
+from lockstep_client.errors import CheckpointsNotRead, CheckpointsTopicMissing, UnsupportedCheckpoint
+from lockstep_client.reading import reading
+from lockstep_protocol.codec import UnsupportedRecordVersion
+from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy
+
+__all__ = ["TIMEOUT", "MirrorClient"]
+
+TIMEOUT = 30.0
+"""Seconds that a question may take unless said otherwise."""
+
+
+class MirrorClient:
+    """What is mirrored to one cluster, and where consumer groups of other clusters stand on it.
+
+    `conf` are librdkafka's settings for that cluster, as confluent-kafka takes them; those that decide how is read are
+    set here. `policy` must be the one of the mirror: a DefaultReplicationPolicy (with its separator), an
+    IdentityReplicationPolicy, or one's own.
+
+    Holds no connection: each call opens one, joins no group, commits nothing, creates nothing, and closes it again. So
+    one instance may be shared by threads. Each call that reaches the cluster raises ClusterUnreachable, NotPermitted
+    or RequestRefused.
+
+    >>> client = MirrorClient({"bootstrap.servers": "b.example.org:9092"})
+    >>> client = MirrorClient({"bootstrap.servers": "b.example.org:9092"}, DefaultReplicationPolicy(separator="_"))
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, str | int | float | bool],
+        policy: ReplicationPolicy | None = None,
+        *,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        """`timeout` in seconds is for every question about topics."""
+        self._conf = dict(conf)
+        self._policy = policy or DefaultReplicationPolicy()
+        self._timeout = timeout
+
+    def remote_consumer_offsets(self, source_alias: str, groups: Groups, timeout: float | None = None) -> RemoteOffsets:
+        """Where groups of the cluster `source_alias` stand here, from the checkpoints that its mirror wrote.
+
+        `groups` is one group's exact id, or a compiled pattern that has to match the whole id. A group without a
+        checkpoint is absent from the result. Reads the whole checkpoints topic, as it is when called.
+
+        Raises CheckpointsNotRead when `timeout` seconds do not suffice (MM2 returns a part without saying so),
+        CheckpointsTopicMissing, UnsupportedCheckpoint, and ValueError for an argument that is empty.
+
+        >>> client = MirrorClient({"bootstrap.servers": "b.example.org:9092"})
+        >>> found = client.remote_consumer_offsets("A", re.compile("billing-.*"))  # doctest: +SKIP
+        >>> found.of("billing-eu")["A.orders", 0].downstream  # doctest: +SKIP
+        1042
+        """
+        _check("source_alias", source_alias, str)
+        _check("groups", groups, (str, re.Pattern))
+        allowed = self._timeout if timeout is None else timeout
+        topic = self._policy.checkpoints_topic(source_alias)
+        fold = CheckpointFold(groups)
+
+        def take(message: Message) -> None:
+            try:
+                fold.add(message.key(), message.value())
+            except UnsupportedRecordVersion as exc:
+                raise UnsupportedCheckpoint(topic, message.offset() or 0, str(exc)) from exc
+
+        with reading(self._conf, allowed) as cluster:
+            there = cluster.topics()
+            if topic not in there:
+                known = sorted(named.checkpoints_among(self._policy, there))
+                raise CheckpointsTopicMissing(topic, cluster.bootstrap, known)
+            begin, end = cluster.bounds(topic)
+            position = cluster.records(topic, begin, end, take)
+        if position < end:
+            raise CheckpointsNotRead(topic, allowed, position, end, fold.result())
+        return fold.result()
+
+    def replication_hops(self, source_alias: str) -> int | None:
+        """How many mirrors lie between the cluster `source_alias` and this one, by the shortest way; 1 is a direct
+        one.
+
+        None (MM2: -1) if no heartbeats of it arrive, so it is not mirrored here, or heartbeats are off.
+
+        >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).replication_hops("A")  # doctest: +SKIP
+        1
+        """
+        return named.hops(self._policy, self._topics(), source_alias)
+
+    def upstream_clusters(self) -> frozenset[str]:
+        """The aliases of all clusters that are mirrored here, directly or through others.
+
+        >>> MirrorClient({"bootstrap.servers": "c.example.org:9092"}).upstream_clusters()  # doctest: +SKIP
+        frozenset({'A', 'B'})
+        """
+        return named.upstream(self._policy, self._topics())
+
+    def heartbeat_topics(self) -> frozenset[str]:
+        """Local and mirrored heartbeats topics.
+
+        >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).heartbeat_topics()  # doctest: +SKIP
+        frozenset({'heartbeats', 'A.heartbeats'})
+        """
+        return named.heartbeats_among(self._policy, self._topics())
+
+    def checkpoint_topics(self) -> frozenset[str]:
+        """The topics that hold checkpoints, one for each cluster whose groups are translated to here.
+
+        >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).checkpoint_topics()  # doctest: +SKIP
+        frozenset({'A.checkpoints.internal'})
+        """
+        return named.checkpoints_among(self._policy, self._topics())
+
+    def remote_topics(self, source_alias: str | None = None) -> frozenset[str]:
+        """The topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
+
+        Only names are looked at: a local topic `first.second` looks as if it came from `first`, and under an
+        IdentityReplicationPolicy with a source alias every topic but `heartbeats` counts, as MM2 has it.
+
+        >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).remote_topics("A")  # doctest: +SKIP
+        frozenset({'A.orders', 'A.heartbeats'})
+        """
+        return named.remote_among(self._policy, self._topics(), source_alias)
+
+    def _topics(self) -> frozenset[str]:
+        with reading(self._conf, self._timeout) as cluster:
+            return cluster.topics()
+
+
+def _check(name: str, given: object, wanted: type | tuple[type, ...]) -> None:
+    if not isinstance(given, wanted) or given == "":
+        raise ValueError(f"{name} is {given!r}: something to look for is needed")

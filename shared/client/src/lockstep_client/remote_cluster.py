@@ -1,0 +1,113 @@
+"""MM2's `RemoteClusterUtils`: one question to one cluster (`mm2.md` §3.8).
+
+Each function is the method of MirrorClient with its name, of a client made for this one call, and raises what that one
+raises. `conf` are librdkafka's settings of the target cluster, `policy` is the mirror's (default: MM2's default), and
+`timeout` is in seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from confluent_kafka import TopicPartition
+
+from lockstep_client.checkpoints import Groups, RemoteOffsets
+from lockstep_client.mirror_client import TIMEOUT, MirrorClient
+from lockstep_protocol.policy import ReplicationPolicy
+
+__all__ = [
+    "checkpoint_topics",
+    "heartbeat_topics",
+    "remote_consumer_offsets",
+    "remote_topics",
+    "replication_hops",
+    "translate_offsets",
+    "upstream_clusters",
+]
+
+log = logging.getLogger("lockstep_client")
+
+Conf = Mapping[str, str | int | float | bool]
+
+
+def translate_offsets(
+    conf: Conf, source_alias: str, groups: Groups, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
+) -> list[TopicPartition]:
+    """Where a group of `source_alias` goes on here, ready for `consumer.assign` or `consumer.commit(offsets=...)`.
+
+    Empty if there is no checkpoint of it. Nothing is skipped by a group that starts there; it may read some records
+    twice. For a pattern that several groups match, each partition has the checkpoint written last, as in MM2:
+    `remote_consumer_offsets` keeps groups apart. Records that are no checkpoints are passed over, with their number in
+    a warning.
+
+    >>> at = translate_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
+    >>> [(one.topic, one.partition, one.offset) for one in at]  # doctest: +SKIP
+    [('A.orders', 0, 1042), ('A.orders', 1, 998)]
+    """
+    found = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
+    if found.malformed:
+        log.warning("%d records among the checkpoints of %s are none", found.malformed, source_alias)
+    last = sorted(found.latest().items())
+    return [TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in last]
+
+
+def remote_consumer_offsets(
+    conf: Conf, source_alias: str, groups: Groups, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
+) -> RemoteOffsets:
+    """The last checkpoint of each group and partition, and how many records were none.
+
+    >>> found = remote_consumer_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
+    >>> found.of("billing")["A.orders", 0].downstream, found.malformed  # doctest: +SKIP
+    (1042, 0)
+    """
+    return MirrorClient(conf, policy, timeout=timeout).remote_consumer_offsets(source_alias, groups)
+
+
+def replication_hops(
+    conf: Conf, source_alias: str, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
+) -> int | None:
+    """How many mirrors lie between `source_alias` and this cluster; None (MM2: -1) if it is not mirrored here.
+
+    >>> replication_hops({"bootstrap.servers": "b.example.org:9092"}, "A")  # doctest: +SKIP
+    1
+    """
+    return MirrorClient(conf, policy, timeout=timeout).replication_hops(source_alias)
+
+
+def upstream_clusters(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None) -> frozenset[str]:
+    """The aliases of all clusters that are mirrored here, directly or through others.
+
+    >>> upstream_clusters({"bootstrap.servers": "c.example.org:9092"})  # doctest: +SKIP
+    frozenset({'A', 'B'})
+    """
+    return MirrorClient(conf, policy, timeout=timeout).upstream_clusters()
+
+
+def heartbeat_topics(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None) -> frozenset[str]:
+    """Local and mirrored heartbeats topics.
+
+    >>> heartbeat_topics({"bootstrap.servers": "b.example.org:9092"})  # doctest: +SKIP
+    frozenset({'heartbeats', 'A.heartbeats'})
+    """
+    return MirrorClient(conf, policy, timeout=timeout).heartbeat_topics()
+
+
+def checkpoint_topics(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None) -> frozenset[str]:
+    """The topics that hold checkpoints.
+
+    >>> checkpoint_topics({"bootstrap.servers": "b.example.org:9092"})  # doctest: +SKIP
+    frozenset({'A.checkpoints.internal'})
+    """
+    return MirrorClient(conf, policy, timeout=timeout).checkpoint_topics()
+
+
+def remote_topics(
+    conf: Conf, source_alias: str | None = None, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
+) -> frozenset[str]:
+    """The topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
+
+    >>> remote_topics({"bootstrap.servers": "b.example.org:9092"}, "A")  # doctest: +SKIP
+    frozenset({'A.orders', 'A.heartbeats'})
+    """
+    return MirrorClient(conf, policy, timeout=timeout).remote_topics(source_alias)

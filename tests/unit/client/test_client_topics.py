@@ -1,0 +1,155 @@
+"""What topic names say about the clusters behind them. Numbers are those of MM2's own tests (`mm2.md` §7)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_client import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_client.topics import (
+    checkpoints_among,
+    heartbeats_among,
+    hops,
+    hops_of_topic,
+    remote_among,
+    sources_of,
+    upstream,
+)
+
+DEFAULT = DefaultReplicationPolicy()
+IDENTITY = IdentityReplicationPolicy("primary")
+
+
+def test_heartbeats_topics_are_told_from_names_that_only_look_like_one() -> None:
+    """5."""
+    heartbeats = {"heartbeats", "source1.heartbeats", "source2.source1.heartbeats"}
+    others = {"heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"}
+    assert heartbeats_among(DEFAULT, heartbeats | others) == heartbeats
+
+
+def test_a_checkpoints_topic_has_an_alias_in_front() -> None:
+    """6."""
+    checkpoints = {"source1.checkpoints.internal"}
+    others = {"checkpoints.internal", "checkpoints-internal", "checkpoints.internal!", "!checkpoints.internal"}
+    assert checkpoints_among(DEFAULT, checkpoints | others | {"source1checkpointsinternal"}) == checkpoints
+
+
+@pytest.mark.parametrize(
+    ("topic", "source", "count"),
+    [
+        ("topic", "source", None),
+        ("source", "source", None),
+        ("sourcetopic", "source", None),
+        ("source1.topic", "source2", None),
+        ("source1.topic", "source1", 1),
+        ("source2.source1.topic", "source2", 1),
+        ("source2.source1.topic", "source1", 2),
+        ("source3.source2.source1.topic", "source1", 3),
+        ("source3.source2.source1.topic", "source4", None),
+    ],
+)
+def test_hops_are_counted_along_the_prefixes(topic: str, source: str, count: int | None) -> None:
+    """7."""
+    assert hops_of_topic(DEFAULT, topic, source) == count
+
+
+def test_heartbeats_topics_are_listed_local_and_remote() -> None:
+    """8."""
+    topics = [
+        "topic1",
+        "topic2",
+        "heartbeats",
+        "source1.heartbeats",
+        "source2.source1.heartbeats",
+        "source3.heartbeats",
+    ]
+    assert heartbeats_among(DEFAULT, topics) == set(topics[2:])
+
+
+def test_checkpoints_topics_are_listed() -> None:
+    """9."""
+    topics = ["topic1", "checkpoints.internal", "source1.checkpoints.internal", "source2.checkpoints.internal"]
+    assert checkpoints_among(DEFAULT, topics) == set(topics[2:])
+
+
+def test_the_shortest_way_of_heartbeats_counts() -> None:
+    """10."""
+    topics = [
+        *("topic1", "topic2", "heartbeats", "source1.heartbeats", "source1.source2.heartbeats", "source3.heartbeats"),
+        *("source4.source3.heartbeats", "source4.source3.source5.heartbeats", "source6.topic1"),
+    ]
+    assert hops(DEFAULT, topics, "source1") == 1
+    assert hops(DEFAULT, topics, "source2") == 2
+    assert hops(DEFAULT, topics, "source3") == 1
+    assert hops(DEFAULT, topics, "source5") == 3
+    assert hops(DEFAULT, topics, "source6") is None, "a topic that is no heartbeats topic shows no mirror"
+    assert hops(DEFAULT, topics, "source7") is None
+
+
+UPSTREAM_TOPICS = [
+    *("topic1", "topic2", "heartbeats", "source1.heartbeats", "source1.source2.heartbeats"),
+    *("source3.source4.source5.heartbeats", "source6.topic"),
+]
+
+
+@pytest.mark.parametrize("policy", [DEFAULT, IDENTITY], ids=["default", "identity"])
+def test_every_alias_along_heartbeats_is_upstream(policy: ReplicationPolicy) -> None:
+    """11, and 12 under the identity policy, which prefixes heartbeats all the same."""
+    assert upstream(policy, UPSTREAM_TOPICS) == {"source1", "source2", "source3", "source4", "source5"}
+
+
+def test_a_cluster_without_mirrored_heartbeats_has_no_upstream() -> None:
+    """11."""
+    assert upstream(DEFAULT, ["heartbeats", "topic1", "source6.topic"]) == frozenset()
+
+
+def test_prefixed_topics_are_remote_and_plain_and_internal_ones_are_not() -> None:
+    """13."""
+    remote = {"source1.topic4", "source1.source2.topic5", "source3.source4.source5.topic6"}
+    others = {"topic1", "topic2", "topic3", "source1.checkpoints.internal", "__consumer_offsets", ".hidden.topic"}
+    assert remote_among(DEFAULT, remote | others) == remote
+
+
+def test_remote_topics_of_one_source_came_from_it_at_the_last_hop() -> None:
+    """13."""
+    topics = ["source1.topic4", "source1.source2.topic5", "source2.source1.topic6", "topic"]
+    assert remote_among(DEFAULT, topics, "source1") == set(topics[:2])
+    assert remote_among(DEFAULT, topics, "source9") == frozenset()
+
+
+def test_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
+    """14."""
+    topics = {"topic1", "topic2", "heartbeats", "backup.heartbeats", "primary.checkpoints.internal"}
+    assert remote_among(IDENTITY, topics) == {"topic1", "topic2", "backup.heartbeats"}
+    assert remote_among(IdentityReplicationPolicy(), topics) == {"backup.heartbeats"}, "nobody said from where"
+
+
+def test_another_separator_decides_what_is_remote() -> None:
+    """15."""
+    topics = {"topic1", "source1.topic2", "source1__topic4", "source1__source2__topic5"}
+    assert remote_among(DefaultReplicationPolicy("__"), topics) == {"source1__topic4", "source1__source2__topic5"}
+
+
+def test_identity_names_its_source_and_prefixes_heartbeats() -> None:
+    """16."""
+    assert IDENTITY.topic_source("topic1") == "primary"
+    assert IDENTITY.format_remote_topic("primary", "topic1") == "topic1"
+    assert IDENTITY.format_remote_topic("primary", "heartbeats") == "primary.heartbeats"
+    assert IDENTITY.topic_source("backup.heartbeats") == "backup"
+
+
+def test_a_policy_that_keeps_names_leads_to_an_end() -> None:
+    """The source of such a topic is always the same one: it counts once."""
+    assert list(sources_of(IDENTITY, "topic")) == ["primary"]
+    assert hops_of_topic(IDENTITY, "topic", "elsewhere") is None
+
+
+@given(st.lists(st.from_regex(r"[a-z0-9]{1,5}", fullmatch=True), min_size=1, max_size=6), st.sampled_from([".", "__"]))
+def test_each_hop_of_a_chain_is_found_at_its_distance(aliases: list[str], separator: str) -> None:
+    policy = DefaultReplicationPolicy(separator)
+    topic = separator.join([*aliases, "heartbeats"])
+    until_one_repeats = aliases[: next((n for n, one in enumerate(aliases) if one in aliases[:n]), len(aliases))]
+    assert list(sources_of(policy, topic)) == until_one_repeats
+    assert [hops(policy, [topic], one) for one in until_one_repeats] == list(range(1, len(until_one_repeats) + 1))
+    assert upstream(policy, [topic]) == set(until_one_repeats)
