@@ -86,12 +86,16 @@ def test_a_group_given_as_text_is_no_pattern() -> None:
     assert folded("a.c", dotted, other).checkpoints == (dotted,)
 
 
-def test_over_several_groups_the_checkpoint_written_last_is_the_latest() -> None:
-    """18, as MM2 has it: the pattern variant keeps one position for each partition."""
+def test_groups_that_match_one_pattern_stay_apart() -> None:
+    """18, as MM2 has it since KIP-1239: before, the group that came last in the topic won each partition."""
     again = checkpoint("group1", "s.t1", 1, 8, 8)
-    found = folded(re.compile(".*"), again, *GROUP_2, again)
-    assert found.latest() == {("s.t1", 0): GROUP_2[0], ("s.t1", 1): again}
-    assert found.of("group2")["s.t1", 1] == GROUP_2[1], "and yet no group's position is lost"
+    found = folded(re.compile(".*"), again, *GROUP_2)
+    assert found.of("group1") == {("s.t1", 1): again}
+    assert found.of("group2")["s.t1", 1] == GROUP_2[1]
+
+
+def test_checkpoints_are_in_the_order_of_their_last_writing() -> None:
+    assert folded("group1", *GROUP_1).checkpoints == (GROUP_1[1], GROUP_1[2])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +133,6 @@ def test_positions_are_those_of_a_plain_dictionary(written: list[Checkpoint]) ->
         group: {(one.topic, one.partition): one for one in written if one.group == group}
         for group in {one.group for one in written}
     }
-    assert found.latest() == {(one.topic, one.partition): one for one in written}
 
 
 @given(st.lists(checkpoints))

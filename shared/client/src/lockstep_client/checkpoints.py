@@ -39,11 +39,6 @@ class RemoteOffsets:
         """
         return {(one.topic, one.partition): one for one in self.checkpoints if one.group == group}
 
-    def latest(self) -> Mapping[tuple[str, int], Checkpoint]:
-        """What MM2 answers for a pattern: of each target partition the checkpoint written last, whichever group it is
-        of."""
-        return {(one.topic, one.partition): one for one in self.checkpoints}
-
 
 class CheckpointFold:
     """Takes the records of a checkpoints topic in their order and keeps what is so at its end."""

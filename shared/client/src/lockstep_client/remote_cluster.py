@@ -8,13 +8,16 @@ raises. `conf` are librdkafka's settings of the target cluster, `policy` is the 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
+from typing import overload
 
 from confluent_kafka import TopicPartition
 
 from lockstep_client.checkpoints import Groups, RemoteOffsets
 from lockstep_client.mirror_client import TIMEOUT, MirrorClient
 from lockstep_protocol.policy import ReplicationPolicy
+from lockstep_protocol.records import Checkpoint
 
 __all__ = [
     "checkpoint_topics",
@@ -31,15 +34,30 @@ log = logging.getLogger("lockstep_client")
 Conf = Mapping[str, str | int | float | bool]
 
 
+@overload
+def translate_offsets(
+    conf: Conf, source_alias: str, groups: str, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
+) -> list[TopicPartition]: ...
+
+
+@overload
+def translate_offsets(
+    conf: Conf,
+    source_alias: str,
+    groups: re.Pattern[str],
+    timeout: float = TIMEOUT,
+    policy: ReplicationPolicy | None = None,
+) -> dict[str, list[TopicPartition]]: ...
+
+
 def translate_offsets(
     conf: Conf, source_alias: str, groups: Groups, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
-) -> list[TopicPartition]:
+) -> list[TopicPartition] | dict[str, list[TopicPartition]]:
     """Where a group of `source_alias` goes on here, ready for `consumer.assign` or `consumer.commit(offsets=...)`.
 
-    Empty if there is no checkpoint of it. Nothing is skipped by a group that starts there; it may read some records
-    twice. For a pattern that several groups match, each partition has the checkpoint written last, as in MM2:
-    `remote_consumer_offsets` keeps groups apart. Records that are no checkpoints are passed over, with their number in
-    a warning.
+    A group id gives the positions of that group, sorted, and none if there is no checkpoint of it. A compiled pattern
+    gives them for each group whose whole id matches. Nothing is skipped by a group that starts there; it may read some
+    records twice. Records that are no checkpoints are passed over, with their number in a warning.
 
     >>> at = translate_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
     >>> [(one.topic, one.partition, one.offset) for one in at]  # doctest: +SKIP
@@ -48,8 +66,15 @@ def translate_offsets(
     found = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
     if found.malformed:
         log.warning("%d records among the checkpoints of %s are none", found.malformed, source_alias)
-    last = sorted(found.latest().items())
-    return [TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in last]
+    if isinstance(groups, str):
+        return _positions(found.of(groups))
+    return {group: _positions(found.of(group)) for group in sorted(found.groups)}
+
+
+def _positions(of_group: Mapping[tuple[str, int], Checkpoint]) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in sorted(of_group.items())
+    ]
 
 
 def remote_consumer_offsets(
