@@ -158,6 +158,11 @@ class Mirror:
     def __enter__(self) -> Self:
         self.topic_sync.start()
         self.data_plane.start()
+        try:
+            self.topic_sync.wait_ready()  # then the control topics are there
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

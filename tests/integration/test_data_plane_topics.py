@@ -2,9 +2,11 @@
 
 import os
 
+import psutil
+
 from tests.harness.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
+from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.traffic import Traffic
 
 TAKES = 20_000  # bytes: max.message.bytes of the small targets
@@ -80,19 +82,25 @@ def test_a_record_larger_than_the_target_takes_halts_its_partition_only(there: M
     assert len([r for r in read_topic(there.target, there.remote(topic)) if r.partition == 0]) == 7
 
 
-def test_a_source_topic_created_again_halts_with_a_sentence(there: MirroredFlow) -> None:
+def test_a_source_topic_created_again_halts_with_a_sentence(mirror: Mirror, there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-recreated"))
     produce(there.source, topic, numbered(50, stem=b"first life"))
     before = there.wait_copied(topic)
     there.wait_written_down(topic)
-    delete_topic(there.source, topic)
-    create_topic(there.source, topic)
-    # Longer than what was copied, so that our position lies inside the new log: it must not be taken for the old one.
-    produce(there.source, topic, numbered(200, stem=b"second life"))
-    event = there.wait_event("PartitionHalted", f"{topic}-0")
+    topic_sync = psutil.Process(mirror.topic_sync.pid)
+    topic_sync.suspend()  # the data plane must not depend on being told: it meets the new log first
+    try:
+        delete_topic(there.source, topic)
+        create_topic(there.source, topic)
+        # Longer than what was copied, so that our position lies inside the new log: it must not be taken for the old.
+        produce(there.source, topic, numbered(200, stem=b"second life"))
+        event = there.wait_event("PartitionHalted", f"{topic}-0")
+    finally:
+        topic_sync.resume()
     assert "source topic was deleted and created again" in event.detail["reason"]
     assert event.detail["upstream"] == 49
     wait_until(lambda: there.progress(topic)[0].phase == "halted", within=30, every=0.25)
+    there.wait_event("TopicRecreated", topic)
     assert read_topic(there.target, there.remote(topic)) == before
 
 

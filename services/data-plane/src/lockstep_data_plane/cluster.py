@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +100,13 @@ class Cluster:
     def leader(self, tp: TopicPartition) -> Leader | None:
         """Who leads the partition, or None: not known, no leader just now, or no such topic."""
         return self._leaders.get(tp)
+
+    def topic_id(self, tp: TopicPartition) -> str:
+        """The topic's id as Kafka prints it, as the metadata said last; "" where that is not known."""
+        leader = self._leaders.get(tp)
+        if leader is None or leader.topic_id is None:
+            return ""
+        return base64.urlsafe_b64encode(leader.topic_id.bytes).decode().rstrip("=")
 
     def trouble(self, topic: str) -> int:
         """The error code of the topic in the last metadata answer; 0: none."""

@@ -236,7 +236,7 @@ class Copying:
             row = replace(partition.row(), phase="copying", reason="")
         if row is None or row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
-        self._same_topics(row, topic)
+        await self._same_topics(partition, row)
         await self._source_reaches(tp, row)
         end = await chain_end(self._target, (partition.target_topic, partition.number), row)
         await self._producing.attach(partition)
@@ -258,6 +258,9 @@ class Copying:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
         tp = (partition.topic, partition.number)
+        differs = await self._recreated(partition, topic.source_topic_id, topic.target_topic_id)
+        if differs is not None:
+            raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
         async with self._reading_progress:
             if self._progress is None:
                 self._progress = await read_progress(self._settings)
@@ -272,17 +275,30 @@ class Copying:
         await self._ledger.write(row)
         return row
 
-    def _same_topics(self, row: PartitionProgress, topic: MirroredTopic) -> None:
-        for side, then, now in (
-            ("source", row.source_topic_id, topic.source_topic_id),
-            ("target", row.target_topic_id, topic.target_topic_id),
+    async def _same_topics(self, partition: Partition, row: PartitionProgress) -> None:
+        differs = await self._recreated(partition, row.source_topic_id, row.target_topic_id)
+        if differs is not None:
+            side, then, now = differs
+            raise Halt(
+                f"the {side} topic was deleted and created again (id {then} then, {now} now) "
+                f"since offset {row.upstream}; what it holds now is another log, "
+                "so nothing is copied until somebody decides"
+            )
+
+    async def _recreated(self, partition: Partition, source_id: str, target_id: str) -> tuple[str, str, str] | None:
+        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
+        topic-sync wrote may be older than the log that would be read."""
+        for side, cluster, topic, then in (
+            ("source", self._source, partition.topic, source_id),
+            ("target", self._target, partition.target_topic, target_id),
         ):
-            if then and now and then != now:
-                raise Halt(
-                    f"the {side} topic was deleted and created again (id {then} then, {now} now) "
-                    f"since offset {row.upstream}; what it holds now is another log, "
-                    "so nothing is copied until somebody decides"
-                )
+            tp = (topic, partition.number)
+            if then and cluster.topic_id(tp) not in ("", then):
+                await cluster.refresh([topic])  # ours may be the older view
+                now = cluster.topic_id(tp)
+                if now not in ("", then):
+                    return side, then, now
+        return None
 
     async def _source_reaches(self, tp: TopicPartition, row: PartitionProgress) -> None:
         start = await self._source.end_offset(tp, timestamp=-2)
