@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -122,12 +123,22 @@ class FaustMembership:
         coordinator.lockstep_hears = True
 
 
+class App(faust.App):
+    """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
+    started."""
+
+    logger = logging.getLogger("faust.app")  # mode would take this module's, which is not one of the silent libraries
+
+    def _create_directories(self) -> None:
+        return
+
+
 def build_app(ctx: FlowContext) -> Any:
     """A Faust app with our settings (the reasons: `style.md` §5): nothing but one group member that follows one
     topic."""
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")
-    return faust.App(
+    return App(
         service_group(ctx.service, ctx.flow, settings.group_id),
         broker=[f"kafka://{host}" for host in hosts],
         broker_credentials=_credentials(settings),
@@ -263,7 +274,8 @@ class Process:
     def _signalled(self, name: signal.Signals, stop: asyncio.Event) -> None:
         if stop.is_set() and name is signal.SIGINT:
             self.log.warn("ended at once", "second interrupt")
-            raise SystemExit(130)
+            logging.shutdown()
+            os._exit(130)
         if not stop.is_set():
             self.log.say("ending", name.name)
         stop.set()
