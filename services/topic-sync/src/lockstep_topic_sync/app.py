@@ -43,8 +43,6 @@ IDS_EVERY = 10.0
 VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
 
-NEVER = timedelta(days=36_500)
-
 REFRESH = "topic refresh"
 CONFIGS = "config sync"
 
@@ -67,13 +65,14 @@ class TopicSync:
         self._listed: tuple[dict[str, int], dict[str, int]] | None = None
         self._looked_closely = float("-inf")
         self._missed: frozenset[str] = frozenset()
+        self._settled = False
         self._lowered = False
         self._refreshed = asyncio.Event()
 
     async def run(self) -> None:
         self._begin()
         settings = self._settings
-        every = min(LOOK_EVERY, settings.refresh_every) if settings.refresh_enabled else NEVER
+        every = min(LOOK_EVERY, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._ctx.every(REFRESH, every, self._refresh))
             tasks.create_task(self._ctx.every(CONFIGS, settings.sync_configs_every, self._sync_configs))
@@ -90,6 +89,8 @@ class TopicSync:
 
     async def _refresh(self) -> None:
         ctx = self._ctx
+        if self._settled and not self._settings.refresh_enabled and not ctx.rounds.hurried(REFRESH):
+            return  # looked once, as MM2 does; from now on only when an operator asks
         ctx.must_act()
         rules = await self._rules_now()
         source, target = await ctx.source.topic_names(), await ctx.target.topic_names()
@@ -111,6 +112,7 @@ class TopicSync:
             await self._write(topics, created | listed[1].keys(), created)
             self._listed, self._looked_closely = listed, now
         await self._write_gone(gone, topics, source)
+        self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
 
     async def _rules_now(self) -> Rules:

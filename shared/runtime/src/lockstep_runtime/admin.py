@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -78,9 +79,13 @@ class Admin:
         self._timeout = timeout.total_seconds()
         self._complaints: deque[str] = deque(maxlen=8)
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
-        settings: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
-        self._client = AdminClient(settings)
+        self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
         self._groups = asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    @cached_property
+    def _client(self) -> AdminClient:
+        """Made when first needed: it connects at once, and some services never ask one of their clusters."""
+        return AdminClient(self._conf)
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:

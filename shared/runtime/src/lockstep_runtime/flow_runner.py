@@ -149,6 +149,7 @@ class FlowRunner:
     async def _replay_and_serve(self, facts: FactProducer) -> None:
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
+        ctx.leadership.forget()
         ctx.state.open(FactLog(facts, topic), self._saw_leader)
         async with self._follow(topic, ctx.state.receive) as follower:
             await follower.caught_up()

@@ -80,6 +80,12 @@ class Leadership:
         """The group takes everything back (it may give it again at once)."""
         self.assigned(())
 
+    def forget(self) -> None:
+        """The state topic is read anew, perhaps another one under the same name: offsets read so far mean nothing."""
+        self._highest.clear()
+        self._claims.clear()
+        self._held = frozenset()
+
     def to_claim(self) -> tuple[int, ...]:
         """Partitions for which a leader row has to be appended now."""
         return tuple(sorted(p for p, c in self._claims.items() if c.standing is Standing.CLAIMING and c.term < 0))

@@ -68,6 +68,7 @@ class Rounds:
         self._monotonic = monotonic
         self._asked: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._hurried: set[str] = set()
 
     async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
         """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
@@ -78,6 +79,10 @@ class Rounds:
         asked = self._asked.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
         while True:
+            if asked.is_set():
+                self._hurried.add(name)
+            else:
+                self._hurried.discard(name)
             asked.clear()
             # Who asks while the round is under way wants one that began afterwards.
             waiting = self._waiting.pop(name, [])
@@ -107,6 +112,10 @@ class Rounds:
         """Let the named round come at once. A name nobody works on is ignored."""
         if name in self._asked:
             self._asked[name].set()
+
+    def hurried(self, name: str) -> bool:
+        """Within a round: whether it came because somebody asked, not because its time had come."""
+        return name in self._hurried
 
     async def refresh(self) -> None:
         """Let every round come now and wait for all of them. Raises the first ClusterTrouble one of them ended with."""

@@ -1,0 +1,57 @@
+"""What the runtime takes from inside Faust, aiokafka and confluent-kafka, by name: an upgrade that moves one fails
+here."""
+
+import inspect
+
+import faust
+from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from confluent_kafka import IsolationLevel, KafkaError
+from confluent_kafka.admin import AclOperation, AlterConfigOpType, OffsetSpec, ResourcePatternType, ResourceType
+from faust.transport.consumer import ThreadDelegateConsumer
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
+
+
+def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
+    assert inspect.iscoroutinefunction(GroupCoordinator._do_heartbeat)
+    assert "_coordinator" in inspect.getsource(AIOKafkaConsumer.start)
+    assert "self._consumer" in inspect.getsource(AIOKafkaConsumerThread.on_start)
+    assert "self._thread" in inspect.getsource(ThreadDelegateConsumer)
+
+
+def test_a_heartbeat_answers_whether_the_group_still_counts_us() -> None:
+    source = inspect.getsource(GroupCoordinator._do_heartbeat)
+    assert source.count("return True") == 2  # all is well; a rebalance is under way
+    assert "return False" in source
+
+
+def test_faust_has_the_settings_that_are_pinned() -> None:
+    app = faust.App(
+        "contract",
+        broker=["kafka://127.0.0.1:1"],
+        web_enabled=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        broker_session_timeout=10.0,
+        broker_rebalance_timeout=15.0,
+        broker_heartbeat_interval=2.0,
+        consumer_group_instance_id="one",
+        stream_wait_empty=False,
+        autodiscover=False,
+    )
+    assert app.conf.broker_session_timeout == 10.0
+    assert app.conf.consumer_group_instance_id == "one"
+    assert not app.conf.topic_allow_declare
+    assert hasattr(app, "on_partitions_assigned")
+    assert hasattr(app, "on_partitions_revoked")
+
+
+def test_confluent_names_what_admin_uses() -> None:
+    assert AlterConfigOpType.SET
+    assert AlterConfigOpType.DELETE
+    assert {"TOPIC", "GROUP"} <= set(ResourceType.__members__)
+    assert {"LITERAL", "ANY"} <= set(ResourcePatternType.__members__)
+    assert {"READ", "WRITE", "ALL", "ANY"} <= set(AclOperation.__members__)
+    assert hasattr(OffsetSpec, "latest")
+    assert IsolationLevel.READ_COMMITTED
+    assert KafkaError._PARTITION_EOF < 0
