@@ -17,7 +17,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from lockstep_protocol.codec import decode_checkpoint, encode_checkpoint, encode_offset_sync
 from lockstep_protocol.events import Event
-from lockstep_protocol.names import Flow
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import Checkpoint, OffsetSync
 from lockstep_protocol.state import GroupStatus
@@ -53,6 +53,7 @@ class Scene:
     b: Broker
     mark: str = field(default_factory=lambda: uuid.uuid4().hex[:6])
     location: str = "source"
+    group_sync: bool = True
     lines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -79,7 +80,7 @@ class Scene:
             "offset-syncs.topic.replication.factor = 1",
             f"offset-syncs.topic.location = {self.location}",
             "emit.checkpoints.interval.seconds = 1",
-            "sync.group.offsets.enabled = true",
+            f"sync.group.offsets.enabled = {str(self.group_sync).lower()}",
             "sync.group.offsets.interval.seconds = 1",
             *self.lines,
         )
@@ -363,6 +364,48 @@ def test_checkpoints_do_not_go_back_when_compaction_has_thinned_the_syncs(
     assert scene.emitted() == [(725, 721), (1005, 1001)]
 
 
+def test_replicas_divide_the_groups_and_take_over(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90), (200, 180))
+    groups = [f"replica{number}-{scene.mark}" for number in range(6)]
+
+    def everywhere(offset: int) -> None:
+        for group in groups:
+            commit(scene.a, group, scene.topic, 0, offset)
+
+    def checkpoints(upstream: int) -> list[str]:
+        found = [decode_checkpoint(one.key, one.value) for one in scene.written()]
+        return sorted(one.group for one in found if one.upstream == upstream)
+
+    everywhere(100)
+    one = ServiceProcess("lockstep_checkpoint", scene.file(), str(scene.flow), instance="one")
+    other = ServiceProcess("lockstep_checkpoint", scene.file(), str(scene.flow), instance="other")
+    with one, other:
+        for process in (one, other):
+            until(partial(_has_a_share, process, str(scene.flow)))
+        until(lambda: checkpoints(100) == groups)
+        one.kill()
+        everywhere(200)
+        until(lambda: checkpoints(200) == groups)
+
+
+def test_groups_are_moved_also_when_the_source_is_gone(tmp_path: Path, broker_b: Broker) -> None:
+    """The site is lost, the service is started again on the other one, and the consumers are about to be."""
+    with Broker("lost") as source:
+        scene = Scene(tmp_path, source, broker_b, group_sync=False)
+        create_topic(source.bootstrap, scene.syncs)
+        scene.sync((0, 0), (100, 90))
+        scene.commit(100)
+        with scene.service():
+            until(lambda: scene.emitted() == [(100, 90)])
+            until(scene.row)
+        assert scene.on_target() is None
+    scene.group_sync = True
+    with scene.service() as process:
+        until(lambda: scene.on_target() == 90)
+        process.hear("cluster unreachable", within=WITHIN, cluster=scene.source)
+        assert process.ready()
+
+
 def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
     scene.sync((0, 0))
     scene.commit(0)
@@ -419,3 +462,7 @@ def reading(broker: Broker, group: str, topic: str) -> Iterator[Consumer]:
 
 def _equals(found: Callable[[], object], wanted: object) -> bool:
     return found() == wanted
+
+
+def _has_a_share(process: ServiceProcess, flow: str) -> bool:
+    return 0 < len(process.status(flow)["partitions"]) < COMMANDS_PARTITIONS

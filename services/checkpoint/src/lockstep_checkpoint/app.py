@@ -103,11 +103,14 @@ class CheckpointFlow:
 
     async def _rounds(self) -> None:
         await self._memory.loaded()
-        await self._syncs.judged()
-        works = [self._ctx.every(EMISSION, self._settings.emit_every, self._emit)]
+        works = [self._emissions()]
         if self._settings.sync_group_offsets:
             works.append(self._ctx.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
         await together(*works)
+
+    async def _emissions(self) -> None:
+        await self._syncs.judged()  # else the first look would find nothing translatable
+        await self._ctx.every(EMISSION, self._settings.emit_every, self._emit)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
@@ -173,7 +176,11 @@ class CheckpointFlow:
 
     async def _sync(self) -> None:
         """Look at the groups on the target and move those that two looks found alone and unchanged."""
-        groups = [group for group in self._report.groups() if self._ctx.owns(group)]
+        groups = [
+            group
+            for group in self._report.groups()
+            if self._ctx.owns(group) and self._ctx.settings.groups.matches(group)
+        ]
         looked = await look_at(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
         for group, trouble in looked.failed.items():

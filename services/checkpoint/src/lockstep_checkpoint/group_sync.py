@@ -50,8 +50,8 @@ def plan_group_sync(
 ) -> GroupSync:
     """The checkpoints to commit, given this look and the one before (None: there was none).
 
-    `partitions` are the topics of the target with their number of partitions: one that is gone would fail the others'
-    commit with it.
+    `partitions` are the topics of the target with their number of partitions: a commit for one that is gone would fail
+    in every round.
     """
     if now.membership is Membership.ACTIVE:
         return GroupSync(left_alone="it has members on the target")

@@ -93,8 +93,12 @@ class GroupReport:
             self._views[group] = replace(view, held=why)
 
     def groups(self) -> tuple[str, ...]:
-        """The groups that are there, failing ones included."""
-        return tuple(self._views)
+        """The groups that are there, failing ones included, and those that were when the source was last looked at.
+
+        The second count where the source cannot be looked at now: that is when their offsets on the target matter most.
+        """
+        rows = self._ctx.state.all(GroupStatus)
+        return tuple(sorted({*self._views, *(row.group for row in rows if row.reason != GONE)}))
 
     def phases(self) -> Mapping[str, int]:
         """How many groups are in each phase."""
