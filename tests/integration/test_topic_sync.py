@@ -11,7 +11,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic, state_topic
@@ -255,3 +264,28 @@ def test_it_continues_after_kill_9(service: ServiceProcess, topic: str, broker_a
 def test_it_stays_small(service: ServiceProcess) -> None:
     service.hear("leading")
     assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
+
+
+def test_a_missing_permission_is_named_with_its_operation_and_resource(tmp_path: Path, broker_a: Broker) -> None:
+    """On the target everything is allowed save for creating topics."""
+    guarded = {"super.users": "User:nobody", "allow.everyone.if.no.acl.found": "true"}
+    name = unique_name("denied")
+    with Broker("guarded", authorizer=True, properties=guarded) as target:
+        lines = ("P->Q.enabled = true", f"P->Q.topics = {name}", "heartbeats.replication.enabled = false")
+        file = two_cluster_file(tmp_path, ("P", broker_a.bootstrap), ("Q", target.bootstrap), *lines)
+        with ServiceProcess("lockstep_topic_sync", file, "P->Q") as service:
+            service.hear("leading")
+            rules = [
+                AclBinding(kind, resource, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, permission)
+                for kind, resource, operation, permission in (
+                    (ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, AclPermissionType.ALLOW),
+                    (ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE, AclPermissionType.DENY),
+                    (ResourceType.TOPIC, f"P.{name}", AclOperation.CREATE, AclPermissionType.DENY),
+                )
+            ]
+            for future in client(target.bootstrap).create_acls(rules).values():
+                future.result(10)
+            create_topic(broker_a.bootstrap, name)
+            line = service.hear("topic failed", subject=name)
+            assert f"cluster Q does not permit to create on topic P.{name}" in line["reason"]
+            assert service.ready()
