@@ -36,7 +36,7 @@ class Clusters:
         So each system starts without progress, offset syncs or Connect configuration of the one before it.
         """
         for bootstrap in (self.source, self.target):
-            admin = AdminClient({"bootstrap.servers": bootstrap})
+            admin = _admin(bootstrap)
             kept = set(keep) if bootstrap == self.source else set()
 
             def clean(admin: AdminClient = admin, kept: set[str] = kept) -> bool:
@@ -60,7 +60,7 @@ class Clusters:
 
         Raises KafkaException, NeverHappened.
         """
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = _admin(bootstrap)
         for done in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             done.result(ADMIN_S)
         with Connection(bootstrap) as connection:
@@ -72,7 +72,7 @@ class Clusters:
 
     def delete(self, bootstrap: str, topic: str) -> None:
         """Delete a topic and wait until it is gone; one that does not exist is gone. Raises NeverHappened."""
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = _admin(bootstrap)
 
         def gone() -> bool:
             if topic not in _topics(admin):
@@ -81,6 +81,11 @@ class Clusters:
             return False
 
         wait_until(gone, within=CLEAN_WITHIN_S, every=0.2, what=f"{topic} gone from {bootstrap}")
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    # Quiet: what it would say of a broker that ends before it is no news, and every refusal is raised anyway.
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 def _topics(admin: AdminClient) -> list[str]:
