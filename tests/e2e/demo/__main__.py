@@ -6,6 +6,7 @@ Exit code 0 only when everything held, 130 after Ctrl-C. On failure the folder w
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import signal
 import sys
@@ -16,15 +17,18 @@ from types import FrameType
 
 from confluent_kafka import KafkaException
 
+from lockstep_protocol.names import state_topic
 from tests.e2e.demo.play import DemoFailed, Play
+from tests.e2e.demo.scene import FLOWS
 from tests.e2e.demo.screen import Screen
 from tests.e2e.demo.snapshot import quantile
 from tests.harness import broker, processes
 from tests.harness.broker import BrokerDied
 from tests.harness.java import NoJava
-from tests.harness.kafka_jars import CACHE, JarsUnavailable, WrongChecksum
+from tests.harness.kafka_jars import JarsUnavailable, WrongChecksum
 
 INTERRUPTED = 130
+PAGES = r"http://[0-9.]+:[0-9]+"
 
 
 def main() -> int:
@@ -56,11 +60,13 @@ def _perform(folder: Path, screen: Screen, seconds: float, *, keep: bool) -> int
         broker.prepare(screen.say)
         with Play(folder, show=screen.show, say=screen.say) as play:
             findings = play.perform(seconds)
+            figures = _figures(play)
             if keep:
-                screen.conclude(findings, _figures(play))
+                screen.conclude(findings, figures)
                 _leave_running(screen, play)
+                findings, figures = [finding for finding in findings if not finding.held], []
             findings.append(play.end_lockstep())
-            screen.conclude(findings, _figures(play))
+            screen.conclude(findings, figures)
     except (DemoFailed, BrokerDied, NoJava, JarsUnavailable, WrongChecksum, KafkaException, TimeoutError) as exc:
         screen.clear()
         sys.stderr.write(f"The demo failed: {exc or 'a cluster did not answer in time'}\n")
@@ -88,7 +94,7 @@ def _figures(play: Play) -> list[tuple[str, str]]:
 
 def _leave_running(screen: Screen, play: Play) -> None:
     a, b = play.bootstrap["A"], play.bootstrap["B"]
-    jars = CACHE / "jars"
+    state = state_topic(FLOWS[0])
     addresses = [line for line in play.log.read_text().splitlines() if "http://" in line]
     screen.say(
         "\n".join(
@@ -97,12 +103,14 @@ def _leave_running(screen: Screen, play: Play) -> None:
                 f"  its configuration  {play.file}",
                 f"  its log            {play.log}",
                 *(f"  {line}" for line in addresses),
-                "Try, in another terminal:",
-                f"  K='java -cp {jars}/* org.apache.kafka.tools.consumer.ConsoleConsumer'",
-                f"  $K --bootstrap-server {b} --topic A.orders --from-beginning --max-messages 3",
-                f"  $K --bootstrap-server {b} --topic mm2-lockstep-state.A.internal --from-beginning",
-                f"  echo hello | java -cp '{jars}/*' org.apache.kafka.tools.ConsoleProducer "
-                f"--bootstrap-server {a} --topic payments",
+                "Try, with your own tools in another terminal:",
+                f"  kcat -b {b} -t A.orders -C -o -3 -e",
+                f"  kcat -b {b} -t {state} -C -e -K ' '",
+                f"  echo hello | kcat -b {a} -t payments -P; kcat -b {b} -t A.payments -C -o -1 -e",
+                *(f"  curl -s {address}/status" for address in re.findall(PAGES, "".join(addresses))[:1]),
+                "or, where there is no kcat, from this checkout:",
+                "  .venv/bin/python -c "
+                f"\"from tests.harness.clusters import read_topic; print(read_topic('{b}', 'A.orders')[-1])\"",
             ]
         )
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -25,7 +24,7 @@ class Screen:
     """Use it as a context manager; the live table goes when it ends, what was said stays."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self._console = Console(highlight=False)
         self._live: Live | None = None
         self._shown_at = 0.0
         self._phase = ""
@@ -44,7 +43,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def show(self, snapshot: Snapshot) -> None:
         if self._console.is_terminal:

@@ -18,6 +18,7 @@ NUMBER = "number"
 """The header with a record's number: counted from 0 within its topic, so that a missing one has a name."""
 
 TICK_SECONDS = 0.02
+FLUSHED_WITHIN = 60.0
 
 
 class Traffic:
@@ -29,7 +30,8 @@ class Traffic:
         self._topics = SHOP[alias]
         self._orders = Orders.drawn(seed=len(alias) + ord(alias[0]), pool=500)
         codec = "lz4" if alias == "A" else "zstd"
-        own: dict[str, Any] = {"linger.ms": 1, "compression.type": codec}
+        # Idempotent, so that a record that is sent again for want of an answer does not stand in the source twice.
+        own: dict[str, Any] = {"linger.ms": 1, "compression.type": codec, "enable.idempotence": True}
         self._producer = Producer(client(bootstrap, **own))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, name=f"traffic-{alias}", daemon=True)
@@ -38,11 +40,15 @@ class Traffic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns once everything sent is acknowledged or refused. Idempotent."""
+        """Returns once everything sent is acknowledged or refused; raises TimeoutError when that takes too long.
+
+        Idempotent.
+        """
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._producer.flush(30)
+        if left := self._producer.flush(FLUSHED_WITHIN):
+            raise TimeoutError(f"{left} records were not acknowledged within {FLUSHED_WITHIN:g} s")
 
     def _write(self) -> None:
         sent: Counter[str] = Counter()
