@@ -114,9 +114,17 @@ class MirroredFlow:
 
         return wait_until(all_of_it, within=within, every=0.25, what=f"progress of {topic} is complete")
 
+    def wait_for_more(self, topic: str, records: int = 1, *, within: float = COPIED_WITHIN) -> None:
+        """Returns once so many more are written down as copied: whatever follows meets a copy that is under way."""
+        wanted = self._copied(topic) + records
+        wait_until(lambda: self._copied(topic) >= wanted, within=within, every=0.1, what=f"{topic} goes on")
+
     def wait_event(self, kind: str, about: str = "", *, within: float = COPIED_WITHIN) -> Event:
         """The first such event."""
         return wait_until(lambda: self.events(kind, about), within=within, every=0.25, what=f"{kind} {about}")[0]
+
+    def _copied(self, topic: str) -> int:
+        return sum(row.upstream + 1 for row in self.progress(topic).values())
 
     def _rows(self) -> dict[str, Row]:
         found: dict[str, Row] = {}

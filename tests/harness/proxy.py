@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
@@ -45,6 +46,7 @@ class Proxy:
         self._to: tuple[str, int] | None = None
         self._refusing = False
         self._connections: set[_Connection] = set()
+        self._carried: Counter[int] = Counter()
         self._loop = asyncio.new_event_loop()
         self._requests = _Direction(asyncio.Event())
         self._answers = _Direction(asyncio.Event())
@@ -72,6 +74,10 @@ class Proxy:
     def answered(self) -> int:
         """Bytes handed to clients so far."""
         return self._answers.passed
+
+    def carried(self) -> dict[int, int]:
+        """Bytes forwarded in both directions so far, by the client's own port; ended connections are remembered."""
+        return dict(self._carried)
 
     @property
     def requested(self) -> int:
@@ -152,9 +158,14 @@ class Proxy:
             _reset(writer)  # the broker is down: the client must see just that
             return
         connection = _Connection(writer)
+        client: int = writer.get_extra_info("peername")[1]
+
+        def carry(size: int) -> None:
+            self._carried[client] += size
+
         connection.tasks = [
-            asyncio.create_task(_forward(reader, broker_writer, self._requests)),
-            asyncio.create_task(_forward(broker_reader, writer, self._answers)),
+            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry)),
+            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry)),
         ]
         self._connections.add(connection)
         try:
@@ -168,7 +179,9 @@ class Proxy:
             _reset(broker_writer)
 
 
-async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction) -> None:
+async def _forward(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction, carry: Callable[[int], None]
+) -> None:
     """Ends when either side does."""
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_TRANSIT)
     clock = asyncio.get_running_loop().time
@@ -189,6 +202,7 @@ async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, w
             writer.write(chunk)
             await writer.drain()
             way.passed += len(chunk)
+            carry(len(chunk))
 
     try:
         async with asyncio.TaskGroup() as both:

@@ -8,6 +8,8 @@ from typing import Self
 
 from confluent_kafka import Producer
 
+from tests.harness.eventually import wait_until
+
 __all__ = ["Traffic"]
 
 
@@ -57,6 +59,11 @@ class Traffic:
         left = self._producer.flush(60)
         if error is None:
             assert left == 0, f"{left} records were not acknowledged by the source"
+
+    def wait_for_more(self, records: int, *, within: float = 60.0) -> None:
+        """Returns once so many more were written."""
+        wanted = self.written + records
+        wait_until(lambda: self.written >= wanted, within=within, what=f"{records} more records to {self._topic}")
 
     def _run(self) -> None:
         begun = time.monotonic()
