@@ -1,12 +1,14 @@
 """One partition's life (no I/O, no clock).
 
-A partition is always in one phase. What may happen in a phase is the table below; anything else is a fault of ours and
-raises.
+A partition is always in one phase. What may happen in a phase is the table below, drawn in `docs/data-plane-states.md`;
+anything else is a fault of ours and raises.
 
-    RESUMING   its chain's end is being read from the target's log; nothing is fetched or sent COPYING    fetched,
-    judged, appended SETTLING   something failed; nothing is sent, and the answers still out are awaited DRAINING   it
-    is to leave this slot: nothing more is fetched, what flies is awaited HALTED     nothing moves until somebody
-    decides; the reason stands in its state RELEASED   this slot has no part in it any more
+- RESUMING: its chain's end is being read from the target's log; nothing is fetched or sent
+- COPYING: fetched, judged, appended
+- SETTLING: something failed; nothing is sent, and the answers still out are awaited
+- DRAINING: it is to leave this slot; nothing more is fetched, what flies is awaited
+- HALTED: nothing moves until somebody decides; the reason stands in its state
+- RELEASED: this slot has no part in it any more
 
 A partition in trouble never stops another: each has its own phase."""
 

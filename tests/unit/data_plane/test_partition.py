@@ -1,0 +1,219 @@
+"""A partition's phases are a table, and what it says of itself holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+
+from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
+from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.partition import TRANSITIONS, BatchRefused, Happening, Partition, Phase
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import CONTROL, batch, batch_bytes, record, records
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "data-plane-states.md"
+
+
+def drawn() -> str:
+    """The table as a diagram and as a table, for `docs/data-plane-states.md`."""
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {Phase.RESUMING.value}"]
+    for phase, moves in TRANSITIONS.items():
+        goals: dict[Phase, list[str]] = {}
+        for happening, goal in moves.items():
+            goals.setdefault(goal, []).append(happening.value)
+        lines += [f"    {phase.value} --> {goal.value}: {', '.join(names)}" for goal, names in goals.items()]
+    lines += [f"    draining --> {Phase.HALTED.value}: drained, after it was refused something", "```", ""]
+    lines += ["| | " + " | ".join(h.value for h in Happening) + " |", "|---" * (len(Happening) + 1) + "|"]
+    for phase, moves in TRANSITIONS.items():
+        cells = (moves[h].value if h in moves else "" for h in Happening)
+        lines.append(f"| **{phase.value}** | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def partition(upstream: int = -1, limits: Limits | None = None) -> Partition:
+    """One that copies, with nothing of ours in the target yet."""
+    p = Partition("t", 3, "a.t", 100)
+    p.limits = limits or Limits()
+    row = PartitionProgress(topic="t", partition=3, upstream=upstream, producer_id=4000, producer_epoch=1)
+    p.resumed(row, -1, -1)
+    return p
+
+
+def admit(p: Partition, *batches: Batch) -> None:
+    p.admit(batches, AbortedTransactions())
+
+
+def append(p: Partition, base_offset: int) -> tuple[int, int] | None:
+    """The next piece goes out and is acknowledged there. Returns the sync due."""
+    _, sync = p.acknowledged(p.launch(), base_offset)
+    return sync
+
+
+class TestTheTable:
+    def test_the_document_shows_it(self) -> None:
+        assert drawn() in DOCUMENT.read_text(), "docs/data-plane-states.md is to hold drawn() as it is now"
+
+    def test_each_phase_has_its_row(self) -> None:
+        assert set(TRANSITIONS) == set(Phase)
+
+    @pytest.mark.parametrize("happening", Happening)
+    @pytest.mark.parametrize("phase", Phase)
+    def test_what_is_in_it_can_happen_and_anything_else_raises_and_changes_nothing(
+        self, phase: Phase, happening: Happening
+    ) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        p.phase = phase
+        if happening in TRANSITIONS[phase]:
+            assert p.can(happening)
+            assert p.on(happening, "because") is p.phase is TRANSITIONS[phase][happening]
+        else:
+            assert not p.can(happening)
+            with pytest.raises(KeyError):
+                p.on(happening, "because")
+            assert (p.phase, p.reason, p.leaving, p.chain.idle) == (phase, "", False, False)
+
+    def test_every_phase_can_be_reached_and_left_but_the_last(self) -> None:
+        reached = {Phase.RESUMING, Phase.HALTED} | {goal for moves in TRANSITIONS.values() for goal in moves.values()}
+        assert reached == set(Phase)
+        assert [phase for phase, moves in TRANSITIONS.items() if not moves] == [Phase.RELEASED]
+
+    def test_whatever_the_phase_a_partition_can_leave(self) -> None:
+        assert all(Happening.LEAVE in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
+
+    def test_one_that_is_refused_something_drains_and_then_stands_still_with_the_reason(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        p.on(Happening.REFUSED, "timestamps")
+        assert not p.quiet, "what was queued before the refused batch still goes"
+        append(p, 0)
+        assert p.quiet
+        assert p.on(Happening.DRAINED) is Phase.HALTED
+        row = p.row()
+        assert (row.phase, row.reason, row.upstream, row.sequence) == ("halted", "timestamps", 1, 1)
+
+    def test_one_that_leaves_is_released_even_if_it_was_refused_something_meanwhile(self) -> None:
+        p = partition()
+        p.on(Happening.LEAVE)
+        p.on(Happening.REFUSED, "timestamps")
+        assert p.on(Happening.DRAINED) is Phase.RELEASED
+
+    @pytest.mark.parametrize("happening", [Happening.FAILED, Happening.LEAVE])
+    def test_who_fails_or_leaves_sends_nothing_more(self, happening: Happening) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        p.on(happening)
+        assert not p.chain.sendable
+        assert p.quiet
+
+
+class TestAdmission:
+    def test_a_damaged_batch_is_refused_by_its_offsets_and_what_came_before_stays(self) -> None:
+        p = partition()
+        (damaged,) = scan(batch_bytes(records(4, 2))[:-1] + b"\x55")
+        with pytest.raises(BatchRefused, match=r"offsets 4 to 5: its CRC does not match"):
+            admit(p, batch(records(0, 4)), damaged)
+        assert p.position == 4
+        assert p.chain.launch().piece.covers == 3
+
+    def test_a_record_too_large_is_refused_by_its_offset(self) -> None:
+        p = partition(limits=Limits(200))
+        with pytest.raises(BatchRefused, match=r"the record at offset 1 needs"):
+            admit(p, batch([record(0), record(1, bytes(300))]))
+
+    def test_records_that_cannot_be_read_are_refused(self) -> None:
+        p = partition(limits=Limits(codec=3))
+        raw = bytearray(batch_bytes(records(0, 2)))
+        raw[57:61] = b"\0\0\0\x09"  # nine records, it says
+        raw[17:21] = batch_crc(bytes(raw))
+        (wrong,) = scan(bytes(raw))
+        with pytest.raises(BatchRefused, match="offsets from 0"):
+            admit(p, wrong)
+
+    def test_what_is_passed_over_is_progress_at_once_when_nothing_is_on_its_way(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 1), attributes=CONTROL))
+        assert (p.upstream, p.row().upstream, p.counters.skipped) == (0, 0, 1)
+
+    def test_what_is_passed_over_behind_a_piece_is_progress_with_it(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)), batch(records(2, 1), attributes=CONTROL))
+        assert p.upstream == -1
+        append(p, 0)
+        assert (p.upstream, p.downstream, p.sequence) == (2, 1, 1)
+
+
+class TestAcknowledgement:
+    def test_counts_what_was_appended(self) -> None:
+        p = partition()
+        one, two = batch(records(0, 2)), batch(records(2, 3))
+        for found in (one, two):
+            admit(p, found)
+            append(p, found.base_offset)
+        assert (p.counters.records, p.counters.bytes) == (5, len(one.data) + len(two.data))
+        assert (p.row().records, p.row().bytes) == (5, len(one.data) + len(two.data))
+        assert not p.fruitless
+
+    def test_a_gap_upstream_makes_a_sync_at_the_record_behind_it(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        assert append(p, 50) == (0, 50)
+        admit(p, batch([*records(2, 2), *records(7, 2)]))
+        assert append(p, 52) == (7, 54)
+
+
+class TestLag:
+    def test_is_the_records_up_to_the_sources_end_that_are_not_durable(self) -> None:
+        p = partition(upstream=9)
+        assert p.lag == 0, "the source's end is not known yet"
+        p.source_end = 30
+        assert p.lag == p.row().lag_records == 20
+        admit(p, batch(records(10, 20)))
+        assert p.lag == 20, "queued is not durable"
+        append(p, 0)
+        assert p.lag == 0
+
+    def test_is_never_below_zero(self) -> None:
+        p = partition(upstream=9)
+        p.source_end = 5  # read_committed: the last stable offset may lie behind
+        assert p.lag == 0
+
+    def test_in_time_is_the_age_of_the_oldest_record_on_its_way(self) -> None:
+        p = partition()
+        p.source_end = 4
+        admit(p, batch(records(0, 2)), batch(records(2, 2)))
+        assert p.lag_ms(now_ms=1500) == 500
+        p.chain.landed(p.chain.launch(), 0)
+        assert p.lag_ms(now_ms=1500) == 498
+
+    def test_in_time_counts_from_the_last_record_when_the_next_one_is_not_here_yet(self) -> None:
+        p = partition()
+        p.source_end = 4
+        admit(p, batch(records(0, 2)))
+        append(p, 0)
+        assert p.lag_ms(now_ms=1501) == 500
+
+    @pytest.mark.parametrize("now_ms", [0, 1000, 10**12])
+    def test_in_time_is_zero_without_lag(self, now_ms: int) -> None:
+        p = partition()
+        p.source_end = 2
+        admit(p, batch(records(0, 2)))
+        append(p, 0)
+        assert p.lag_ms(now_ms) == 0
+
+    def test_in_time_is_zero_before_any_record_was_seen_and_for_records_without_a_time_or_of_the_future(self) -> None:
+        p = partition()
+        p.source_end = 2
+        assert p.lag_ms(5000) == 0
+        admit(p, batch([record(0, timestamp=-1)]))
+        assert p.lag_ms(5000) == 0
+        q = partition()
+        q.source_end = 2
+        admit(q, batch([record(0, timestamp=9000)]))
+        assert q.lag_ms(5000) == 0
+
+
+def batch_crc(raw: bytes) -> bytes:
+    return int(crc32c(raw[21:])).to_bytes(4, "big")
