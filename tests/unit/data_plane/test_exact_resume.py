@@ -1,0 +1,196 @@
+"""Whatever happens in between, the target gets each of the source's records once, in order; and a row always tells the
+truth (design §5, "An append is a compare-and-swap", "Exact resume").
+
+A model of the rule, in memory (`copying_model.py`); real brokers are for the integration and fault tests."""
+
+from __future__ import annotations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.judge import Limits
+from lockstep_data_plane.partition import Phase
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import LZ4, ZSTD
+from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
+
+LIMITS = (Limits(), Limits(170), Limits(250, LZ4), Limits(400, ZSTD))
+"""The smallest takes any single record of the model."""
+
+ROUTES: dict[str, tuple[str, ...]] = {
+    "fetch": ("fetch", "deliver"),
+    "send": ("send",),
+    "ahead": ("fetch", "deliver", *["send"] * 5),
+    "appended": ("broker",) * 5,
+    "answered": ("answer",) * 5,
+    "round": ("fetch", "deliver", *["send"] * 5, *["broker"] * 5, *["answer"] * 5),
+    "one refused": ("refuse", *["broker"] * 5, *["answer"] * 5),
+    "write": ("write",),
+    "cut": ("cut",),
+    "crash": ("crash",),
+    "zombie": ("zombie",),
+    "stray": ("stray",),
+    "leave": ("leave",),
+    "foreign": ("foreign",),
+}
+"""What is likely to happen together, for schedules made of single steps alone seldom get far."""
+HAPPENINGS = (*("round", "ahead", "appended", "answered") * 2, *ROUTES)
+
+parts = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(1, 5)), min_size=1, max_size=12)
+happenings = st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.integers(0, 3)), max_size=30)
+
+
+class World:
+    """A source, a target, the state topic's row, and every slot that believes the partition is its own."""
+
+    def __init__(self, source: SourceLog, first_sequence: int = -1) -> None:
+        self.source = source
+        self.target = TargetLog(first_sequence)
+        self.first_sequence = first_sequence
+        self.checked = 0
+        self.row = PartitionProgress(
+            topic="t", partition=0, producer_id=OURS, producer_epoch=OUR_EPOCH, sequence=first_sequence
+        )
+        self.strays: list[bytes] = []
+        self.slots = [Slot(source, self.target, self.row, LIMITS[1])]
+
+    def happens(self, what: str, choice: int) -> None:
+        for step in ROUTES[what]:
+            self.step(step, choice)
+
+    def step(self, what: str, choice: int) -> None:
+        slot = self.slots[choice % len(self.slots)]
+        if what in ("deliver", "send", "broker", "refuse", "answer"):
+            getattr(slot, what)()
+        elif what == "fetch":
+            slot.fetch(1 + choice)
+        elif what == "write":
+            self.row = slot.partition.row()
+        elif what == "cut":
+            self.strays += slot.cut()
+        elif what == "stray" and self.strays:
+            self.target.append(self.strays.pop(choice % len(self.strays)))
+        elif what == "foreign":
+            self.target.somebody_else_appends()
+        else:
+            self._come_or_go(what, choice, slot)
+
+    def _come_or_go(self, what: str, choice: int, slot: Slot) -> None:
+        if what == "leave":
+            slot.leave()
+            if slot.partition.phase is Phase.RELEASED:
+                self.row = slot.partition.row()
+                what = "crash"
+        if what == "crash":
+            self.slots.remove(slot)
+            self.strays += [flight.data for flight in slot.socket]
+        if what == "crash" or (what == "zombie" and len(self.slots) < 3):
+            self.slots.append(Slot(self.source, self.target, self.row, LIMITS[choice]))
+
+    def finish(self) -> None:
+        """Every other slot ends; one goes on undisturbed, but for what was still in sockets."""
+        for stray in [*self.strays, *(flight.data for slot in self.slots for flight in slot.socket)]:
+            self.target.append(stray)
+        slot = Slot(self.source, self.target, self.row, Limits(300))
+        for _ in range(20 * (len(self.source.batches) + len(self.source.visible)) + 20):
+            if slot.all_done():
+                break
+            for what in (slot.deliver, slot.send, slot.broker, slot.answer):
+                what()
+            slot.fetch(2)
+            self.check(slot)
+        assert slot.all_done(), "the copy comes to its end"
+        assert slot.partition.row().upstream == self.source.end - 1, "also what was passed over is decided"
+        assert len(self.target.ours) == len(self.source.visible), "everything is there"
+        self.slots = [slot]
+
+    def check(self, *slots: Slot) -> None:
+        """The target holds a beginning of what is visible in the source, each record once and in order; and what a row
+        calls upstream, downstream and sequence belong together."""
+        new = self.target.ours[self.checked :]
+        meant = self.source.visible[self.checked : self.checked + len(new)]
+        assert [r._replace(offset=0) for _, r in new] == [r._replace(offset=0) for r in meant]
+        self.checked += len(new)
+        for slot in slots or self.slots:
+            row = slot.partition.row()
+            ours_until = sum(1 for offset, _ in self.target.ours if offset <= row.downstream)
+            wanted_until = sum(1 for r in self.source.visible if r.offset <= row.upstream)
+            assert (row.sequence - self.first_sequence) % SEQUENCES == ours_until == wanted_until
+            assert row.upstream < self.source.end
+
+
+def run(made_of: list[tuple[str, int]], happens: list[tuple[str, int]], first_sequence: int = -1) -> World:
+    world = World(SourceLog.of(made_of), first_sequence)
+    for what, choice in happens:
+        world.happens(what, choice)
+        world.check()
+    world.finish()
+    world.check()
+    return world
+
+
+ALL_KINDS = [(kind, 3) for kind in KINDS]
+
+
+@settings(max_examples=150)
+@given(made_of=parts, happens=happenings)
+@example(made_of=ALL_KINDS, happens=[])
+@example(
+    made_of=ALL_KINDS, happens=[*[("round", 0)] * 9, ("crash", 1), *[("round", 1)] * 3, ("write", 0), ("crash", 3)]
+)
+@example(made_of=[("tiny", 5)] * 4, happens=[("ahead", 3), ("one refused", 0)])
+def test_each_record_arrives_once_and_in_order_whatever_happens(
+    made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
+) -> None:
+    run(made_of, happens)
+
+
+@settings(max_examples=40)
+@given(made_of=parts, happens=happenings, before_the_end=st.integers(1, 12))
+def test_also_where_sequences_begin_again_at_zero(
+    made_of: list[tuple[str, int]], happens: list[tuple[str, int]], before_the_end: int
+) -> None:
+    run(made_of, happens, first_sequence=SEQUENCES - before_the_end)
+
+
+@settings(max_examples=60)
+@given(made_of=parts, batches=st.integers(0, 12), killed=st.data())
+def test_killed_at_any_point_and_resumed_from_any_row_written_before(
+    made_of: list[tuple[str, int]], batches: int, killed: st.DataObject
+) -> None:
+    """One slot copies; of the rows it could have written, any one is what the next slot finds."""
+    world = World(SourceLog.of(made_of))
+    rows = [world.row]
+    for _ in range(batches):
+        for what in ROUTES["round"]:
+            world.step(what, 0)
+            rows.append(world.slots[0].partition.row())
+    world.row = killed.draw(st.sampled_from(rows), label="the row that was written last")
+    known = len(world.target.ours)
+    limits = killed.draw(st.sampled_from(LIMITS), label="what the target takes by then")
+    slot = Slot(world.source, world.target, world.row, limits)
+    assert slot.partition.to_number == known - (world.row.sequence + 1)
+    while not slot.all_done():
+        slot.fetch(3)
+        slot.deliver()
+        if slot.partition.chain.sendable:
+            break
+    queued = slot.partition.chain.oldest
+    rest = [r.offset for r in world.source.visible[known:]]
+    if queued is not None:
+        assert queued.offsets[0] == rest[0], "the next record is the first one that is not there"
+    world.finish()
+    world.check()
+
+
+@given(made_of=parts, batches=st.integers(1, 6))
+def test_nothing_is_sent_that_is_there_already(made_of: list[tuple[str, int]], batches: int) -> None:
+    world = run(made_of, [("round", 0)] * batches)
+    end = world.target.end
+    world.slots = [Slot(world.source, world.target, world.row, LIMITS[1])]
+    while not world.slots[0].all_done():
+        world.slots[0].fetch(2)
+        world.slots[0].deliver()
+        assert not world.slots[0].partition.chain.sendable
+    assert world.target.end == end
+    world.check()
