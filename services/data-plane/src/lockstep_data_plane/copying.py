@@ -14,7 +14,6 @@ from aiokafka.errors import KafkaError
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
-from lockstep_data_plane.begin import first_row, read_progress
 from lockstep_data_plane.chain import Flight, Receipt
 from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
@@ -23,21 +22,18 @@ from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.ledger import Ledger, now_ms
 from lockstep_data_plane.partition import BatchRefused, Happening, Partition, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
-from lockstep_data_plane.resume import InDoubt, NotReplicated, chain_end
+from lockstep_data_plane.resume import InDoubt, NotReplicated
+from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
 
-__all__ = ["Copying", "Halt"]
+__all__ = ["Copying"]
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 PASSING = (BrokerUnreachable, kafka_error, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
 """What goes by, or is somebody else's to mend while we keep trying."""
-
-
-class Halt(RuntimeError):
-    """The partition must not go on until somebody decides; the message says why and what to do."""
 
 
 class Copying:
@@ -54,20 +50,14 @@ class Copying:
     ) -> None:
         self._settings = settings
         self._plane = settings.data_plane
-        self._producer_id = producer_id
         self._ledger = ledger
         self._troubles = troubles
         self._topics = topics
-        self._rows = rows
         self.partitions: dict[TopicPartition, Partition] = {}
         self._left = 0
         self._troubled: set[Partition] = set()
         self._changes: dict[Partition, asyncio.Event] = {}
         self._saying: set[asyncio.Task[None]] = set()
-        self._progress: Mapping[TopicPartition, int] | None = None
-        self._reading_progress = asyncio.Lock()
-        self._refreshing = asyncio.Lock()
-        self._refreshed_at = 0.0
         flow = settings.flow
         self._source = cluster_of(
             flow.source,
@@ -78,6 +68,15 @@ class Copying:
             flow.target,
             settings.clients.data_producer,
             client_settings.client_id(settings, f"replication-producer-{ledger.slot}"),
+        )
+        self._resuming = Resuming(
+            settings,
+            producer_id,
+            self._source,
+            self._target,
+            ledger,
+            rows,
+            lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
         )
         self._producing = Producing(self._target, self._on_answer)
         self._fetching = Fetching(
@@ -127,18 +126,16 @@ class Copying:
             self._fetching.detach(partition)
             self._changes[partition].set()
 
-    def topics_changed(self) -> None:
-        """Rows of topics came in: a partition whose topic is another one now looks again before it goes on."""
-        for tp, partition in self.partitions.items():
-            topic = self._topics.get(tp[0])
-            if topic is None or partition.phase is not Phase.COPYING:
+    def topic_changed(self, topic: MirroredTopic) -> None:
+        """A topic's row came in: its limits count from now on, and a partition whose topic is another one now looks
+        again before it goes on."""
+        for partition in self.partitions.values():
+            if partition.topic != topic.source_topic:
                 continue
-            if (topic.source_topic_id, topic.target_topic_id) != (
-                partition.written.source_topic_id,
-                partition.written.target_topic_id,
-            ):
-                self._failed(partition, "its topic was re-created")
             partition.limits = self._limits(topic)
+            ids = (partition.written.source_topic_id, partition.written.target_topic_id)
+            if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
+                self._failed(partition, "its topic was re-created")
 
     # -- one partition's phases ----------------------------------------------------------------------------------------
 
@@ -228,106 +225,21 @@ class Copying:
         )
 
     async def _resume(self, partition: Partition) -> None:
-        tp = (partition.topic, partition.number)
-        topic = self._topics[partition.topic]
-        await self._metadata(partition)
-        row = self._rows.get(tp)
-        if partition.written.sequence != -1 or partition.incarnation:
-            row = replace(partition.row(), phase="copying", reason="")
-        if row is None or row.producer_id != self._producer_id:
-            row = await self._begin(partition, topic, row)
-        await self._same_topics(partition, row)
-        await self._source_reaches(tp, row)
-        end = await chain_end(self._target, (partition.target_topic, partition.number), row)
+        row, end = await self._resuming.look(partition, self._topics[partition.topic])
         await self._producing.attach(partition)
-        if partition.phase is Phase.RESUMING:
-            partition.resumed(row, end.sequence, end.downstream)
-            self._fetching.attach(partition)
-            if partition.to_number:
-                self._event(
-                    "ProgressRecovered",
-                    f"{tp[0]}-{tp[1]}",
-                    f"{tp[0]}-{tp[1]}: {partition.to_number} records were appended after the last progress written",
-                    records=partition.to_number,
-                    upstream=row.upstream,
-                )
-
-    async def _begin(
-        self, partition: Partition, topic: MirroredTopic, former: PartitionProgress | None
-    ) -> PartitionProgress:
-        """A new chain, written down and acknowledged before its first append: from then on every append can be
-        accounted for."""
-        tp = (partition.topic, partition.number)
-        differs = await self._recreated(partition, topic.source_topic_id, topic.target_topic_id)
-        if differs is not None:
-            raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
-        async with self._reading_progress:
-            if self._progress is None:
-                self._progress = await read_progress(self._settings)
-        known = former.upstream if former is not None else self._progress.get(tp)
-        row = await first_row(self._source, self._target, self._settings, tp, partition.target_topic, known)
-        row = replace(
-            row,
-            producer_id=self._producer_id,
-            source_topic_id=topic.source_topic_id,
-            target_topic_id=topic.target_topic_id,
-        )
-        await self._ledger.write(row)
-        return row
-
-    async def _same_topics(self, partition: Partition, row: PartitionProgress) -> None:
-        differs = await self._recreated(partition, row.source_topic_id, row.target_topic_id)
-        if differs is not None:
-            side, then, now = differs
-            raise Halt(
-                f"the {side} topic was deleted and created again (id {then} then, {now} now) "
-                f"since offset {row.upstream}; what it holds now is another log, "
-                "so nothing is copied until somebody decides"
-            )
-
-    async def _recreated(self, partition: Partition, source_id: str, target_id: str) -> tuple[str, str, str] | None:
-        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
-        topic-sync wrote may be older than the log that would be read."""
-        for side, cluster, topic, then in (
-            ("source", self._source, partition.topic, source_id),
-            ("target", self._target, partition.target_topic, target_id),
-        ):
-            tp = (topic, partition.number)
-            if then and cluster.topic_id(tp) not in ("", then):
-                await cluster.refresh([topic])  # ours may be the older view
-                now = cluster.topic_id(tp)
-                if now not in ("", then):
-                    return side, then, now
-        return None
-
-    async def _source_reaches(self, tp: TopicPartition, row: PartitionProgress) -> None:
-        start = await self._source.end_offset(tp, timestamp=-2)
-        end = await self._source.end_offset(tp)
-        wanted = row.upstream + 1
-        if wanted < start:
-            raise Halt(
-                f"gap: the source's log begins at {start}, "
-                f"offsets {wanted} to {start - 1} were removed before they were copied"
-            )
-        if wanted > end:
-            raise Halt(
-                f"the source's log ends at {end}, but everything up to {row.upstream} was copied: it was truncated"
-            )
-
-    async def _metadata(self, partition: Partition) -> None:
-        """Leaders of both sides, asked for again only if that was before this partition came to need them."""
-        since = asyncio.get_running_loop().time()
-        known = self._source.leader((partition.topic, partition.number)) is not None
-        if partition.incarnation == 0 and known and self._target.leader((partition.target_topic, partition.number)):
+        if partition.phase is not Phase.RESUMING:
             return
-        async with self._refreshing:
-            if self._refreshed_at >= since:
-                return
-            begun = asyncio.get_running_loop().time()
-            resuming = [p for p in self.partitions.values() if p.phase is Phase.RESUMING]
-            await self._source.refresh(p.topic for p in resuming)
-            await self._target.refresh(p.target_topic for p in resuming)
-            self._refreshed_at = begun
+        partition.resumed(row, end.sequence, end.downstream)
+        self._fetching.attach(partition)
+        if partition.to_number:
+            name = f"{partition.topic}-{partition.number}"
+            self._event(
+                "ProgressRecovered",
+                name,
+                f"{name}: {partition.to_number} records were appended after the last progress written",
+                records=partition.to_number,
+                upstream=row.upstream,
+            )
 
     def _limits(self, topic: MirroredTopic) -> Limits:
         configs = dict(topic.target_configs)

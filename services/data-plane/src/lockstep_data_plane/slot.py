@@ -159,6 +159,7 @@ class Slot:
             row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
+                self._copying.topic_changed(row)
             elif isinstance(row, PartitionProgress):
                 self._rows[row.topic, row.partition] = row
                 continue  # written several times a second, by us and by the other slots: nothing to reconcile
@@ -177,4 +178,3 @@ class Slot:
                 self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
         for tp in self._tending.keys() - wanted:
             self._copying.leave(tp)
-        self._copying.topics_changed()
