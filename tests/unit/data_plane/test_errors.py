@@ -1,0 +1,64 @@
+"""What an error code of a broker means (`wire.md` §1): the log will tell, smaller may do, or it will never do."""
+
+from __future__ import annotations
+
+import pytest
+from aiokafka import errors as kafka
+
+from lockstep_data_plane.errors import MEANING, Fate, fate_of
+
+PASSING, REFUSED, TOO_LARGE = Fate.PASSING, Fate.REFUSED, Fate.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("code", "fate", "name"),
+    [
+        (1, PASSING, "OFFSET_OUT_OF_RANGE"),
+        (2, REFUSED, "CORRUPT_MESSAGE"),
+        (3, PASSING, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (5, PASSING, "LEADER_NOT_AVAILABLE"),
+        (6, PASSING, "NOT_LEADER_OR_FOLLOWER"),
+        (7, PASSING, "REQUEST_TIMED_OUT"),
+        (10, TOO_LARGE, "MESSAGE_TOO_LARGE"),
+        (17, REFUSED, "INVALID_TOPIC_EXCEPTION"),
+        (18, TOO_LARGE, "RECORD_LIST_TOO_LARGE"),
+        (19, PASSING, "NOT_ENOUGH_REPLICAS"),
+        (20, PASSING, "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
+        (29, PASSING, "TOPIC_AUTHORIZATION_FAILED"),
+        (31, PASSING, "CLUSTER_AUTHORIZATION_FAILED"),
+        (32, REFUSED, "INVALID_TIMESTAMP"),
+        (43, REFUSED, "UNSUPPORTED_FOR_MESSAGE_FORMAT"),
+        (45, PASSING, "OUT_OF_ORDER_SEQUENCE"),
+        (46, PASSING, "DUPLICATE_SEQUENCE"),
+        (47, PASSING, "INVALID_PRODUCER_EPOCH"),
+        (56, PASSING, "KAFKA_STORAGE_ERROR"),
+        (59, PASSING, "UNKNOWN_PRODUCER_ID"),
+        (74, PASSING, "FENCED_LEADER_EPOCH"),
+        (75, PASSING, "UNKNOWN_LEADER_EPOCH"),
+        (76, REFUSED, "UNSUPPORTED_COMPRESSION_TYPE"),
+        (78, PASSING, "OFFSET_NOT_AVAILABLE"),
+        (87, REFUSED, "INVALID_RECORD"),
+        (100, PASSING, "UNKNOWN_TOPIC_ID"),
+        (103, PASSING, "INCONSISTENT_TOPIC_ID"),
+    ],
+)
+def test_the_table(code: int, fate: Fate, name: str) -> None:
+    found, sentence = fate_of(code)
+    assert found is fate
+    assert f"({name})" in sentence, "people find the name that Kafka's documentation has"
+
+
+def test_each_code_of_the_table_is_a_case_above() -> None:
+    cases = {case[0] for case in test_the_table.pytestmark[0].args[1]}  # type: ignore[attr-defined]  # set by the mark
+    assert cases == set(MEANING)
+
+
+def test_a_code_we_do_not_know_passes_and_is_named() -> None:
+    assert fate_of(4711) == (PASSING, "error 4711")
+
+
+def test_what_kafka_calls_retriable_is_never_refused_except_damage() -> None:
+    """A corrupt message is retriable to a client that can read it anew; the batch we sent will not get better."""
+    retriable = {code for code in MEANING if code != 2 and getattr(kafka.for_code(code), "retriable", False)}
+    assert retriable
+    assert {code for code in retriable if fate_of(code)[0] is REFUSED} == set()

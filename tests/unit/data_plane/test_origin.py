@@ -1,0 +1,37 @@
+"""A producer id belongs to one flow, one origin and one target cluster, known by their ids (`wire.md` §0, §4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_data_plane.origin import origin_of
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Origin, PartitionProgress
+
+FLOW = Flow("A", "B")
+OURS = Origin(producer_id=4000, source="A", target="B", origin_cluster_id="id-a", target_cluster_id="id-b")
+
+
+def test_the_first_row_in_the_log_holds() -> None:
+    rows = [PartitionProgress(topic="t", partition=0), OURS, replace(OURS, producer_id=4001)]
+    assert origin_of(rows, FLOW, "id-a", "id-b") == OURS
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(replace(OURS, target_cluster_id="id-new"), id="the target was built anew under its old name"),
+        pytest.param(replace(OURS, origin_cluster_id="id-c"), id="another origin"),
+        pytest.param(replace(OURS, source="B", target="A"), id="the flow the other way"),
+        pytest.param(replace(OURS, source="C"), id="another source"),
+    ],
+)
+def test_a_row_about_something_else_does_not_count(other: Origin) -> None:
+    assert origin_of([other], FLOW, "id-a", "id-b") is None
+    assert origin_of([other, OURS], FLOW, "id-a", "id-b") == OURS
+
+
+def test_without_rows_there_is_none() -> None:
+    assert origin_of([], FLOW, "id-a", "id-b") is None
