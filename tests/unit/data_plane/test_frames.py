@@ -1,0 +1,155 @@
+"""A request is one frame, and an answer is read by its API and version alone."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+from uuid import UUID
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from lockstep_data_plane.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
+
+CLIENT = b"client"
+DESCRIBE_PRODUCERS = 61
+
+
+class Written:
+    """Stands where a connection has its stream: keeps what is written."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def write(self, frame: bytes | memoryview) -> None:
+        self.frames.append(bytes(frame))
+
+
+def connection(versions: dict[int, tuple[int, int]] | None = None) -> tuple[Connection, Written]:
+    """A connection that was never opened, with a stream that only keeps."""
+    made = Connection("broker", 9092, client_id=CLIENT.decode())
+    stream = Written()
+    made._writer = stream
+    made._versions = versions or {}
+    return made, stream
+
+
+def describe(topic: str) -> Any:
+    m = message("describe_producers", 0, "request")
+    return m.DescribeProducersRequest(topics=(m.TopicRequest(name=topic, partition_indexes=(5,)),))
+
+
+async def test_a_request_is_a_length_a_header_and_the_message() -> None:
+    made, stream = connection()
+    made.ask(describe("ab"))
+    (frame,) = stream.frames
+    header = struct.pack(">hhi", DESCRIBE_PRODUCERS, 0, made._requests[0][0])
+    header += struct.pack(">h", len(CLIENT)) + CLIENT + b"\0"
+    body = b"\x02\x03ab\x02\0\0\0\x05\0\0"
+    assert frame == struct.pack(">i", len(header + body)) + header + body
+    assert made.unanswered == 1
+
+
+async def test_each_request_has_a_number_of_its_own_and_waits_in_order() -> None:
+    made, stream = connection()
+    made.ask(describe("a"))
+    made.ask(describe("b"))
+    numbers = [struct.unpack_from(">i", frame, 8)[0] for frame in stream.frames]
+    assert len(set(numbers)) == 2
+    assert [number for number, _, _ in made._requests] == numbers
+
+
+async def test_records_are_in_the_frame_byte_by_byte() -> None:
+    made, stream = connection()
+    m = message("produce", 13, "request")
+    records = bytes(range(256)) * 4
+    part = m.PartitionProduceData(index=0, records=records)
+    made.ask(
+        m.ProduceRequest(
+            transactional_id=None,
+            acks=-1,
+            timeout=timedelta(seconds=30),
+            topic_data=(m.TopicProduceData(topic_id=UUID(int=7), partition_data=(part,)),),
+        )
+    )
+    (frame,) = stream.frames
+    assert records in frame
+    assert UUID(int=7).bytes in frame
+    assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
+
+
+async def test_an_answer_is_read_by_its_api_and_version() -> None:
+    made, _ = connection()
+    made.ask(describe("ab"))
+    _, answer, _ = made._requests[0]
+    producer = struct.pack(">qiiqiq", 4000, 1, 41, 1000, -1, -1) + b"\0"
+    body = struct.pack(">i", 0) + b"\x02\x03ab\x02" + struct.pack(">ih", 5, 0) + b"\0\x02" + producer
+    frame = BytesIO(struct.pack(">i", 77) + b"\0" + body + b"\0\0\0")
+    assert answer.parse_response_header(frame).correlation_id == 77
+    (found,) = answer.decode(frame).topics[0].partitions
+    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in found.active_producers] == [(4000, 1, 41)]
+
+
+async def test_a_header_with_unknown_fields_ends_the_connection() -> None:
+    made, _ = connection()
+    made.ask(describe("ab"))
+    _, answer, _ = made._requests[0]
+    with pytest.raises(KafkaConnectionError, match="tagged fields"):
+        answer.parse_response_header(BytesIO(struct.pack(">i", 77) + b"\x01"))
+
+
+async def test_a_closed_connection_takes_no_request() -> None:
+    made, _ = connection()
+    made._writer = None
+    assert made.closed
+    with pytest.raises(BrokerUnreachable, match="broker:9092: the connection is closed"):
+        made.ask(describe("ab"))
+
+
+@pytest.mark.parametrize(
+    ("api", "broker", "chosen"),
+    [
+        ("produce", (0, 13), 13),
+        ("produce", (0, 9), 9),
+        ("produce", (3, 99), 13),
+        ("fetch", (4, 16), 16),
+        ("fetch", (0, 12), 12),
+    ],
+)
+async def test_the_newest_version_that_both_know_is_spoken(api: str, broker: tuple[int, int], chosen: int) -> None:
+    made, _ = connection({APIS[api].key: broker})
+    assert made.version(api) == chosen
+
+
+@pytest.mark.parametrize("broker", [(0, 8), (14, 20), None])
+async def test_a_broker_without_a_version_we_know_is_refused_by_name(broker: tuple[int, int] | None) -> None:
+    made, _ = connection({0: broker} if broker else {})
+    with pytest.raises(BrokerLacks, match=r"broker:9092 speaks produce up to version -?\d+, we need 9"):
+        made.version("produce")
+
+
+async def test_whether_a_version_is_offered() -> None:
+    made, _ = connection({1: (0, 13)})
+    assert made.offers("fetch", 13)
+    assert not made.offers("fetch", 14)
+    assert not made.offers("produce", 9)
+
+
+@pytest.mark.parametrize("api", sorted(APIS))
+def test_each_version_we_claim_to_know_has_its_messages(api: str) -> None:
+    for version in range(APIS[api].oldest, APIS[api].newest + 1):
+        for side in ("request", "response"):
+            assert message(api, version, side)
+
+
+async def test_no_answer_in_time_closes_the_connection() -> None:
+    made, stream = connection()
+    closed = asyncio.Event()
+    made.close = lambda *_, **__: closed.set()  # the real one would close a socket
+    with pytest.raises(BrokerUnreachable, match=r"no answer within 0.01 s"):
+        await made.call(describe("ab"), timeout_s=0.01)
+    assert closed.is_set()
+    assert len(stream.frames) == 1
