@@ -289,3 +289,27 @@ def test_a_missing_permission_is_named_with_its_operation_and_resource(tmp_path:
             line = service.hear("topic failed", subject=name)
             assert f"cluster Q does not permit to create on topic P.{name}" in line["reason"]
             assert service.ready()
+
+
+def test_a_source_that_is_away_is_named_and_mirrored_once_it_comes(tmp_path: Path, broker_b: Broker) -> None:
+    name, mark = unique_name("late"), uuid.uuid4().hex[:6]
+    flow = f"l{mark}->t{mark}"
+    late = Broker("late")
+    try:
+        lines = (f"{flow}.enabled = true", f"{flow}.topics = {name}")
+        clusters = (f"l{mark}", late.bootstrap), (f"t{mark}", broker_b.bootstrap)
+        file = two_cluster_file(tmp_path, *clusters, *lines)
+        with ServiceProcess("lockstep_topic_sync", file, flow) as service:
+            line = service.hear("cluster unreachable")
+            assert late.bootstrap in line["text"]
+            assert service.ready()  # the target has been read
+            assert service.status(flow)["degraded"]
+            late.start()
+            create_topic(late.bootstrap, name)
+            wait_until(lambda: partitions(broker_b, f"l{mark}.{name}"), within=60)
+            service.hear("cluster reachable again")
+            assert len(service.said("cluster unreachable")) == 1
+            assert not service.status(flow)["degraded"]
+            assert service.stop() == 0
+    finally:
+        late.close()

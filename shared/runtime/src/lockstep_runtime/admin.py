@@ -77,6 +77,7 @@ class Admin:
         self.alias = alias
         self.bootstrap = conf.get("bootstrap.servers", "")
         self._timeout = timeout.total_seconds()
+        self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
@@ -104,14 +105,14 @@ class Admin:
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
         described = await self._one(
-            self._client.describe_cluster(request_timeout=self._timeout), "describe", "the cluster"
+            self._client.describe_cluster(request_timeout=self._quick), "describe", "the cluster"
         )
         return str(described.cluster_id)
 
     async def broker_count(self) -> int:
         """Brokers that are up now."""
         described = await self._one(
-            self._client.describe_cluster(request_timeout=self._timeout), "describe", "the cluster"
+            self._client.describe_cluster(request_timeout=self._quick), "describe", "the cluster"
         )
         return len(described.nodes)
 
@@ -127,7 +128,7 @@ class Admin:
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
         described = await self._one(
-            self._client.describe_cluster(request_timeout=self._timeout), "describe", "the cluster"
+            self._client.describe_cluster(request_timeout=self._quick), "describe", "the cluster"
         )
         resource = ConfigResource(ConfigResource.Type.BROKER, str(described.nodes[0].id))
         (future,) = self._client.describe_configs([resource], request_timeout=self._timeout).values()
@@ -143,8 +144,7 @@ class Admin:
         """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
         second.
         """
-        within = min(self._timeout, QUICK)
-        metadata = await self._blocking("list", "topics", self._client.list_topics, topic=None, timeout=within)
+        metadata = await self._blocking("list", "topics", self._client.list_topics, topic=None, timeout=self._quick)
         # A topic in deletion is still listed, with an error and no partitions.
         return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
 

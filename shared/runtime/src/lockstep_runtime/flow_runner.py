@@ -33,6 +33,9 @@ TICK = 1.0
 DRAIN = 5.0
 """Seconds a main loop gets to end after it was cancelled."""
 
+WORKS_AFTER = 5.0
+"""Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
+
 STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
 
@@ -73,6 +76,7 @@ class FlowRunner:
         self._moved_at = ctx.clock.monotonic()
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
+        self._acting_since = float("inf")
 
     # -- seen from outside ---------------------------------------------------------------------------------------------
 
@@ -186,6 +190,8 @@ class FlowRunner:
             else:
                 troubles.over("target")
                 self._backoff.reset()
+                if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
+                    troubles.over(self.ctx.service)
             await asyncio.sleep(TICK)
 
     # -- standing ------------------------------------------------------------------------------------------------------
@@ -251,22 +257,21 @@ class FlowRunner:
         self.ctx.rounds.forget()
 
     async def _act(self) -> None:
-        """What we do while leading: the service's main loop, beside it the commands."""
+        """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
         backoff = Backoff()
         while True:
+            self._acting_since = self.ctx.clock.monotonic()
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._attend())
                     tasks.create_task(self._service.run())
             except* StoodDown as group:
+                # `_keep_standing` cancels us, unless the group is heard from again before it looks.
                 self.ctx.log.debug("stood down", str(_first(group)))
                 self._nudged.set()
-                stood_down = True
             except* ClusterTrouble as group:
                 self.ctx.rounds.troubles.began(self.ctx.service, _first(group))
-                stood_down = False
-            if stood_down:
-                await asyncio.Event().wait()  # until `_keep_standing` sees it and cancels us
+            self._acting_since = float("inf")
             await asyncio.sleep(backoff.next())
 
     async def _attend(self) -> None:

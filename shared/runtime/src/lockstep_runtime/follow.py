@@ -229,6 +229,8 @@ class Follower:
             self._tell(self._end, exc)
         except KafkaException as exc:
             self._tell(self._end, self._trouble(exc.args[0], 0))
+        except Exception as exc:  # noqa: BLE001 - a mistake of ours: raised by `failed`, not lost with the thread
+            self._tell(self._end, exc)
         else:
             self._tell(self._end, None)
         finally:
