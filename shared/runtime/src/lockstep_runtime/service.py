@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -299,6 +300,15 @@ def _degraded(runner: FlowRunner) -> float:
     return float(bool(runner.ctx.rounds.troubles.now))
 
 
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    """A thread of a library's raised: one line, as for everything else. Faust's consumer thread is cancelled when its
+    broker is away at our end; that is no news."""
+    cancelled = issubclass(ended.exc_type, asyncio.CancelledError)
+    name = ended.thread.name if ended.thread is not None else "?"
+    level = logging.DEBUG if cancelled else logging.ERROR
+    logging.getLogger(__name__).log(level, "thread %s ended", name, exc_info=ended.exc_value)
+
+
 def serve(
     service: str,
     configuration: Configuration,
@@ -313,6 +323,8 @@ def serve(
     The first signal ends it within 10 s, a second SIGINT at once. `divided`: replicas divide the work by commands
     partition (checkpoint); otherwise the one that holds partition 0 does all of it.
     """
+
+    threading.excepthook = _thread_ended
 
     async def main() -> int:
         return await Process(service, flows, build, place, divided=divided).run()
