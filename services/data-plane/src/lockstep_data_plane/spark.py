@@ -6,6 +6,7 @@ so Spark's retries, speculation and dynamic allocation are off."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -132,7 +133,7 @@ class Spark:
         """End a slot's job at once; its Python worker is killed within two seconds. Nothing is lost: a chain of appends
         continues from the target's log."""
         context = await self.context()
-        await in_thread("cancel", lambda: context.cancelJobGroup(job_group(spec)))
+        await in_thread("cancel", lambda: _cancel_job(context, spec))
 
     async def address(self) -> str:
         """Where Spark's own pages are; empty when they are off."""
@@ -153,16 +154,36 @@ def _pass_on(lines: Any) -> None:
 
 
 def _run_job(context: Any, spec: SlotSpec) -> int:
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
 
     group = job_group(spec)
-    context.setJobGroup(group, f"{spec.settings.flow} slot {spec.slot}", interruptOnCancel=True)
-    context.setLocalProperty("spark.scheduler.pool", str(spec.settings.flow))
-    task = context.parallelize([spec], 1).setName(group).mapPartitions(copy)
     try:
+        context.setJobGroup(group, f"{spec.settings.flow} slot {spec.slot}", interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", str(spec.settings.flow))
+        task = context.parallelize([spec], 1).setName(group).mapPartitions(copy)
         return int(sum(task.collect()))
+    except (Py4JNetworkError, OSError) as exc:
+        raise NoSpark(_how_the_jvm_ended(context)) from exc
     except Py4JError as exc:
         raise SlotFailed(_first_cause(str(exc))) from exc
+
+
+def _cancel_job(context: Any, spec: SlotSpec) -> None:
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        context.cancelJobGroup(job_group(spec))
+    except (Py4JNetworkError, OSError):
+        return  # no JVM, no job: whoever runs the slot hears of it
+
+
+def _how_the_jvm_ended(context: Any) -> str:
+    """A sentence about a JVM that does not answer any more."""
+    status: int | None = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        status = context._gateway.proc.wait(5.0)
+    how = "does not answer" if status is None else f"ended (exit status {status})"
+    return f"Spark's JVM {how}, and its slots with it; this process ends too, and its supervisor starts both again"
 
 
 def _first_cause(text: str) -> str:
