@@ -2,6 +2,7 @@
 §7)."""
 
 import json
+import signal
 import socket
 import time
 import uuid
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lockstep_protocol.commands import Command
@@ -211,3 +213,30 @@ def test_every_line_of_the_json_log_is_an_object(file: Path, flow: Flow) -> None
         assert service.stop() == 0
         for text in service.text().splitlines():
             assert {"at", "level", "service", "message"} <= json.loads(text).keys()
+
+
+def test_a_row_of_a_newer_release_stops_it_with_one_sentence(file: Path, flow: Flow, broker_b: Broker) -> None:
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        produce(
+            broker_b.bootstrap,
+            state_topic(flow),
+            [Record(b"topic/x", b'{"version":99,"source_topic":"x"}', partition=0)],
+        )
+        assert service.wait() == 1
+        (line,) = service.said("crashed")
+        assert "run the newer release everywhere" in line["error"]
+        assert "Traceback" not in service.text()
+
+
+def test_a_second_interrupt_ends_it_at_once(tmp_path: Path, flow: Flow, broker_a: Broker, proxy_b: Proxy) -> None:
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, proxy_b.bootstrap))
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"])
+        proxy_b.hold()  # answers do not come any more: a clean end waits for them
+        process = psutil.Process(service.pid)
+        process.send_signal(signal.SIGINT)
+        service.hear("ending")
+        process.send_signal(signal.SIGINT)
+        assert service.wait(5.0) == 130
