@@ -62,6 +62,7 @@ class CheckpointFlow:
     async def run(self) -> None:
         self._settled.clear()
         self._looks.clear()
+        self._report.forget()
         await together(self._memory.run(), self._syncs.run(), self._rounds())
 
     async def command(self, command: Command) -> Answer | None:

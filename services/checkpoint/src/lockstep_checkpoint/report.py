@@ -92,6 +92,10 @@ class GroupReport:
             self._ctx.log.say("group left alone", f"{group} on {self._ctx.flow.target}: {why}", group=group, reason=why)
             self._views[group] = replace(view, held=why)
 
+    def forget(self) -> None:
+        """Our share of the groups may be another one from now on. What was said stands in the state topic."""
+        self._views.clear()
+
     def groups(self) -> tuple[str, ...]:
         """The groups that are there, failing ones included, and those that were when the source was last looked at.
 
