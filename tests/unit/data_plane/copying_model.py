@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
@@ -122,6 +122,15 @@ class SourceLog:
             self.aborted.append((producer_id, aborts_from, self.end))
         self._put(_of([record(self.end)], CONTROL | TRANSACTIONAL, producer_id), 1, [])
 
+    def cleaned(self, offsets: Set[int]) -> SourceLog:
+        """The log after its cleaner has removed the records at `offsets`. Batches stay, be they empty."""
+        batches = []
+        for found in scan(b"".join(self.batches)):
+            left = [r for r in decoded(found.data, found.base_offset) if r.offset not in offsets]
+            batches.append(batch_bytes(left, base_offset=found.base_offset, last_offset=found.last_offset))
+        visible = [r for r in self.visible if r.offset not in offsets]
+        return SourceLog(batches, [], visible, self.end)
+
     def fetch(self, offset: int, count: int) -> tuple[tuple[Batch, ...], list[tuple[int, int]]]:
         """At most `count` batches from the one that holds `offset` on, and the aborted transactions in them."""
         if not self._scanned:
@@ -227,7 +236,7 @@ class Slot:
     def _resume(self, row: PartitionProgress) -> None:
         known = ChainEnd(row.sequence, row.downstream)
         end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH)
-        self.partition.resumed(row, end.sequence, end.downstream)
+        self.partition.resumed(row, end.sequence, end.downstream, end.last)
 
     def fetch(self, count: int) -> None:
         p = self.partition

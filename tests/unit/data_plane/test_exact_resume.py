@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.partition import Phase
+from lockstep_data_plane.partition import BatchRefused, Phase
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import LZ4, ZSTD
 from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
@@ -194,3 +194,36 @@ def test_nothing_is_sent_that_is_there_already(made_of: list[tuple[str, int]], b
         assert not world.slots[0].partition.chain.sendable
     assert world.target.end == end
     world.check()
+
+
+@given(
+    counts=st.lists(st.integers(1, 4), min_size=2, max_size=5),
+    appended=st.integers(1, 4),
+    gone=st.sets(st.integers(0, 8), max_size=4),
+)
+@example(counts=[2, 2, 2], appended=2, gone={1})
+@example(counts=[2, 2, 2], appended=2, gone={0, 1, 2, 3})
+def test_records_that_the_sources_cleaner_removed_after_they_were_copied_are_never_miscounted_in_silence(
+    counts: list[int], appended: int, gone: set[int]
+) -> None:
+    """Counting would arrive too far on and leave records out: it arrives right, or the partition is refused."""
+    world = World(SourceLog.of([("plain", count) for count in counts]))
+    for _ in range(appended):
+        for what in ROUTES["round"]:
+            world.step(what, 0)
+    there = len(world.target.ours)
+    cleaned = world.source.cleaned(gone)
+    slot = Slot(cleaned, world.target, world.row, LIMITS[0])
+    slot.fetch(10)
+    refused = False
+    try:
+        slot.deliver()
+    except BatchRefused as why:
+        refused = "are gone from the source" in str(why)
+        assert refused
+    expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
+    if not refused and not slot.partition.to_number:
+        queued = slot.partition.chain.oldest
+        assert (queued.offsets[0] if queued else None) == (expected[0] if expected else None)
+    else:
+        assert gone & set(range(there)), "what was left alone is never refused"

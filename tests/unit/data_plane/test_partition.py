@@ -9,9 +9,10 @@ from crc32c import crc32c
 
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.partition import TRANSITIONS, BatchRefused, Happening, Partition, Phase
 from lockstep_protocol.state import PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, batch, batch_bytes, record, records
+from tests.unit.data_plane.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "data-plane-states.md"
 
@@ -143,6 +144,50 @@ class TestAdmission:
         assert p.upstream == -1
         append(p, 0)
         assert (p.upstream, p.downstream, p.sequence) == (2, 1, 1)
+
+
+class TestWhereCountingArrives:
+    """Two records were appended after the row: what the source has there is held against the target's last batch."""
+
+    def resumed(self, last: Batch | None) -> Partition:
+        p = Partition("t", 3, "a.t", 100)
+        p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), 1, 1, last)
+        return p
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            pytest.param(batch(records(0, 2)), id="the same record"),
+            pytest.param(batch(records(0, 2), codec=GZIP), id="recompressed"),
+            pytest.param(
+                batch(records(0, 2), attributes=LOG_APPEND_TIME, max_timestamp=5), id="a target with its own time"
+            ),
+            pytest.param(batch(records(0, 1), last_offset=1), id="removed by the target's cleaner"),
+            pytest.param(batch([], base_offset=0, last_offset=1), id="emptied by the target's cleaner"),
+            pytest.param(None, id="not read"),
+        ],
+    )
+    def test_the_copy_goes_on_behind_it(self, last: Batch | None) -> None:
+        p = self.resumed(last)
+        admit(p, batch(records(0, 3)))
+        assert p.row().upstream == 1
+        assert list(p.launch().piece.offsets) == [2]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            pytest.param(record(1, b"other", timestamp=1001), id="value"),
+            pytest.param(record(1, b"value-1", key=None, timestamp=1001), id="key"),
+            pytest.param(record(1, b"value-1", timestamp=7), id="time"),
+            pytest.param(record(1, b"value-1", timestamp=1001, headers=[("h", b"")]), id="headers"),
+        ],
+    )
+    def test_another_record_is_refused_and_nothing_is_sent_or_written(self, other: Record) -> None:
+        p = self.resumed(batch([*records(0, 1), other]))
+        with pytest.raises(BatchRefused, match=r"last record of ours, at its offset 1, is not the source's at 1"):
+            admit(p, batch(records(0, 3)))
+        assert p.chain.idle
+        assert (p.row().upstream, p.row().sequence) == (-1, -1)
 
 
 class TestAcknowledgement:

@@ -229,7 +229,7 @@ class Copying:
         await self._producing.attach(partition)
         if partition.phase is not Phase.RESUMING:
             return
-        partition.resumed(row, end.sequence, end.downstream)
+        partition.resumed(row, end.sequence, end.downstream, end.last)
         self._fetching.attach(partition)
         if partition.to_number:
             name = f"{partition.topic}-{partition.number}"

@@ -21,10 +21,10 @@ from enum import Enum
 from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
-from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.batches.merge import MERGED_BYTES
 from lockstep_data_plane.batches.piece import as_piece
-from lockstep_data_plane.batches.rebuild import read, rebuild
+from lockstep_data_plane.batches.rebuild import Record, read, rebuild
 from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.chain import Chain, Flight, Receipt
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -101,6 +101,8 @@ class Partition:
         """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
         self.to_number = 0
         """Records that are in the target's log already and only have to be counted past."""
+        self._last: Batch | None = None
+        """The batch of the target that ends our chain: its last record is the one that counting must arrive at."""
         self.written = PartitionProgress(topic=topic, partition=number)
         """The row this partition resumed from, or wrote last."""
         self.upstream = -1
@@ -137,15 +139,17 @@ class Partition:
         """Nothing flies and nothing more will be sent in this phase."""
         return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
 
-    def resumed(self, row: PartitionProgress, sequence: int, downstream: int) -> None:
+    def resumed(self, row: PartitionProgress, sequence: int, downstream: int, last: Batch | None = None) -> None:
         """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
-        or as much. The source is judged again from there, and as many records as lie between are counted past."""
+        or as much. The source is judged again from there, and as many records as lie between are counted past. With
+        the target's `last` batch of ours, the record arrived at is held against the one there."""
         self.written = row
         self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
         self.downstream, self.sequence = row.downstream, row.sequence
         self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream)
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = (sequence - row.sequence) % SEQUENCES
+        self._last = last if self.to_number else None
         self.incarnation += 1
         self.fruitless = True
         self.on(Happening.RESUMED)
@@ -204,8 +208,11 @@ class Partition:
         """Count past records that the target has; True when the whole batch is behind us. Where our chain ends inside
         the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
         sent."""
-        offsets = [r.offset for r in read(batch) if r.offset >= self.position]
+        records = [r for r in read(batch) if r.offset >= self.position]
+        offsets = [r.offset for r in records]
         last = max(batch.last_offset, offsets[-1]) if offsets else batch.last_offset
+        if 0 < self.to_number <= len(offsets):
+            self._arrived_at(records[self.to_number - 1])
         if self.to_number >= len(offsets):
             self.to_number -= len(offsets)
             self.position = last + 1
@@ -216,6 +223,22 @@ class Partition:
         self.position = offsets[self.to_number]
         self.to_number = 0
         return False
+
+    def _arrived_at(self, record: Record) -> None:
+        """Where the source's cleaner has removed records that we had appended already, the count arrives too far on,
+        and records would be left out: the target's last record tells (`wire.md` §2, line 6). Raises ValueError."""
+        ours, self._last = self._last, None
+        if ours is None:
+            return
+        there = [r for r in read(ours) if r.offset == ours.last_offset]
+        if ours.attributes & LOG_APPEND_TIME:
+            there = [r._replace(timestamp=record.timestamp) for r in there]
+        # Nothing there: the target's cleaner has removed it, and there is nothing to hold the count against.
+        if there and there[0][1:] != record[1:]:
+            raise ValueError(
+                f"the target's last record of ours, at its offset {ours.last_offset}, is not the source's at "
+                f"{record.offset}: records that were appended already are gone from the source or have changed"
+            )
 
     def _numbered(self, upstream: int, leader_epoch: int) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream

@@ -8,7 +8,7 @@ watermark: together they say exactly how many records of ours the log holds more
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -31,10 +31,12 @@ TAIL = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_by
 
 @dataclass(frozen=True, slots=True)
 class ChainEnd:
-    """The last record of our chain: its sequence and its offset downstream."""
+    """The last record of our chain: its sequence and its offset downstream; and the batch it lies in, where that was
+    read."""
 
     sequence: int
     downstream: int
+    last: Batch | None = field(default=None, compare=False)
 
 
 class InDoubt(RuntimeError):
@@ -59,7 +61,7 @@ def end_from_log(found: ChainEnd, batches: list[Batch], producer_id: int, epoch:
                 f"{batch.base_offset}, our row knows epoch {epoch} only"
             )
         if batch.producer_epoch == epoch:
-            found = ChainEnd(add_sequence(batch.base_sequence, batch.last_offset_delta), batch.last_offset)
+            found = ChainEnd(add_sequence(batch.base_sequence, batch.last_offset_delta), batch.last_offset, batch)
     return found
 
 
