@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-DEMO_WITHIN = 150.0
+DEMO_WITHIN = 280.0  # half a minute on a quiet machine; other tests may share the cores
 
 
 def test_the_demo_proves_what_it_says_and_leaves_nothing_behind(tmp_path: Path) -> None:

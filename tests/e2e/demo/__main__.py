@@ -107,7 +107,7 @@ def _leave_running(screen: Screen, play: Play) -> None:
                 f"  kcat -b {b} -t A.orders -C -o -3 -e",
                 f"  kcat -b {b} -t {state} -C -e -K ' '",
                 f"  echo hello | kcat -b {a} -t payments -P; kcat -b {b} -t A.payments -C -o -1 -e",
-                *(f"  curl -s {address}/status" for address in re.findall(PAGES, "".join(addresses))[:1]),
+                *(f"  curl -s {address}/status" for address in re.findall(PAGES, " ".join(addresses))[:1]),
                 "or, where there is no kcat, from this checkout:",
                 "  .venv/bin/python -c "
                 f"\"from tests.harness.clusters import read_topic; print(read_topic('{b}', 'A.orders')[-1])\"",
