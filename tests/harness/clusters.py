@@ -36,6 +36,11 @@ __all__ = [
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Isolation = Literal["read_committed", "read_uncommitted"]
+COORDINATOR_MOVES = (  # on a new cluster it does so at first
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 TIMEOUT = 20.0  # seconds for one admin call or a flush
 
 
@@ -188,8 +193,18 @@ def end_offsets(bootstrap: str, topic: str, *, isolation: Isolation = "read_unco
 def commit_offset(bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:
     """Commits as a consumer of the group would; the group is empty afterwards."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": "false"})
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() in COORDINATOR_MOVES:
+                return False
+            raise
+        return True
+
     try:
-        consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+        wait_until(committed, within=TIMEOUT, what=f"{group} has committed {topic}-{partition}")
     finally:
         consumer.close()
 

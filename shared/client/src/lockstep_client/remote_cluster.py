@@ -65,7 +65,7 @@ def translate_offsets(
     """
     found = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
     if found.malformed:
-        log.warning("%d records among the checkpoints of %s are none", found.malformed, source_alias)
+        log.warning("passed over %d of the checkpoints of %s: no such record", found.malformed, source_alias)
     if isinstance(groups, str):
         return _positions(found.of(groups))
     return {group: _positions(found.of(group)) for group in sorted(found.groups)}
