@@ -183,6 +183,7 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
     world.check()
 
 
+@settings(max_examples=40)
 @given(made_of=parts, batches=st.integers(1, 6))
 def test_nothing_is_sent_that_is_there_already(made_of: list[tuple[str, int]], batches: int) -> None:
     world = run(made_of, [("round", 0)] * batches)

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.batches.judge import Limits
@@ -87,6 +87,7 @@ def test_round_trip(content: list[Record], codec: int, ends_later: int, data: st
         assert header.attributes & ~CODEC_MASK == 0
 
 
+@settings(max_examples=50)
 @given(content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())))
 def test_what_is_read_is_what_was_written(content: list[Record], codec: int) -> None:
     assert [Record(*r[:4], tuple(r.headers)) for r in read(batch(content, codec=codec))] == content
@@ -190,6 +191,7 @@ def test_a_damaged_old_message_set_is_refused(magic: int) -> None:
 
 
 @pytest.mark.parametrize("codec", range(8))
+@settings(max_examples=30)
 @given(body=st.one_of(st.binary(max_size=40), st.just(b"\xff" * 40)), keep=st.integers(0, 30))
 def test_bytes_that_are_no_records_are_refused_in_one_of_two_ways(codec: int, body: bytes, keep: int) -> None:
     good = bytearray(batch(records(0, 3), codec=codec if codec in CODECS.values() else 0).data)
