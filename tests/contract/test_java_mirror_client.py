@@ -19,6 +19,7 @@ from lockstep_client import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     MirrorClient,
+    MirrorClientError,
     ReplicationPolicy,
     checkpoint_topics,
     heartbeat_topics,
@@ -249,6 +250,15 @@ def test_both_clients_translate_a_group_to_the_same_true_position(java: Any, mir
         translated = the_same(ours, theirs)
         assert_near(translated, mirrored.truth(group))
         assert all(at <= ends[partition] for (_, partition), at in translated.items())
+
+
+def test_without_time_java_answers_that_there_is_nothing_and_ours_raises(java: Any, mirrored: Mirrored) -> None:
+    """§8 no. 36. The one deliberate difference; `tests/integration/test_client.py` has ours in the middle of a read."""
+    [group, *_] = mirrored.committed
+    utils, no_time = java.org.apache.kafka.connect.mirror.RemoteClusterUtils, java.java.time.Duration.ofMillis(0)
+    assert dict(utils.translateOffsets(mirrored.conf, mirrored.source, group, no_time)) == {}
+    with pytest.raises(MirrorClientError):
+        translate_offsets(mirrored.conf, mirrored.source, group, timeout=1e-6)
 
 
 def test_both_clients_keep_the_groups_of_a_pattern_apart(java: Any, mirrored: Mirrored) -> None:
