@@ -216,7 +216,13 @@ class Mirror:
         return wait_until(connected, within=within, what="one worker copies")
 
     def _daemons(self) -> Iterator[psutil.Process]:
-        return (process for process in self.jvm().children() if "pyspark.daemon" in process.cmdline())
+        for process in self.jvm().children():
+            try:
+                named = process.cmdline()
+            except psutil.ZombieProcess:
+                continue  # Spark replaces its daemon after a worker was killed
+            if any(part.endswith(".daemon") for part in named):
+                yield process
 
 
 def ports_of(process: psutil.Process) -> dict[int, int]:

@@ -1,0 +1,133 @@
+"""Whatever part of the data plane is killed or frozen under traffic, the copy goes on: in order, nothing lost, nothing
+doubled (design §5, "An append is a compare-and-swap").
+
+One mirror of one slot is used up by the whole file: each test ends a part of it and sees it come back.
+"""
+
+import signal
+import uuid
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.conftest import Pair
+from tests.harness.clusters import create_topic, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow, ports_of
+from tests.harness.services import ServiceProcess
+from tests.harness.traffic import Traffic
+
+MARK = uuid.uuid4().hex[:6]
+PARTITIONS = 2
+RATE = 400
+BACK_WITHIN = 150.0  # seconds; usual is 12 for a new Spark, 2 for a new worker, but the cores may be shared
+
+
+@pytest.fixture(scope="module")
+def victim(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path_factory.mktemp("victim"), MARK, a, b) as mirror:
+        yield mirror
+
+
+@pytest.fixture
+def flow(victim: Mirror) -> MirroredFlow:
+    if not victim.data_plane.running:
+        victim.data_plane.start()
+    return victim.flow
+
+
+@pytest.fixture
+def topic(flow: MirroredFlow) -> str:
+    return create_topic(flow.source, unique_name(MARK), partitions=PARTITIONS)
+
+
+def wait_gone(*processes: psutil.Process, within: float = 30.0) -> None:
+    """Returns once none of them runs."""
+
+    def gone() -> bool:
+        return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
+
+    wait_until(gone, within=within, what=f"{len(processes)} processes end")
+
+
+def check(flow: MirroredFlow, topic: str) -> None:
+    """All of it once, in order, also after everything that was late has come in; and nobody gave up on the way."""
+    flow.wait_copied(topic, within=BACK_WITHIN)
+    flow.wait_written_down(topic, within=BACK_WITHIN)
+    comparison = flow.compared(topic)
+    assert comparison.equal, comparison
+    assert comparison.compared > 300
+    assert flow.events("PartitionHalted", topic) == []
+    assert flow.events("ForeignWrite", flow.remote(topic)) == []
+
+
+def test_the_worker_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
+        for _ in range(2):
+            flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+            worker = victim.copying_worker()
+            worker.kill()
+            wait_gone(worker)
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+    check(flow, topic)
+    assert victim.data_plane.running
+    failed = flow.events("SlotFailed")
+    assert len(failed) >= 2
+    assert all(event.detail["reason"] for event in failed)
+
+
+def test_the_jvm_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+        workers = victim.workers()
+        victim.jvm().kill()
+        wait_gone(*workers)
+        # A process without its JVM is of no use: it says so and ends, for its supervisor to start it again.
+        assert victim.data_plane.wait(60) == 1
+        (crash,) = victim.data_plane.said("crashed")
+        assert "Spark's JVM ended" in crash["error"]
+        victim.data_plane.start()
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+    check(flow, topic)
+
+
+def test_the_driver_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+        driver, *others = victim.processes()
+        driver.send_signal(signal.SIGKILL)
+        victim.data_plane.wait()
+        wait_gone(*others)  # the JVM and its workers end with the driver
+        victim.data_plane.start()
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+    check(flow, topic)
+
+
+def test_two_data_planes_at_once_and_a_zombie(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
+    """Two drivers, each sure that it leads, with a worker each; then one worker sleeps and wakes with old batches in
+    hand."""
+    second = ServiceProcess("lockstep_data_plane", victim.config, str(flow), instance="second")
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+        driver, worker = victim.processes()[0], victim.copying_worker()
+        driver.suspend()  # its group gives its place to another, its worker copies on, and nobody tells it to stop
+        try:
+            with second:
+                second.hear("slot started", within=BACK_WITHIN)
+                flow.wait_for_more(topic, 300, within=BACK_WITHIN)
+                assert ports_of(worker), "both copy"
+                worker.suspend()
+                flow.wait_for_more(topic, 300, within=BACK_WITHIN)
+                assert worker.status() == psutil.STATUS_STOPPED
+                assert ports_of(worker), "its connections stand: when it wakes it can write at once"
+                worker.resume()
+                flow.wait_for_more(topic, 300, within=BACK_WITHIN)
+                assert second.stop(within=30) == 0
+        finally:
+            driver.resume()
+            if worker.is_running():
+                worker.resume()
+        flow.wait_for_more(topic, 100, within=BACK_WITHIN)
+    check(flow, topic)
