@@ -47,9 +47,9 @@ def admit(p: Partition, *batches: Batch) -> None:
 
 
 def append(p: Partition, base_offset: int) -> tuple[int, int] | None:
-    """The next piece goes out and is acknowledged there. Returns the sync due."""
-    _, sync = p.acknowledged(p.launch(), base_offset)
-    return sync
+    """The next piece goes out and is acknowledged there. Returns the newest sync due."""
+    _, syncs = p.acknowledged(p.launch(), base_offset)
+    return next(reversed(syncs), None)
 
 
 class TestTheTable:

@@ -22,7 +22,7 @@ class RecordByRecord:
     prev_up: int = -1
     prev_down: int = -1
     last_sync_down: int = -1
-    pending: Pair | None = None
+    emitted: tuple[Pair, ...] = ()
     delayed: Pair | None = None
 
     def acknowledged(self, up: int, down: int) -> None:
@@ -37,13 +37,18 @@ class RecordByRecord:
         self.prev_up, self.prev_down = up, down
         if emit:
             self.delayed = None
-            self.pending = (up, down)
+            self.emitted += ((up, down),)
         else:
             self.delayed = (up, down)
 
 
-def one(rule: OffsetSyncRule, up: int, down: int, count: int = 1) -> Pair | None:
+def all_of(rule: OffsetSyncRule, up: int, down: int, count: int = 1) -> tuple[Pair, ...]:
     return rule.acknowledged(UpstreamOffset(up), DownstreamOffset(down), count)
+
+
+def one(rule: OffsetSyncRule, up: int, down: int, count: int = 1) -> Pair | None:
+    """The newest sync of a run."""
+    return next(reversed(all_of(rule, up, down, count)), None)
 
 
 @st.composite
@@ -65,7 +70,7 @@ def runs(draw: st.DrawFn) -> list[tuple[int, int, int] | None]:
 def test_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, int] | None]) -> None:
     rule, model = OffsetSyncRule(lag_max), RecordByRecord(lag_max)
     for step in steps:
-        model.pending = None
+        model.emitted = ()
         if step is None:
             assert rule.flush() == model.delayed
             model.delayed = None
@@ -73,7 +78,8 @@ def test_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, i
         up, down, count = step
         for i in range(count):
             model.acknowledged(up + i, down + i)
-        assert one(rule, up, down, count) == model.pending
+        first_and_newest: tuple[Pair, ...] = tuple(dict.fromkeys(model.emitted[:1] + model.emitted[-1:]))
+        assert all_of(rule, up, down, count) == first_and_newest
     assert rule.flush() == model.delayed
 
 
@@ -121,6 +127,12 @@ def test_a_sync_supersedes_what_was_delayed() -> None:
     assert one(rule, 0, 0, 2) == (0, 0)
     assert one(rule, 5, 2) == (5, 2)
     assert rule.flush() is None
+
+
+def test_a_group_inside_the_first_run_has_a_sync_to_stand_on() -> None:
+    rule = OffsetSyncRule(100)
+    assert all_of(rule, 0, 0, 400) == ((0, 0), (303, 303))
+    assert all_of(rule, 400, 400, 400) == ((404, 404), (707, 707))
 
 
 def test_a_long_run_takes_no_longer_than_a_short_one() -> None:

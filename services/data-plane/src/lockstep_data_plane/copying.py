@@ -289,9 +289,9 @@ class Copying:
 
     def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
         if isinstance(answer, Answer) and answer.code == 0:
-            receipts, sync = partition.acknowledged(flight, answer.base_offset)
+            receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             if self._ledger.syncs is not None:
-                self._ledger.syncs.offer(partition.topic, partition.number, sync)
+                self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
             for receipt in receipts:
                 if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
                     self._foreign(partition, receipt)

@@ -39,40 +39,49 @@ def now_ms() -> int:
 
 
 class SyncLog:
-    """Offset syncs on their way: newest per partition wins, and unlike MM2's a failed one is sent again."""
+    """Offset syncs on their way. While they wait, the oldest and the newest of each partition are kept, and unlike
+    MM2's a failed one is sent again unless a newer one has gone out since."""
 
     def __init__(self, log: FactLog, say: FlowLog) -> None:
         self._log = log
         self._say = say
-        self._pending: dict[tuple[str, int], tuple[int, int]] = {}
+        self._pending: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {}
+        self._sent_up: dict[tuple[str, int], int] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._failing = False
         self._due: asyncio.TimerHandle | None = None
 
-    def offer(self, topic: str, partition: int, sync: tuple[int, int] | None) -> None:
-        """Send the sync as soon as there is room. Pairs of a partition must come with upstream offsets that do not
-        fall."""
-        if sync is not None:
-            self._pending[topic, partition] = sync
-            if self._due is None:
-                self._due = asyncio.get_running_loop().call_later(GATHER_S, self._fire)
+    def offer(self, topic: str, partition: int, *syncs: tuple[int, int]) -> None:
+        """Send the syncs as soon as there is room. Pairs of a partition must come with upstream offsets that do not
+        fall: a smaller one makes every reader of MM2's forget what it knew (`mm2.md` §9)."""
+        if not syncs:
+            return
+        waiting = self._pending.get((topic, partition), ()) + syncs
+        self._pending[topic, partition] = waiting if len(waiting) <= 2 else (waiting[0], waiting[-1])
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(GATHER_S, self._fire)
 
     def _fire(self) -> None:
         self._due = None
         while self._pending and len(self._sending) < OUTSTANDING_SYNCS:
-            (topic, partition), (upstream, downstream) = next(iter(self._pending.items()))
-            del self._pending[topic, partition]
-            task = asyncio.create_task(self._send(topic, partition, upstream, downstream))
+            tp, syncs = next(iter(self._pending.items()))
+            del self._pending[tp]
+            task = asyncio.create_task(self._send(*tp, syncs))
             self._sending.add(task)
             task.add_done_callback(self._sent)
 
-    async def _send(self, topic: str, partition: int, upstream: int, downstream: int) -> None:
-        sync = OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream))
-        key, value = encode_offset_sync(sync)
+    async def _send(self, topic: str, partition: int, syncs: tuple[tuple[int, int], ...]) -> None:
+        tp = (topic, partition)
+        self._sent_up[tp] = newest = syncs[-1][0]
+        records = [
+            encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
+            for up, down in syncs
+        ]
         try:
-            await self._log.append(key, value, partition=0)
+            await self._log.append_all(records, partition=0)
         except ClusterTrouble as trouble:
-            self._pending.setdefault((topic, partition), (upstream, downstream))
+            if self._sent_up[tp] == newest and tp not in self._pending:
+                self._pending[tp] = syncs[-1:]
             if not self._failing:
                 self._failing = True
                 self._say.warn("offset syncs failing", f"{trouble}; trying again")
@@ -143,8 +152,7 @@ class Ledger:
             row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get((p.topic, p.number)):
                 due.append((p, row))
-            if self.syncs is not None:
-                self.syncs.offer(p.topic, p.number, p.syncs.flush())
+            self._offer_delayed(p)
         if not due:
             return
         at = now_ms()
@@ -155,6 +163,11 @@ class Ledger:
         )
         for p, row in due:
             self._written[p.topic, p.number] = row
+
+    def _offer_delayed(self, partition: Partition) -> None:
+        delayed = partition.syncs.flush() if self.syncs is not None else None
+        if self.syncs is not None and delayed is not None:
+            self.syncs.offer(partition.topic, partition.number, delayed)
 
     def forget(self, partition: Partition) -> None:
         """The partition has left this slot."""

@@ -257,11 +257,11 @@ class Partition:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def acknowledged(self, flight: Flight, base_offset: int) -> tuple[list[Receipt], tuple[int, int] | None]:
-        """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for one, the
-        newest offset sync (upstream, downstream)."""
+    def acknowledged(self, flight: Flight, base_offset: int) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+        """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
+        first and the newest offset sync (upstream, downstream)."""
         receipts = self.chain.landed(flight, base_offset)
-        sync: tuple[int, int] | None = None
+        syncs: list[tuple[int, int]] = []
         for receipt in receipts:
             piece = receipt.piece
             self.counters.records += piece.count
@@ -270,11 +270,11 @@ class Partition:
             self.upstream, self.upstream_epoch = max(self.upstream, piece.covers), piece.leader_epoch
             for first, begin, count in _runs(piece.offsets):
                 at = DownstreamOffset(receipt.downstream + begin)
-                sync = self.syncs.acknowledged(UpstreamOffset(first), at, count) or sync
+                syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
         if receipts:
             self.fruitless = False
             self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
-        return receipts, sync
+        return receipts, tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
 
     def lost(self, flight: Flight) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""

@@ -1,8 +1,9 @@
 """When an offset sync is due (`mm2.md` §3.1): often enough that a translated offset is at most `offset.lag.max` behind.
 
-MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records, with
-the same result: of the records at which MM2 would have emitted within a run, the newest is the one that MM2's readers
-end up with.
+MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records: of the
+records at which MM2 would have emitted within the run it emits the first, without which a group inside the run would
+have no translation at all, and the newest. Those between are left out, as MM2 leaves them out when it has more syncs to
+send than it may have outstanding.
 """
 
 from __future__ import annotations
@@ -28,23 +29,28 @@ class OffsetSyncRule:
 
     def acknowledged(
         self, upstream_first: UpstreamOffset, downstream_first: DownstreamOffset, count: int
-    ) -> tuple[UpstreamOffset, DownstreamOffset] | None:
-        """The sync to emit, if any, now that `count` records are acknowledged: the one at `upstream_first` + i stands
-        at `downstream_first` + i. Runs must come in the order of acknowledgement. Raises ValueError for an empty run.
+    ) -> tuple[tuple[UpstreamOffset, DownstreamOffset], ...]:
+        """The syncs to emit, oldest first and at most two, now that `count` records are acknowledged: the one at
+        `upstream_first` + i stands at `downstream_first` + i. Runs must come in the order of acknowledgement. Raises
+        ValueError for an empty run.
         """
         if count < 1:
             raise ValueError(f"a run has at least one record, not {count}")
-        due_at: int | None = None
+        due: list[int] = []
         if self._synced is None or self._breaks(upstream_first, downstream_first):
-            due_at = self._synced = downstream_first
+            self._synced = downstream_first
+            due.append(downstream_first)
         # Within the run only the lag can be due: each `step` records after the latest sync.
         steps = (downstream_first + count - 1 - self._synced) // self._step
         if steps > 0:
-            due_at = self._synced = self._synced + steps * self._step
+            if not due:
+                due.append(self._synced + self._step)
+            self._synced += steps * self._step
+            if due[-1] != self._synced:
+                due.append(self._synced)
         self._last = (upstream_first + count - 1, downstream_first + count - 1)
-        emitted = None if due_at is None else _pair(upstream_first + (due_at - downstream_first), due_at)
-        self._delayed = None if due_at == self._last[1] else _pair(*self._last)
-        return emitted
+        self._delayed = None if due and due[-1] == self._last[1] else _pair(*self._last)
+        return tuple(_pair(upstream_first + (at - downstream_first), at) for at in due)
 
     def flush(self) -> tuple[UpstreamOffset, DownstreamOffset] | None:
         """The last acknowledged record, unless a sync told of it already; to be emitted at every offset flush
