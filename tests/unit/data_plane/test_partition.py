@@ -262,3 +262,13 @@ class TestLag:
 
 def batch_crc(raw: bytes) -> bytes:
     return int(crc32c(raw[21:])).to_bytes(4, "big")
+
+
+def test_what_is_written_down_is_known_before_it_resumes_and_kept_when_it_cannot() -> None:
+    p = Partition("t", 0, "A.t", 100)
+    assert not p.known
+    row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
+    p.know(row)
+    assert p.known
+    p.on(Happening.REFUSED, "a gap")
+    assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)

@@ -149,6 +149,8 @@ class Ledger:
         progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due."""
         due: list[tuple[Partition, PartitionProgress]] = []
         for p in partitions:
+            if not p.known:
+                continue
             row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get((p.topic, p.number)):
                 due.append((p, row))

@@ -139,13 +139,23 @@ class Partition:
         """Nothing flies and nothing more will be sent in this phase."""
         return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
 
+    def know(self, row: PartitionProgress) -> None:
+        """What is written down about the partition, known before it has resumed. So what it writes itself, also when
+        it cannot resume, never says less."""
+        self.written = row
+        self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
+        self.downstream, self.sequence = row.downstream, row.sequence
+
+    @property
+    def known(self) -> bool:
+        """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
+        return self.written.producer_id != -1
+
     def resumed(self, row: PartitionProgress, sequence: int, downstream: int, last: Batch | None = None) -> None:
         """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
         or as much. The source is judged again from there, and as many records as lie between are counted past. With
         the target's `last` batch of ours, the record arrived at is held against the one there."""
-        self.written = row
-        self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
-        self.downstream, self.sequence = row.downstream, row.sequence
+        self.know(row)
         self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream)
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = (sequence - row.sequence) % SEQUENCES

@@ -56,10 +56,12 @@ class Resuming:
         tp = (partition.topic, partition.number)
         await self._metadata(partition)
         row = self._rows.get(tp)
-        if partition.written.sequence != -1 or partition.incarnation:
+        if partition.incarnation:
             row = replace(partition.row(), phase="copying", reason="")
         if row is None or row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
+        if not partition.incarnation:
+            partition.know(row)
         await self._same_topics(partition, row)
         await self._source_reaches(tp, row)
         return row, await chain_end(self._target, (partition.target_topic, partition.number), row)

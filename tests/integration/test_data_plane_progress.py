@@ -1,0 +1,176 @@
+"""What the data plane writes down, and how it goes on from there: MM2's progress, offset syncs, drain and restart.
+
+A mirror of its own, for its data plane is stopped and started; what has to lie there before a first start is prepared
+before it.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+import pytest
+from confluent_kafka import TopicPartition
+
+from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.names import progress_topic
+from tests.conftest import Pair
+from tests.harness.clusters import Record, admin, create_topic, produce, produce_transaction, read_topic, unique_name
+from tests.harness.compaction import compacted_topic
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow
+
+MARK = uuid.uuid4().hex[:6]
+LAG_MAX = 10
+STARTED_WITHIN = 150.0  # seconds; usual is 12, but the cores may be shared
+TAKEN_OVER_AT = 39
+
+
+@dataclass(frozen=True)
+class Before:
+    """Topics that were there before the data plane's first start."""
+
+    taken_over: str
+    compacted: str
+    left: list[Record]
+
+
+def numbered(count: int, stem: bytes = b"r") -> list[Record]:
+    return [Record(key=b"%d" % n, value=b"%s %d" % (stem, n), headers=(("n", b"%d" % n),)) for n in range(count)]
+
+
+def prepare(flow: MirroredFlow) -> Before:
+    """MM2 has copied part of one topic; the cleaner has been through another."""
+    taken_over = create_topic(flow.source, unique_name(f"{MARK}-mm2"), partitions=2)
+    produce(flow.source, taken_over, [*numbered(100), *(Record(value=b"%d" % n, partition=1) for n in range(50))])
+    create_topic(flow.target, progress_topic(flow.flow), partitions=25, configs={"cleanup.policy": "compact"})
+    first_partition = len([r for r in read_topic(flow.source, taken_over) if r.partition == 0])
+    assert first_partition > TAKEN_OVER_AT + 1
+    key, value = encode_source_progress(flow.flow.source, taken_over, 0, TAKEN_OVER_AT)
+    produce(flow.target, progress_topic(flow.flow), [Record(key=key, value=value)])
+    compacted = unique_name(f"{MARK}-compacted")
+    create_topic(flow.target, flow.remote(compacted))  # no cleaner on this side, so that the copy can be compared
+    left = compacted_topic(flow.source, compacted)
+    return Before(taken_over, compacted, left)
+
+
+@pytest.fixture(scope="module")
+def mine(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Mirror:
+    return Mirror.one_flow(
+        tmp_path_factory.mktemp("progress"),
+        MARK,
+        (pair.a.bootstrap,) * 2,
+        (pair.b.bootstrap,) * 2,
+        f"offset.lag.max = {LAG_MAX}",
+        "sync.topic.configs.enabled = false",
+    )
+
+
+@pytest.fixture(scope="module")
+def before(mine: Mirror) -> Before:
+    return prepare(mine.flow)
+
+
+@pytest.fixture(scope="module")
+def running(mine: Mirror, before: Before) -> Iterator[Mirror]:
+    with mine:
+        yield mine
+
+
+@pytest.fixture
+def flow(running: Mirror) -> MirroredFlow:
+    if not running.data_plane.running:
+        running.data_plane.start()
+    return running.flow
+
+
+def test_it_starts_after_what_mm2_has_copied(flow: MirroredFlow, before: Before) -> None:
+    flow.wait_mirrored(before.taken_over, partitions=2)
+    flow.wait_written_down(before.taken_over, within=STARTED_WITHIN)
+    wanted = read_topic(flow.source, before.taken_over)
+    copied = read_topic(flow.target, flow.remote(before.taken_over))
+    for partition, begin in ((0, TAKEN_OVER_AT + 1), (1, 0)):
+        ours = [r.same_as() for r in wanted if r.partition == partition and (r.offset or 0) >= begin]
+        assert [r.same_as() for r in copied if r.partition == partition] == ours
+
+
+def test_a_compacted_topic_with_gaps(flow: MirroredFlow, before: Before) -> None:
+    offsets = [r.offset or 0 for r in before.left]
+    assert offsets != list(range(offsets[0], offsets[0] + len(offsets))), "the cleaner left no gap"
+    flow.wait_mirrored(before.compacted)
+    flow.wait_written_down(before.compacted, within=STARTED_WITHIN)
+    copied = [r.same_as() for r in read_topic(flow.target, flow.remote(before.compacted))]
+    source = [r.same_as() for r in read_topic(flow.source, before.compacted)]
+    # The cleaner may have taken more since (a superseded "roll" record): ours may have more than is left, never less.
+    assert [one for one in copied if one in source] == source
+    assert len(set(copied)) == len(copied)
+    assert len(copied) <= len(before.left)
+
+
+def test_offset_syncs_are_true_and_frequent(flow: MirroredFlow) -> None:
+    topic = create_topic(flow.source, unique_name(f"{MARK}-syncs"))
+    for number in range(3):  # the marker of each transaction is not copied: downstream falls behind upstream
+        produce_transaction(flow.source, topic, numbered(60, b"in transaction %d" % number))
+        produce(flow.source, topic, numbered(60, b"plain %d" % number), settings={"batch.num.messages": "5"})
+    upstream = {r.offset: r.same_as() for r in read_topic(flow.source, topic)}
+    flow.wait_copied(topic, within=STARTED_WITHIN)
+    flow.wait_written_down(topic)
+    downstream = {r.offset: r.same_as() for r in read_topic(flow.target, flow.remote(topic))}
+    last = max(offset or 0 for offset in upstream)
+
+    def told_of_the_last() -> bool:
+        return flow.offset_syncs(topic)[-1].upstream == last
+
+    wait_until(told_of_the_last, within=30, every=0.25)
+    syncs = flow.offset_syncs(topic)
+    for sync in syncs:
+        assert upstream[sync.upstream] == downstream[sync.downstream]
+    assert [s.upstream for s in syncs] == sorted(s.upstream for s in syncs)
+    assert len(syncs) >= 3
+    assert syncs[-1].upstream - syncs[-1].downstream == 3
+
+
+def test_it_drains_within_ten_seconds_and_continues_from_progress(running: Mirror, flow: MirroredFlow) -> None:
+    topic = create_topic(flow.source, unique_name(f"{MARK}-drained"))
+    overtaken = create_topic(flow.source, unique_name(f"{MARK}-overtaken"), partitions=2)
+    produce(flow.source, topic, numbered(500))
+    produce(flow.source, overtaken, [Record(value=b"%d" % n, partition=n % 2) for n in range(100)])
+    flow.wait_copied(topic, within=STARTED_WITHIN)
+    flow.wait_copied(overtaken)
+    processes = running.processes()
+    assert len(processes) >= 4, "driver, JVM, Spark's Python daemon, a worker"
+
+    begun = time.monotonic()
+    assert running.data_plane.stop(within=20) == 0
+    assert time.monotonic() - begun < 10
+    # The JVM sees our end and follows; nothing moves any more by then.
+    _, left = psutil.wait_procs(processes, timeout=10)
+    assert left == []
+
+    # Right after it: progress is complete, in MM2's own bytes.
+    assert flow.mm2_progress(topic) == {0: 499}
+    assert flow.mm2_progress(overtaken) == {0: 49, 1: 49}
+    key = b'["MirrorSourceConnector",{"cluster":"%s","partition":0,"topic":"%s"}]'
+    raw = [r for r in read_topic(flow.target, progress_topic(flow.flow)) if topic.encode() in (r.key or b"")]
+    assert {r.key for r in raw} == {key % (flow.flow.source.encode(), topic.encode())}
+    assert json.loads(raw[-1].value or b"") == {"offset": 499}
+    assert raw[-1].value == b'{"offset":499}'
+
+    # While it is down the one topic grows and the other loses more than was copied.
+    produce(flow.source, topic, numbered(500, b"after"))
+    produce(flow.source, overtaken, [Record(value=b"later %d" % n, partition=n % 2) for n in range(100)])
+    client = admin(flow.source)
+    (deleted,) = client.delete_records([TopicPartition(overtaken, 0, 80)]).values()
+    deleted.result(20)
+
+    running.data_plane.start()
+    copied = flow.wait_copied(topic, within=STARTED_WITHIN)
+    assert [r.offset for r in copied] == list(range(1_000))
+    halted = flow.wait_event("PartitionHalted", f"{overtaken}-0")
+    assert "offsets 50 to 79" in halted.detail["reason"]
+    wait_until(lambda: flow.progress(overtaken)[0].phase == "halted", within=30, every=0.25)
+    assert flow.progress(overtaken)[0].upstream == 49
+    wait_until(lambda: flow.progress(overtaken)[1].upstream == 99, within=60, every=0.25)
+    assert len([r for r in read_topic(flow.target, flow.remote(overtaken)) if r.partition == 0]) == 50
