@@ -16,7 +16,11 @@ as SPARK_CONF_DIR; without a master, Spark runs inside this process's JVM.
   lockstep-data-plane --config mm2.properties --flow 'A->B' --port 9404"""
 
 main = service_command(
-    "data-plane", ABOUT, build="lockstep_data_plane.app:build", needs=lambda settings: settings.data_plane.enabled
+    "data-plane",
+    ABOUT,
+    build="lockstep_data_plane.app:build",
+    needs=lambda settings: settings.data_plane.enabled,
+    first="lockstep_data_plane.app:start_spark",
 )
 
 if __name__ == "__main__":

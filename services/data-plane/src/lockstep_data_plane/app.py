@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from collections.abc import Sequence
 
-from lockstep_data_plane.driver import Driver
+from lockstep_config import FlowSettings
+from lockstep_data_plane.driver import Driver, slots_of
 from lockstep_data_plane.spark import Spark
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.log import JsonLines
 
-__all__ = ["build"]
+__all__ = ["build", "start_spark"]
 
-sparks: dict[int, Spark] = {}
-"""One Spark an event loop, that is, one a process."""
+started: list[Spark] = []
+"""The process's Spark, once it has been started."""
+
+
+def start_spark(flows: Sequence[FlowSettings]) -> None:
+    """Start Spark with places for the slots of all flows. Called as soon as the configuration has been read, for
+    nothing in a start takes longer."""
+    spark = Spark(sum(slots_of(settings) for settings in flows))
+    spark.start()
+    started.append(spark)
 
 
 def build(ctx: FlowContext) -> Driver:
-    """The driver of one flow, for `lockstep_runtime.service`. Spark begins to start once all flows of the process are
-    built: it takes seconds, and the group's first assignment takes as long."""
-    loop = asyncio.get_running_loop()
-    spark = sparks.get(id(loop))
-    if spark is None:
-        spark = sparks[id(loop)] = Spark()
-        loop.call_soon(lambda: starting.append(asyncio.ensure_future(spark.warm_up())))
+    """The driver of one flow, for `lockstep_runtime.service`."""
     root = logging.getLogger()
     as_json = any(isinstance(handler.formatter, JsonLines) for handler in root.handlers)
-    return Driver(ctx, spark, logging.getLevelName(root.level).lower(), "json" if as_json else "text")
-
-
-starting: list[asyncio.Future[None]] = []
-"""Keeps the start from being collected while it runs."""
+    return Driver(ctx, started[-1], logging.getLevelName(root.level).lower(), "json" if as_json else "text")

@@ -5,11 +5,15 @@ Named by `spark.python.daemon.module`; Spark runs it as `python -m lockstep_data
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 from pyspark.daemon import manager
 
-from lockstep_data_plane import worker
-
-__all__ = ["manager", "worker"]
+__all__: list[str] = []
 
 if __name__ == "__main__":
+    # kio imports hypothesis where a developer has it installed: a third of a second, and nothing of it is used.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # None is Python's way to say "not there"
+    import_module("lockstep_data_plane.worker")
     manager()

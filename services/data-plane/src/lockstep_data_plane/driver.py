@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from lockstep_config import FlowSettings
 from lockstep_data_plane.assign import assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
@@ -33,9 +34,9 @@ DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 
 
-def slots_of(ctx: FlowContext) -> int:
+def slots_of(settings: FlowSettings) -> int:
     """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
-    return ctx.settings.data_plane.tasks_max or os.cpu_count() or 1
+    return settings.data_plane.tasks_max or os.cpu_count() or 1
 
 
 class Running:
@@ -88,7 +89,7 @@ class Driver:
     def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
         self.ctx = ctx
         self.spark = spark
-        self._limit = slots_of(ctx)
+        self._limit = slots_of(ctx.settings)
         self._log = (log_level, log_format)
         self._producer_id = -1
         self._runs = 0
@@ -96,7 +97,6 @@ class Driver:
         self._running: dict[int, Running] = {}
         self._changed = asyncio.Event()
         self._measures = Measures(ctx)
-        spark.reserve(self._limit)
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 

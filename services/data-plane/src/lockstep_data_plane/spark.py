@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -66,30 +67,31 @@ def job_group(spec: SlotSpec) -> str:
 
 
 class Spark:
-    """Starts in a thread of its own when first asked for; `reserve` before that says how many slots there will be."""
+    """One SparkContext, started in a thread of its own: it takes seconds, and everything else starts meanwhile."""
 
-    def __init__(self) -> None:
-        self._slots = 0
-        self._context: asyncio.Future[Any] | None = None
+    def __init__(self, slots: int) -> None:
+        """`slots`: how many there will be at most, which is how many places a local master gets."""
+        self._slots = slots
+        self._context: Future[Any] = Future()
 
-    def reserve(self, slots: int) -> None:
-        """This many slots will run here, more than were reserved before. To be called before the first `context`."""
-        self._slots += slots
+    def start(self) -> None:
+        """Begin. What goes wrong is raised by `context`."""
+
+        def run() -> None:
+            try:
+                context = self._start()
+            except BaseException as exc:  # noqa: BLE001  # handed to whoever asks for the context, whatever it is
+                self._context.set_exception(exc)
+                return
+            self._context.set_result(context)
+            # The first task of all starts the daemon that forks the slots' workers.
+            context.parallelize([0], 1).mapPartitions(list).count()
+
+        threading.Thread(target=run, name="spark", daemon=True).start()
 
     async def context(self) -> Any:
         """The SparkContext. Raises NoSpark."""
-        if self._context is None:
-            self._context = asyncio.ensure_future(in_thread("spark", self._start))
-        return await asyncio.shield(self._context)
-
-    async def warm_up(self) -> None:
-        """Begin to start, for whoever asks later. What goes wrong is raised there."""
-        try:
-            context = await self.context()
-        except NoSpark:
-            return
-        # The first task of all starts the daemon that forks the slots' workers.
-        await in_thread("first task", lambda: context.parallelize([0], 1).mapPartitions(list).count())
+        return await asyncio.shield(asyncio.wrap_future(self._context))
 
     def _start(self) -> Any:
         if os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_CONNECT_MODE_ENABLED"):

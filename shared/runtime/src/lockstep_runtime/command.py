@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,11 +48,12 @@ def service_command(
     *,
     build: str,
     needs: Callable[[FlowSettings], bool],
+    first: str = "",
     divided: bool = False,
 ) -> click.Command:
     """The command of `service`. `about` is its help; `build` names the function `module:function` that makes a
     FlowService of a FlowContext, imported only when the service really starts; `needs` says which flows of a file it
-    serves by default."""
+    serves by default; `first` names a function of the chosen flows that is called before anything slow is loaded."""
 
     @click.command(name=f"lockstep-{service}", help=about, epilog=EPILOG, context_settings={"max_content_width": 100})
     @click.option(
@@ -108,10 +110,11 @@ def service_command(
         logs.configure(service, log_level, log_format)
         configuration = _load(path)
         settings = _chosen(service, configuration, flows, needs)
+        if first:
+            _named(first)(settings)
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
-        module, _, function = build.partition(":")
-        builder = getattr(import_module(module), function)
+        builder = _named(build)
         code = serve(service, configuration, settings, builder, Place(instance, host, port), divided=divided)
         logging.shutdown()
         sys.stdout.flush()
@@ -119,6 +122,11 @@ def service_command(
         os._exit(code)
 
     return command
+
+
+def _named(function: str) -> Any:
+    module, _, name = function.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _load(path: Path) -> Configuration:
