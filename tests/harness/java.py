@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lockstep_cli import java
+from lockstep_runtime import java
 
 __all__ = ["NoJava", "find_java", "java_version"]
 

@@ -36,7 +36,8 @@ class Measures:
             self._upstream.labels(*labels).set(row.upstream)
             self._halted.labels(*labels).set(row.phase == "halted")
             records, size = self._seen.get((row.topic, row.partition), (0, 0))
-            fresh = row.records < records
+            # The same records may be fewer bytes in another run (merged, rebuilt), so either may be what fell.
+            fresh = row.records < records or row.bytes < size
             self._records.labels(*labels).inc(row.records if fresh else row.records - records)
             self._bytes.labels(*labels).inc(row.bytes if fresh else row.bytes - size)
             self._seen[row.topic, row.partition] = (row.records, row.bytes)

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lockstep_cli.instance import held_instance_name
-from lockstep_cli.java import missing_java
 from lockstep_cli.output import Log
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervise import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+from lockstep_runtime.java import missing_java
 
 __all__ = ["CannotStart", "check", "route", "run"]
 
