@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.driver import Driver, slots_of
 from lockstep_data_plane.spark import Spark
 from lockstep_runtime.context import FlowContext
+from lockstep_runtime.java import missing_java
 from lockstep_runtime.log import JsonLines
 
 __all__ = ["build", "start_spark"]
@@ -19,7 +22,10 @@ started: list[Spark] = []
 
 def start_spark(flows: Sequence[FlowSettings]) -> None:
     """Start Spark with places for the slots of all flows. Called as soon as the configuration has been read, for
-    nothing in a start takes longer."""
+    nothing in a start takes longer. Without a usable Java: one sentence, and SystemExit with code 2."""
+    if (missing := missing_java(os.environ)) is not None:
+        sys.stderr.write(f"{missing}\n")
+        raise SystemExit(2)
     spark = Spark(sum(slots_of(settings) for settings in flows))
     spark.start()
     started.append(spark)
