@@ -60,6 +60,9 @@ $(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
 	@echo "setup: Lockstep itself, editable"
 	@$(UV) pip install --quiet --python $(PY) --no-deps --build-constraints requirements.lock \
 	    $(foreach member,$(MEMBERS),--editable $(dir $(member)))
+	@# Compiled once here, or the first demo compiles Spark and Faust in each of its processes. Some packages carry files
+	@# for other Pythons, which do not compile: no harm.
+	-@$(PY) -m compileall -q -q -j 0 .venv/lib services shared tests >/dev/null || true
 	@touch $@
 
 $(PREPARED): $(SYNCED) tests/harness/kafka-jars.sha256 | java
