@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Pair
 from tests.harness.clusters import create_topic, unique_name
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow, ports_of
+from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
@@ -117,11 +117,11 @@ def test_two_data_planes_at_once_and_a_zombie(victim: Mirror, flow: MirroredFlow
             with second:
                 second.hear("slot started", within=BACK_WITHIN)
                 flow.wait_for_more(topic, 300, within=BACK_WITHIN)
-                assert ports_of(worker), "both copy"
+                assert victim.is_connected(worker), "both copy"
                 worker.suspend()
                 flow.wait_for_more(topic, 300, within=BACK_WITHIN)
                 assert worker.status() == psutil.STATUS_STOPPED
-                assert ports_of(worker), "its connections stand: when it wakes it can write at once"
+                assert victim.is_connected(worker), "its connections stand: when it wakes it can write at once"
                 worker.resume()
                 flow.wait_for_more(topic, 300, within=BACK_WITHIN)
                 assert second.stop(within=30) == 0

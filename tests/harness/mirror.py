@@ -4,6 +4,7 @@ What both processes say about themselves is read from where everybody reads it: 
 progress topic and its offset syncs.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -210,10 +211,15 @@ class Mirror:
         """The one worker that holds connections to brokers, where there is one slot; waits until it does."""
 
         def connected() -> psutil.Process | None:
-            found = [worker for worker in self.workers() if ports_of(worker)]
+            found = [worker for worker in self.workers() if self.is_connected(worker)]
             return found[0] if len(found) == 1 else None
 
         return wait_until(connected, within=within, what="one worker copies")
+
+    def is_connected(self, worker: psutil.Process) -> bool:
+        """Whether it holds connections to brokers. Spark keeps a spare worker for a minute, connected to its JVM."""
+        brokers = {int(port) for port in re.findall(r"bootstrap\.servers = \S+:(\d+)", self.config.read_text())}
+        return bool(brokers & set(ports_of(worker).values()))
 
     def _daemons(self) -> Iterator[psutil.Process]:
         for process in self.jvm().children():
