@@ -27,6 +27,10 @@ _LAST_WORDS = timedelta(seconds=3)
 
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
+_NEXT_AFTER = timedelta(seconds=3)
+"""How long a service may keep the next one waiting at the start. All at once, they and Spark's JVM would only fight
+over the cores; one after the other, as soon as each has spoken, all are there sooner."""
+
 Say = Callable[[str, str], None]
 """(level, message): one event of the run itself."""
 
@@ -43,6 +47,7 @@ class Supervisor:
         self._hear = hear
         self._running: dict[str, Child] = {}
         self._ready: set[str] = set()
+        self._spoke = {name: asyncio.Event() for name in commands}
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._exit_code = 0
@@ -104,6 +109,7 @@ class Supervisor:
         """Start a service, again and again as `restart.decide` says, until the run is stopping."""
         loop = asyncio.get_running_loop()
         crashes = 0
+        await self._its_turn(name)
         while not self._stopping.is_set():
             child = await start(name, self._commands[name], threads)
             self._running[name] = child
@@ -111,6 +117,7 @@ class Supervisor:
             if self._stopping.is_set():  # asked while it was being started
                 child.terminate()
             exit_code = await self._see_to_its_end(child)
+            self._spoke[name].set()
             del self._running[name]
             self._ready.discard(name)
             if self._stopping.is_set():
@@ -124,6 +131,26 @@ class Supervisor:
                 return
             crashes = decision.time
             await self._pause(decision.delay)
+
+    async def _its_turn(self, name: str) -> None:
+        """Wait until the service before this one has said something, has ended, or has had its time."""
+        names = list(self._commands)
+        before = names[: names.index(name)]
+        try:
+            async with asyncio.timeout(_NEXT_AFTER.total_seconds() * len(before)):
+                for other in before:
+                    await self._first_of(self._spoke[other], self._stopping)
+        except TimeoutError:
+            return
+
+    @staticmethod
+    async def _first_of(*events: asyncio.Event) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _see_to_its_end(self, child: Child) -> int:
         """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
@@ -144,6 +171,7 @@ class Supervisor:
         asking: asyncio.Future[None] | None = None
         try:
             async for line in child.lines():
+                self._spoke[child.name].set()
                 address = self._hear(child.name, line)
                 if address and asking is None:
                     asking = asyncio.ensure_future(self._ask_until_ready(child.name, address))
