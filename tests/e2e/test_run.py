@@ -159,7 +159,7 @@ offset.storage.replication.factor = 1
 
 def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Callable[[str], Run]) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap))
-    run.until_said("run", "ready: topic-sync, acl-sync, checkpoint, heartbeat, data-plane")
+    run.until_said("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
     addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
     assert len(addresses) == 5
     for address in addresses.values():
@@ -174,7 +174,7 @@ def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Call
 
 def test_a_killed_service_is_started_again_and_that_is_said(pair: Pair, start: Callable[[str], Run]) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
-    run.until_said("run", "ready: topic-sync, acl-sync, heartbeat, data-plane")
+    run.until_said("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
     for service in ("data-plane", "heartbeat"):
         psutil.Process(run.service_pid(service)).kill()
         run.until_said("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
