@@ -53,7 +53,7 @@ def wait_served(mirror: Mirror, topic: str) -> None:
     wait_until(served, within=30, every=0.25)
 
 
-@pytest.mark.parametrize("side", ["target", "source"])
+@pytest.mark.parametrize("side", ["target", pytest.param("source", marks=pytest.mark.long)])
 def test_a_broker_restarts_under_traffic(own: Pair, mirror: Mirror, side: str) -> None:
     flow, broker = mirror.flow, own.b if side == "target" else own.a
     topic = create_topic(flow.source, unique_name(f"{MARK}-{side}"), partitions=PARTITIONS)

@@ -120,6 +120,7 @@ def late() -> Iterator[Broker]:
     broker.close()
 
 
+@pytest.mark.long
 def test_a_target_that_is_away_at_the_start_is_named_once_and_used_when_it_comes(
     tmp_path: Path, flow: Flow, broker_a: Broker, late: Broker
 ) -> None:
@@ -235,6 +236,7 @@ def test_a_second_interrupt_ends_it_at_once(tmp_path: Path, flow: Flow, broker_a
         service.hear("leading")
         wait_until(lambda: service.status(str(flow))["last_beat_ms"])
         proxy_b.hold()  # answers do not come any more: a clean end waits for them
+        wait_until(lambda: service.status(str(flow))["age_seconds"] > 2.5, what="a beat waits for its answer")
         process = psutil.Process(service.pid)
         process.send_signal(signal.SIGINT)
         service.hear("ending")
