@@ -139,7 +139,12 @@ async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> 
     assert "not/allowed" in str(outcome.failed["not/allowed"])
     again = await admin.create_topics([NewTopic(topic_name, 1, 1)])
     assert Admin.existed(again.failed[topic_name])
-    assert await admin.topics([topic_name, "x" * 300, unique_name()]) == await admin.topics([topic_name])
+    deadline = time.monotonic() + 15.0
+    while topic_name not in await admin.topics([topic_name]) and time.monotonic() < deadline:
+        continue  # created a moment ago; each look asks the broker
+    described = await admin.topics([topic_name])
+    assert described.keys() == {topic_name}
+    assert await admin.topics([topic_name, "x" * 300, unique_name()]) == described
 
 
 async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str) -> None:
