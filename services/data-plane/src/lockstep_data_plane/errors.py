@@ -16,8 +16,6 @@ class Fate(Enum):
     TOO_LARGE = "too large"
 
 
-OUT_OF_ORDER_SEQUENCE = 45
-
 MEANING: dict[int, tuple[Fate, str]] = {
     1: (
         Fate.PASSING,

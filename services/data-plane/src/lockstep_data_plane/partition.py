@@ -75,7 +75,6 @@ class Counters:
 
     records: int = 0
     bytes: int = 0
-    rebuilt: int = 0
     skipped: int = 0
 
 
@@ -207,7 +206,6 @@ class Partition:
             pieces = rebuild(batch, self.position, self.limits)
         except (ValueError, CorruptRecordException) as exc:
             raise BatchRefused(f"offsets from {batch.base_offset}: {exc}") from exc
-        self.counters.rebuilt += 1
         if not pieces:
             self._pass_over(batch.last_offset)
         for piece in pieces:

@@ -14,8 +14,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from aiokafka.errors import KafkaError
-
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
@@ -204,6 +202,3 @@ class Producing:
         for lane in self._lanes.values():
             if not lane.connection.closed and lane.stuck(now, self._timeout.total_seconds() + 10):
                 lane.connection.close()
-
-
-KafkaFailures = (BrokerUnreachable, KafkaError)

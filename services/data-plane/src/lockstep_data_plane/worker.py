@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 
 from lockstep_data_plane.slot import Slot, SlotSpec
@@ -19,7 +18,6 @@ SWITCH_S = 0.0005
 def run_slot(spec: SlotSpec) -> int:
     """Copy until the slot is told to end. Returns how many records were appended."""
     log.configure("data-plane", spec.log_level, "json" if spec.log_format == "json" else "text")
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     sys.setswitchinterval(SWITCH_S)
     # What has been imported stays for ever; looking through it again and again held records up for 40 ms.
     gc.collect()
