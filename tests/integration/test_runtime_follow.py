@@ -130,6 +130,8 @@ async def test_control_topics_are_created_once_and_their_factor_fits(broker_b: B
     described = await admin.topics([topic_name])
     assert (described[topic_name].partitions, described[topic_name].replication_factor) == (6, 1)
     assert len(described[topic_name].topic_id) == 22
+    configs = (await admin.describe_configs([topic_name])).done[topic_name]
+    assert {c.value for c in configs if c.name == "segment.index.bytes"} == {str(64 << 10)}
 
 
 async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> None:
