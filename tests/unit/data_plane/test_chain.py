@@ -175,24 +175,24 @@ class TestWhatWasPassedOverBehindTheLastPiece:
     def test_is_covered_by_the_one_that_waits_last(self) -> None:
         one, two = piece(0), piece(1)
         chain = chain_of(one, two)
-        assert chain.extend_last(9)
+        assert chain.extend_last(9, 7)
         assert (one.covers, two.covers) == (0, 9)
 
     def test_is_covered_by_the_one_that_flies_last_when_none_waits(self) -> None:
         chain = chain_of(piece(0))
         flight = chain.launch()
-        assert chain.extend_last(5)
+        assert chain.extend_last(5, 7)
         (receipt,) = chain.landed(flight, 0)
         assert receipt.piece.covers == 5
 
     def test_never_shrinks_what_is_covered(self) -> None:
         one = piece(0, 4)
-        assert chain_of(one).extend_last(2)
+        assert chain_of(one).extend_last(2, 7)
         assert one.covers == 3
 
     def test_is_decided_already_when_nothing_is_on_its_way(self) -> None:
-        assert not chain_of().extend_last(5)
-        assert not opened().extend_last(5)
+        assert not chain_of().extend_last(5, 7)
+        assert not opened().extend_last(5, 7)
 
 
 def test_the_oldest_is_the_first_one_not_acknowledged() -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lockstep_data_plane.align import Alignment
 from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.partition import BatchRefused, Phase
+from lockstep_data_plane.batches.rebuild import read
+from lockstep_data_plane.partition import Misnumbered, Phase
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import LZ4, ZSTD
 from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
@@ -207,7 +209,7 @@ def test_nothing_is_sent_that_is_there_already(made_of: list[tuple[str, int]], b
 def test_records_that_the_sources_cleaner_removed_after_they_were_copied_are_never_miscounted_in_silence(
     counts: list[int], appended: int, gone: set[int]
 ) -> None:
-    """Counting would arrive too far on and leave records out: it arrives right, or the partition is refused."""
+    """Counting would arrive too far on and leave records out: it arrives right, or the records themselves tell."""
     world = World(SourceLog.of([("plain", count) for count in counts]))
     for _ in range(appended):
         for what in ROUTES["round"]:
@@ -216,15 +218,19 @@ def test_records_that_the_sources_cleaner_removed_after_they_were_copied_are_nev
     cleaned = world.source.cleaned(gone)
     slot = Slot(cleaned, world.target, world.row, LIMITS[0])
     slot.fetch(10)
-    refused = False
+    misnumbered = False
     try:
         slot.deliver()
-    except BatchRefused as why:
-        refused = "are gone from the source" in str(why)
-        assert refused
+    except Misnumbered as why:
+        misnumbered = "are gone from the source" in str(why)
+        assert misnumbered
     expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
-    if not refused and not slot.partition.to_number:
+    if not misnumbered and not slot.partition.to_number:
         queued = slot.partition.chain.oldest
         assert (queued.offsets[0] if queued else None) == (expected[0] if expected else None)
-    else:
-        assert gone & set(range(there)), "what was left alone is never refused"
+        return
+    assert gone & set(range(there)), "what was left alone is never in doubt"
+    beyond = [r for batch in world.target.tail(world.row.downstream + 1) for r in read(batch)]
+    alignment = Alignment(beyond)
+    found = alignment.take(r for r in cleaned.visible if r.offset > world.row.upstream)
+    assert (alignment.next if found else None) == (expected[0] if expected else None)

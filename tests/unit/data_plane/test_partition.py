@@ -10,7 +10,7 @@ from crc32c import crc32c
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import Record
-from lockstep_data_plane.partition import TRANSITIONS, BatchRefused, Happening, Partition, Phase
+from lockstep_data_plane.partition import TRANSITIONS, BatchRefused, Happening, Misnumbered, Partition, Phase
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
@@ -182,9 +182,9 @@ class TestWhereCountingArrives:
             pytest.param(record(1, b"value-1", timestamp=1001, headers=[("h", b"")]), id="headers"),
         ],
     )
-    def test_another_record_is_refused_and_nothing_is_sent_or_written(self, other: Record) -> None:
+    def test_another_record_is_told_and_nothing_is_sent_or_written(self, other: Record) -> None:
         p = self.resumed(batch([*records(0, 1), other]))
-        with pytest.raises(BatchRefused, match=r"last record of ours, at its offset 1, is not the source's at 1"):
+        with pytest.raises(Misnumbered, match=r"last record of ours, at its offset 1, is not the source's at 1"):
             admit(p, batch(records(0, 3)))
         assert p.chain.idle
         assert (p.row().upstream, p.row().sequence) == (-1, -1)

@@ -122,7 +122,7 @@ def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
     if max(alone.values()) > limit:
         with pytest.raises(RecordTooLarge) as told_of:
             rebuild(source, 0, Limits(limit))
-        assert alone[told_of.value.offset] > limit
+        assert alone[told_of.value.record.offset] > limit
         return
     pieces = rebuild(source, 0, Limits(limit))
     assert told(pieces) == content
@@ -143,7 +143,7 @@ def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
         RecordTooLarge, match=r"the record at offset 22 needs a batch of 5\d\d bytes.* takes 300 "
     ) as told_of:
         rebuild(batch(content), 0, Limits(300))
-    assert told_of.value.offset == 22
+    assert told_of.value.record.offset == 22
 
 
 @pytest.mark.parametrize("asked", CODECS.values(), ids=list(CODECS))

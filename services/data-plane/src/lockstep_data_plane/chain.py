@@ -122,13 +122,14 @@ class Chain:
         self.bytes_held -= sum(piece.size for piece in self._waiting)
         self._waiting.clear()
 
-    def extend_last(self, covers: int) -> bool:
-        """Let the newest unacknowledged piece cover offsets that were passed over behind it. False when there is none:
-        then they are decided already."""
+    def extend_last(self, covers: int, leader_epoch: int) -> bool:
+        """Let the newest unacknowledged piece cover offsets that were passed over behind it, in this leader epoch of
+        the source. False when there is none: then they are decided already."""
         last = self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
         if last is None:
             return False
-        last.covers = max(last.covers, covers)
+        if covers > last.covers:
+            last.covers, last.leader_epoch = covers, leader_epoch
         return True
 
     @property

@@ -169,6 +169,22 @@ class Cluster:
             raise kafka_error(int(found.error_code), f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}")
         return int(found.offset)
 
+    async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
+        """Where the records of this leader epoch and all before it end in the partition's log, as its leader says
+        (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 where it cannot tell. Raises kafka_error, BrokerUnreachable."""
+        leader = self._leaders.get(tp)
+        if leader is None:
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
+        connection = await self.connection(leader.broker, "ask")
+        m = message("offset_for_leader_epoch", connection.version("offset_for_leader_epoch"), "request")
+        partition = m.OffsetForLeaderPartition(partition=tp[1], current_leader_epoch=-1, leader_epoch=leader_epoch)
+        topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
+        answer = await connection.call(m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
+        found = answer.topics[0].partitions[0]
+        if found.error_code != NO_ERROR:
+            raise kafka_error(int(found.error_code), f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}")
+        return int(found.end_offset)
+
 
 def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
     """The cluster that a client's Java properties point at (`bootstrap.servers`, security). Reads certificate files

@@ -20,9 +20,11 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.ledger import Ledger, now_ms
-from lockstep_data_plane.partition import BatchRefused, Happening, Partition, Phase
+from lockstep_data_plane.limits import RateLimits
+from lockstep_data_plane.partition import BatchRefused, Happening, Misnumbered, Partition, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
-from lockstep_data_plane.resume import InDoubt, NotReplicated
+from lockstep_data_plane.refusal import Refusal, of_piece
+from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
@@ -54,6 +56,8 @@ class Copying:
         self._troubles = troubles
         self._topics = topics
         self.partitions: dict[TopicPartition, Partition] = {}
+        self._limits_of_rate = RateLimits(self._plane.max_bytes_per_s)
+        self._waking: dict[Partition, asyncio.TimerHandle] = {}
         self._left = 0
         self._troubled: set[Partition] = set()
         self._changes: dict[Partition, asyncio.Event] = {}
@@ -96,6 +100,8 @@ class Copying:
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
+        for handle in self._waking.values():
+            handle.cancel()
         await self._fetching.close()
         await self._source.close()
         await self._target.close()
@@ -150,6 +156,8 @@ class Copying:
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, backoff)
+            elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
+                await self._quarantine(partition, backoff)
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
                 if self._settled(partition) is Phase.RESUMING:
                     await self._breathe(partition, backoff)
@@ -165,6 +173,32 @@ class Copying:
             await self._pause(partition, backoff.next())
         else:
             backoff.reset()
+
+    def _quarantines(self, partition: Partition) -> bool:
+        wanted = self._plane.on_refused.of(partition.topic) == "quarantine"
+        return wanted and partition.refusal is not None and not partition.leaving
+
+    async def _quarantine(self, partition: Partition, backoff: Backoff) -> None:
+        """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
+        both are acknowledged the partition waits; a crash between them quarantines again."""
+        refusal = partition.refusal
+        if refusal is None:
+            return
+        try:
+            row = await self._resuming.passing_over(partition, refusal.ranges)
+            if row is not None:
+                await self._ledger.quarantine(partition, refusal)
+                await self._ledger.write(row)
+                partition.know(row)
+        except PASSING as exc:
+            self._trouble(partition, self._as_trouble(exc))
+            await self._pause(partition, backoff.next())
+            return
+        except Halt as exc:
+            partition.refusal, partition.reason = None, str(exc)
+            return
+        if partition.can(Happening.QUARANTINED):
+            partition.on(Happening.QUARANTINED)
 
     def _settled(self, partition: Partition) -> Phase:
         phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
@@ -185,8 +219,9 @@ class Copying:
         except PASSING as exc:
             self._trouble(partition, self._as_trouble(exc))
             await self._pause(partition, backoff.next())
-        except (InDoubt, Halt) as exc:
+        except Halt as exc:
             if partition.can(Happening.REFUSED):
+                partition.case = exc.case.value
                 partition.on(Happening.REFUSED, str(exc))
                 self._tell_halted(partition)
 
@@ -252,7 +287,26 @@ class Copying:
         share = max(
             self._plane.max_in_flight_bytes // max(1, len(self.partitions)), 2 * self._plane.fetch.max_partition_bytes
         )
-        return partition.chain.bytes_held < share
+        return partition.chain.bytes_held < share and self._within_rate(partition)
+
+    def _within_rate(self, partition: Partition) -> bool:
+        """Whether its limit of bytes a second lets the partition be fetched now; else it is looked at again in time."""
+        if not self._limits_of_rate.any:
+            return True
+        loop = asyncio.get_running_loop()
+        wait = self._limits_of_rate.wait(partition.topic, loop.time())
+        if wait > 0 and partition not in self._waking:
+            self._waking[partition] = loop.call_later(wait, self._wake, partition)
+        return wait <= 0
+
+    def _wake(self, partition: Partition) -> None:
+        del self._waking[partition]
+        self._fetching.nudge(partition)
+
+    def share_rate(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
+        """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of
+        bytes a second."""
+        self._limits_of_rate.share(mine, everywhere)
 
     def _on_fetched(self, delivery: Delivery) -> None:
         p = delivery.partition
@@ -262,6 +316,8 @@ class Copying:
         if fetched.code:
             self._fetch_refused(p, fetched.code)
             return
+        if self._limits_of_rate.any:
+            self._limits_of_rate.took(p.topic, len(fetched.records), asyncio.get_running_loop().time())
         p.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
@@ -271,10 +327,12 @@ class Copying:
             return
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
+        except Misnumbered as exc:
+            self._misnumbered(p, str(exc))
         except BatchRefused as exc:
-            self._refused(p, str(exc))
-        if p.to_number and p.position >= p.source_end >= 0:
-            self._refused(
+            self._refused(p, str(exc), None if p.to_number else exc.refusal)
+        if p.phase is Phase.COPYING and p.to_number and p.position >= p.source_end >= 0:
+            self._misnumbered(
                 p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
             )
         self._producing.ready(p)
@@ -318,7 +376,9 @@ class Copying:
             records = "".join(
                 f"; offset {flight.piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5]
             )
-            self._refused(partition, f"{where} ({answer.message or 'no message'}){records}")
+            named = range(1) if fate is Fate.TOO_LARGE else [i for i, _ in answer.records]
+            why = f"{where} ({answer.message or 'no message'}){records}"
+            self._refused(partition, why, of_piece(flight.piece, named, why) if flight.piece.count else None)
         else:
             self._failed(partition, where)
 
@@ -348,9 +408,15 @@ class Copying:
             self._trouble(partition, ClusterTrouble("", why))
         self._changes[partition].set()
 
-    def _refused(self, partition: Partition, why: str) -> None:
+    def _misnumbered(self, partition: Partition, why: str) -> None:
+        """Counting does not tell where the copy stands: look at the records themselves."""
+        partition.misnumbered = True
+        self._failed(partition, why)
+
+    def _refused(self, partition: Partition, why: str, refusal: Refusal | None = None) -> None:
         if not partition.can(Happening.REFUSED):
             return
+        partition.refusal = refusal
         partition.on(Happening.REFUSED, why)
         self._fetching.detach(partition)
         self._changes[partition].set()

@@ -18,11 +18,12 @@ from lockstep_data_plane.measures import Measures
 from lockstep_data_plane.origin import new_producer_id, origin_of
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
+from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
 
@@ -32,6 +33,8 @@ STARTS_WITHIN_S = 20.0
 FROZEN_AFTER_S = 30.0
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
+WATCH_EVERY_S = 10.0
+STUCK_AFTER_S = 60.0
 
 
 def slots_of(settings: FlowSettings) -> int:
@@ -97,6 +100,8 @@ class Driver:
         self._running: dict[int, Running] = {}
         self._changed = asyncio.Event()
         self._measures = Measures(ctx)
+        self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._looked_at = float("-inf")
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
@@ -115,6 +120,7 @@ class Driver:
                     self._changed.clear()
                     await self._plan()
                 await self._watch()
+                await self._watch_partitions()
                 self._measures.update(ctx.state.all(PartitionProgress))
                 await self._wait()
         finally:
@@ -265,6 +271,31 @@ class Driver:
                 text = f"slot {slot} has said nothing for {silent_s:.0f} s; ending its task, another takes over"
                 await ctx.event("SlotFrozen", f"slot {slot}", text, loud=True, slot=slot, run=spec.run)
                 await self.spark.cancel(spec)
+
+    async def _watch_partitions(self) -> None:
+        """Ask the source itself how far its logs go: a slot that does not move cannot say that it should."""
+        ctx = self.ctx
+        now = ctx.clock.monotonic()
+        if now - self._looked_at < WATCH_EVERY_S:
+            return
+        self._looked_at = now
+        assigned = {tp for slot in self._running for tp in self._assignment(slot).partitions}
+        rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in assigned]
+        committed = ctx.settings.data_plane.isolation_level == "read_committed"
+        try:
+            ends = await ctx.source.end_offsets([(p.topic, p.partition) for p in rows], read_committed=committed)
+        except ClusterTrouble as trouble:
+            ctx.rounds.troubles.began("watching the source", trouble)
+            return
+        ctx.rounds.troubles.over("watching the source")
+        found, over = self._watchdog.look(rows, ends, now)
+        for stuck in found:
+            name = f"{stuck.tp[0]}-{stuck.tp[1]}"
+            text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
+            await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
+        for topic, number in over:
+            await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
+        self._measures.stuck(self._watchdog.stuck)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 

@@ -14,12 +14,15 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.refusal import Refusal
 from lockstep_protocol.codec import encode_offset_sync, encode_source_progress
 from lockstep_protocol.events import Event
-from lockstep_protocol.names import events_topic, progress_topic, state_topic
+from lockstep_protocol.names import events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import PartitionProgress, Row
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.log import FlowLog
@@ -28,6 +31,12 @@ __all__ = ["Ledger", "SyncLog", "now_ms"]
 
 OUTSTANDING_SYNCS = 10
 """As MM2's semaphore (`mm2.md` §3.1); while they are out, the newest sync of each partition waits."""
+
+QUARANTINE_BYTES = 64 << 20
+"""The largest record of the quarantine topic: what was too large elsewhere must fit, below the 100 MiB that a broker
+takes as a request."""
+
+QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(QUARANTINE_BYTES)}
 
 GATHER_S = 0.02
 """Syncs wait this long for a newer one of their partition: at full speed each batch brings one."""
@@ -118,6 +127,7 @@ class Ledger:
         self.state = FactLog(target, state_topic(flow, settings.group_id))
         self._events = FactLog(target, events_topic(flow, settings.group_id))
         self._progress = FactLog(target, settings.control.offset_storage_topic or progress_topic(flow))
+        self._quarantine: FactLog | None = None
         self.syncs: SyncLog | None = None
         plane = settings.data_plane
         if plane.emit_offset_syncs:
@@ -143,6 +153,35 @@ class Ledger:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
+
+    async def quarantine(self, partition: Partition, refusal: Refusal) -> None:
+        """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
+        acknowledgement, and say it. Raises ClusterTrouble; what was appended before stays, and comes again."""
+        topic = quarantine_topic(self._settings.flow, self._settings.group_id)
+        if self._quarantine is None:
+            conf = client_settings.target_producer(self._settings, f"slot-{self.slot}-quarantine")
+            producer = FactProducer(self._settings.flow.target, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)})
+            admin = Admin(
+                self._settings.flow.target, client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
+            )
+            await ensure_control_topics(
+                admin, [ControlTopic(topic, 1, self._settings.control.replication_factor, QUARANTINE_CONFIGS)]
+            )
+            producer.start()
+            self._producers.append(producer)
+            self._quarantine = FactLog(producer, topic)
+        for entry in refusal.entries:
+            key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
+            await self._quarantine.append(key, value, partition=0, headers=headers)
+        name = f"{partition.topic}-{partition.number}"
+        first, last = refusal.ranges[0][0], refusal.ranges[-1][1]
+        await self.event(
+            "BatchQuarantined",
+            name,
+            f"{name}: {len(refusal.entries)} of offsets {first} to {last} put into {topic}: {refusal.why}",
+            ranges=refusal.ranges,
+            reason=refusal.why,
+        )
 
     async def flush(self, partitions: Iterable[Partition]) -> None:
         """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
@@ -197,4 +236,17 @@ class Ledger:
             self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
 
 
-LOUD = frozenset({"PartitionHalted", "ForeignWrite", "SlotFailed", "SlotNotStarted", "SlotFrozen"})
+LOUD = frozenset(
+    {
+        "BatchQuarantined",
+        "CopyRestarted",
+        "ForeignWrite",
+        "GapFound",
+        "GapSkipped",
+        "PartitionHalted",
+        "ResumedWithDoubt",
+        "SlotFailed",
+        "SlotFrozen",
+        "SlotNotStarted",
+    }
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from lockstep_data_plane.assign import TopicPartition
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.context import FlowContext
 
@@ -24,6 +25,11 @@ class Measures:
         self._halted = m.gauge("lockstep_partition_halted", "1 while the partition waits for a decision", *labels)
         self._records = m.counter("lockstep_records", "Records appended to the target", *labels)
         self._bytes = m.counter("lockstep_bytes", "Bytes of batches appended to the target", *labels)
+        self._stuck = m.gauge("lockstep_partition_stuck", "1 while the source moves and the copy does not", *labels)
+        self._given_up = m.counter("lockstep_given_up_offsets", "Upstream offsets that a policy gave up", *labels)
+        self._quarantined = m.counter("lockstep_quarantined", "Records and batches put into quarantine", *labels)
+        self._marked: set[TopicPartition] = set()
+        self._counted: dict[TopicPartition, tuple[int, int]] = {}
         self._seen: dict[tuple[str, int], tuple[int, int]] = {}
 
     def update(self, rows: Iterable[PartitionProgress]) -> None:
@@ -41,3 +47,13 @@ class Measures:
             self._records.labels(*labels).inc(row.records if fresh else row.records - records)
             self._bytes.labels(*labels).inc(row.bytes if fresh else row.bytes - size)
             self._seen[row.topic, row.partition] = (row.records, row.bytes)
+            given_up, quarantined = self._counted.get((row.topic, row.partition), (0, 0))
+            self._given_up.labels(*labels).inc(max(0, row.given_up - given_up))
+            self._quarantined.labels(*labels).inc(max(0, row.quarantined - quarantined))
+            self._counted[row.topic, row.partition] = (row.given_up, row.quarantined)
+
+    def stuck(self, partitions: Collection[TopicPartition]) -> None:
+        """Which partitions stand still although their source moves."""
+        for topic, number in self._marked | set(partitions):
+            self._stuck.labels(self._flow, topic, str(number)).set((topic, number) in partitions)
+        self._marked = set(partitions)

@@ -24,14 +24,15 @@ from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdi
 from lockstep_data_plane.batches.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.batches.merge import MERGED_BYTES
 from lockstep_data_plane.batches.piece import as_piece
-from lockstep_data_plane.batches.rebuild import Record, read, rebuild
+from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read, rebuild
 from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.chain import Chain, Flight, Receipt
+from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import PartitionProgress
 from lockstep_protocol.sync_rule import OffsetSyncRule
 
-__all__ = ["TRANSITIONS", "BatchRefused", "Happening", "Partition", "Phase"]
+__all__ = ["TRANSITIONS", "BatchRefused", "Happening", "Misnumbered", "Partition", "Phase"]
 
 
 class Phase(Enum):
@@ -48,6 +49,7 @@ class Happening(Enum):
     FAILED = "failed"
     REFUSED = "refused"
     SETTLED = "settled"
+    QUARANTINED = "quarantined"
     LEAVE = "leave"
     DRAINED = "drained"
 
@@ -57,7 +59,13 @@ TRANSITIONS: dict[Phase, dict[Happening, Phase]] = {
     P.RESUMING: {H.RESUMED: P.COPYING, H.FAILED: P.RESUMING, H.REFUSED: P.HALTED, H.LEAVE: P.RELEASED},
     P.COPYING: {H.FAILED: P.SETTLING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
     P.SETTLING: {H.FAILED: P.SETTLING, H.SETTLED: P.RESUMING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
-    P.DRAINING: {H.FAILED: P.DRAINING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING, H.DRAINED: P.RELEASED},
+    P.DRAINING: {
+        H.FAILED: P.DRAINING,
+        H.REFUSED: P.DRAINING,
+        H.QUARANTINED: P.RESUMING,
+        H.LEAVE: P.DRAINING,
+        H.DRAINED: P.RELEASED,
+    },
     P.HALTED: {H.LEAVE: P.RELEASED},
     P.RELEASED: {},
 }
@@ -66,7 +74,16 @@ its end HALTED instead of RELEASED."""
 
 
 class BatchRefused(ValueError):
-    """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why."""
+    """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why. `refusal`
+    is what could be quarantined of it."""
+
+    def __init__(self, sentence: str, refusal: Refusal | None = None) -> None:
+        super().__init__(sentence)
+        self.refusal = refusal
+
+
+class Misnumbered(ValueError):
+    """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
 
 
 @dataclass(slots=True)
@@ -87,6 +104,12 @@ class Partition:
         self.target_topic = target_topic
         self.phase = Phase.RESUMING
         self.reason = ""
+        self.case = ""
+        """The word for why it halted (`PartitionProgress.case`)."""
+        self.refusal: Refusal | None = None
+        """What was refused and could be quarantined."""
+        self.misnumbered = False
+        """Counting went wrong, so the records themselves have to tell where we are."""
         self.leaving = False
         self.incarnation = 0
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
@@ -120,7 +143,10 @@ class Partition:
         """Move on. Raises KeyError for what cannot happen in this phase."""
         self.phase = TRANSITIONS[self.phase][happening]
         if happening is Happening.REFUSED:
-            self.reason = reason
+            self.reason, self.case = reason, self.case or "refused"
+        if happening is Happening.QUARANTINED:
+            self.reason, self.case, self.refusal = "", "", None
+            self.chain.abandon()
         if happening is Happening.LEAVE:
             self.leaving = True
         if happening in (Happening.LEAVE, Happening.FAILED):
@@ -159,6 +185,7 @@ class Partition:
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = (sequence - row.sequence) % SEQUENCES
         self._last = last if self.to_number else None
+        self.misnumbered = False
         self.incarnation += 1
         self.fruitless = True
         self.on(Happening.RESUMED)
@@ -169,6 +196,8 @@ class Partition:
             self.written,
             phase="halted" if self.phase is Phase.HALTED else "copying",
             reason=self.reason,
+            case=self.case if self.phase is Phase.HALTED else "",
+            skips=tuple(s for s in self.written.skips if s[1] > self.upstream),
             upstream=self.upstream,
             upstream_epoch=self.upstream_epoch,
             downstream=self.downstream,
@@ -187,14 +216,16 @@ class Partition:
         refused batch stays queued."""
         for batch in batches:
             verdict, why = judge(batch, self.position, self.limits, aborted=aborted.holds(batch))
+            if self._skips and self._passes_over(batch, verdict):
+                continue
             if verdict is Verdict.PASS and not self.to_number:
                 self.position = batch.last_offset + 1
                 self.chain.admit(as_piece(batch))
             elif verdict is Verdict.SKIP:
                 self.counters.skipped += 1
-                self._pass_over(batch.last_offset)
+                self._pass_over(batch.last_offset, batch.leader_epoch)
             elif verdict is Verdict.REFUSE:
-                raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}")
+                raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", of_batch(batch, why))
             else:
                 self._decode(batch)
 
@@ -203,20 +234,45 @@ class Partition:
         try:
             if self.to_number and self._count_past(batch):
                 return
-            pieces = rebuild(batch, self.position, self.limits)
+            pieces = rebuild(batch, self.position, self.limits, self._skips)
+        except Misnumbered:
+            raise
+        except RecordTooLarge as exc:
+            raise BatchRefused(str(exc), of_record(exc.record, str(exc))) from exc
         except (ValueError, CorruptRecordException) as exc:
-            raise BatchRefused(f"offsets from {batch.base_offset}: {exc}") from exc
+            raise BatchRefused(f"offsets from {batch.base_offset}: {exc}", of_batch(batch, str(exc))) from exc
         if not pieces:
-            self._pass_over(batch.last_offset)
+            self._pass_over(batch.last_offset, batch.leader_epoch)
         for piece in pieces:
             self.position = piece.covers + 1
             self.chain.admit(piece)
+
+    @property
+    def _skips(self) -> tuple[tuple[int, int], ...]:
+        return self.written.skips
+
+    def _passes_over(self, batch: Batch, verdict: Verdict) -> bool:
+        """Deal with a batch that holds quarantined offsets; False where it holds none."""
+        if verdict is Verdict.SKIP or not any(
+            first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
+        ):
+            return False
+        if any(
+            first <= max(batch.base_offset, self.position) and batch.last_offset <= last for first, last in self._skips
+        ):
+            self.counters.skipped += 1
+            self._pass_over(batch.last_offset, batch.leader_epoch)
+            return True
+        if verdict is Verdict.REFUSE:
+            return False
+        self._decode(batch)
+        return True
 
     def _count_past(self, batch: Batch) -> bool:
         """Count past records that the target has; True when the whole batch is behind us. Where our chain ends inside
         the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
         sent."""
-        records = [r for r in read(batch) if r.offset >= self.position]
+        records = [r for r in read(batch) if r.offset >= self.position and not skipped(r.offset, self._skips)]
         offsets = [r.offset for r in records]
         last = max(batch.last_offset, offsets[-1]) if offsets else batch.last_offset
         if 0 < self.to_number <= len(offsets):
@@ -234,7 +290,7 @@ class Partition:
 
     def _arrived_at(self, record: Record) -> None:
         """Where the source's cleaner has removed records that we had appended already, the count arrives too far on,
-        and records would be left out: the target's last record tells (`wire.md` §2, line 6). Raises ValueError."""
+        and records would be left out: the target's last record tells (`wire.md` §2, line 6). Raises Misnumbered."""
         ours, self._last = self._last, None
         if ours is None:
             return
@@ -243,7 +299,7 @@ class Partition:
             there = [r._replace(timestamp=record.timestamp) for r in there]
         # Nothing there: the target's cleaner has removed it, and there is nothing to hold the count against.
         if there and there[0][1:] != record[1:]:
-            raise ValueError(
+            raise Misnumbered(
                 f"the target's last record of ours, at its offset {ours.last_offset}, is not the source's at "
                 f"{record.offset}: records that were appended already are gone from the source or have changed"
             )
@@ -254,10 +310,10 @@ class Partition:
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
 
-    def _pass_over(self, offset: int) -> None:
+    def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
-        if self.to_number == 0 and not self.chain.extend_last(offset):
-            self.upstream = max(self.upstream, offset)
+        if self.to_number == 0 and not self.chain.extend_last(offset, leader_epoch) and offset > self.upstream:
+            self.upstream, self.upstream_epoch = offset, leader_epoch
 
     def launch(self) -> Flight:
         """What is to be sent next; swarms of tiny batches go as one."""
@@ -275,7 +331,8 @@ class Partition:
             self.counters.records += piece.count
             self.counters.bytes += piece.size
             self.last_timestamp = piece.max_timestamp
-            self.upstream, self.upstream_epoch = max(self.upstream, piece.covers), piece.leader_epoch
+            if piece.covers > self.upstream:
+                self.upstream, self.upstream_epoch = piece.covers, piece.leader_epoch
             for first, begin, count in _runs(piece.offsets):
                 at = DownstreamOffset(receipt.downstream + begin)
                 syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))

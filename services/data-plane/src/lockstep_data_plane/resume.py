@@ -10,23 +10,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
-from lockstep_config.model import FetchSettings
-from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable, message
-from lockstep_data_plane.fetching import fetch_request, read_answer
+from lockstep_data_plane.reading import log_between
 from lockstep_protocol.state import PartitionProgress
 
-__all__ = ["ChainEnd", "InDoubt", "NotReplicated", "chain_end", "end_from_log"]
+__all__ = ["ChainEnd", "InDoubt", "LaterEpoch", "NotReplicated", "TargetShort", "chain_end", "end_from_log"]
 
-OFFSET_OUT_OF_RANGE = 1
 SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
-
-TAIL = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +38,19 @@ class InDoubt(RuntimeError):
     """The target's log does not continue what our row says; the message says how. Somebody has to decide."""
 
 
+class LaterEpoch(InDoubt):
+    """The log holds batches of a later epoch of ours than the row knows: a decision was taken whose row we have not
+    seen, or that was lost."""
+
+    def __init__(self, sentence: str, epoch: int) -> None:
+        super().__init__(sentence)
+        self.epoch = epoch
+
+
+class TargetShort(InDoubt):
+    """The target's log ends before what was appended and acknowledged: it was truncated."""
+
+
 class NotReplicated(RuntimeError):
     """The target's leader has appended more of ours than its replicas have; going on would be a guess."""
 
@@ -50,15 +58,15 @@ class NotReplicated(RuntimeError):
 def end_from_log(found: ChainEnd, batches: list[Batch], producer_id: int, epoch: int) -> ChainEnd:
     """Follow the chain through some batches of the target's log; batches of others do not matter.
 
-    Raises InDoubt when the log holds batches of a later epoch of ours: a decision was taken that the row does not know
-    of."""
+    Raises LaterEpoch when the log holds batches of a later epoch of ours."""
     for batch in batches:
         if batch.producer_id != producer_id:
             continue
         if batch.producer_epoch > epoch:
-            raise InDoubt(
+            raise LaterEpoch(
                 f"the target's log holds epoch {batch.producer_epoch} of our producer {producer_id} at offset "
-                f"{batch.base_offset}, our row knows epoch {epoch} only"
+                f"{batch.base_offset}, our row knows epoch {epoch} only",
+                batch.producer_epoch,
             )
         if batch.producer_epoch == epoch:
             found = ChainEnd(add_sequence(batch.base_sequence, batch.last_offset_delta), batch.last_offset, batch)
@@ -78,15 +86,21 @@ async def chain_end(target: Cluster, tp: TopicPartition, row: PartitionProgress)
             return found
         epoch, sequence = remembered
         if epoch > row.producer_epoch:
-            raise InDoubt(
-                f"the target knows epoch {epoch} of our producer {row.producer_id}, our row knows {row.producer_epoch}"
+            raise LaterEpoch(
+                f"the target knows epoch {epoch} of our producer {row.producer_id}, our row knows {row.producer_epoch}",
+                epoch,
             )
         if sequence == found.sequence:
             return found
+        late = asyncio.get_running_loop().time() > deadline
         if (sequence - found.sequence) % SEQUENCES > SEQUENCES // 2:
             # Appended between the two questions, by a slot that still holds the partition: ask again.
-            continue
-        if asyncio.get_running_loop().time() > deadline:
+            if late:
+                raise TargetShort(
+                    f"the target's log of {tp[0]}-{tp[1]} ends at our sequence {sequence}, but up to {row.sequence} "
+                    "was appended: it was truncated"
+                )
+        elif late:
             raise NotReplicated(
                 f"the leader of {tp[0]}-{tp[1]} on cluster {target.alias} holds our sequence {sequence}, "
                 f"what is replicated ends at {found.sequence}"
@@ -118,29 +132,11 @@ async def _read_tail(target: Cluster, tp: TopicPartition, row: PartitionProgress
     start = await target.end_offset(tp, timestamp=-2)
     end = await target.end_offset(tp)
     if end < offset:
-        raise InDoubt(
+        raise TargetShort(
             f"the target's log of {tp[0]}-{tp[1]} ends at {end}, but our row says that {row.downstream} was appended: "
-            "it was truncated or re-created"
+            "it was truncated"
         )
     offset = max(offset, start)
-    while offset < end:
-        batches = await _fetch(target, tp, offset)
-        if not batches:
-            break
+    async for batches, _ in log_between(target, tp, offset, end):
         found = end_from_log(found, batches, row.producer_id, row.producer_epoch)
-        offset = batches[-1].last_offset + 1
     return found
-
-
-async def _fetch(target: Cluster, tp: TopicPartition, offset: int) -> list[Batch]:
-    leader = target.leader(tp)
-    if leader is None:
-        raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", target.alias)
-    connection = await target.connection(leader.broker, "tail")
-    wanted = [(tp, leader, offset)]
-    answer: Any = await connection.call(fetch_request(connection, wanted, TAIL))
-    for fetched in read_answer(connection, wanted, answer):
-        if fetched.code != 0:
-            raise kafka_error(fetched.code, f"cluster {target.alias}: reading {tp[0]}-{tp[1]} at {offset}")
-        return list(scan(fetched.records))
-    return []

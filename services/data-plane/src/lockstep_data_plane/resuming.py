@@ -10,17 +10,31 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_data_plane.begin import first_row, read_progress
 from lockstep_data_plane.cluster import Cluster, TopicPartition
+from lockstep_data_plane.gaps import Case, Found, Policies, decide
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.resume import ChainEnd, chain_end
+from lockstep_data_plane.resume import ChainEnd, InDoubt, NotReplicated, chain_end
+from lockstep_data_plane.standing import Standing
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble
 
 __all__ = ["Halt", "Resuming"]
 
 
+EPOCHS = 32_767
+"""The largest producer epoch (int16)."""
+
+WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
+"""The event that tells of a decision."""
+
+
 class Halt(RuntimeError):
-    """The partition must not go on until somebody decides; the message says why and what to do."""
+    """The partition must not go on until somebody decides; the message says why and what to do, `case` is the word for
+    it."""
+
+    def __init__(self, case: Case, sentence: str) -> None:
+        super().__init__(sentence)
+        self.case = case
 
 
 class Resuming:
@@ -49,22 +63,31 @@ class Resuming:
         self._reading_progress = asyncio.Lock()
         self._refreshing = asyncio.Lock()
         self._refreshed_at = 0.0
+        self._standing = Standing(settings, source, target)
 
     async def look(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
-        """The row to go on from and where our chain ends now. Raises Halt and InDoubt (somebody has to decide), and
-        what passes: BrokerUnreachable, kafka_error, NotReplicated, ClusterTrouble."""
-        tp = (partition.topic, partition.number)
+        """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
+        acknowledged. Raises Halt (somebody has to decide), and what passes: BrokerUnreachable, kafka_error,
+        NotReplicated, ClusterTrouble."""
         await self._metadata(partition)
-        row = self._rows.get(tp)
-        if partition.incarnation:
-            row = replace(partition.row(), phase="copying", reason="")
+        row = self._newest(partition)
         if row is None or row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
-        if not partition.incarnation:
-            partition.know(row)
-        await self._same_topics(partition, row)
-        await self._source_reaches(tp, row)
-        return row, await chain_end(self._target, (partition.target_topic, partition.number), row)
+        while True:
+            if not partition.incarnation:
+                partition.know(row)
+            found = await self._standing.look(partition, row)
+            if not isinstance(found, Found):
+                return found
+            row = await self._decide(partition, topic, row, found)
+
+    def _newest(self, partition: Partition) -> PartitionProgress | None:
+        """Our own row, unless another slot has taken a decision since."""
+        theirs = self._rows.get((partition.topic, partition.number))
+        ours = replace(partition.row(), phase="copying", reason="", case="") if partition.known else None
+        if ours is None or theirs is None or theirs.producer_id != ours.producer_id:
+            return ours or theirs
+        return theirs if theirs.producer_epoch > ours.producer_epoch else ours
 
     async def _begin(
         self, partition: Partition, topic: MirroredTopic, former: PartitionProgress | None
@@ -72,7 +95,7 @@ class Resuming:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
         tp = (partition.topic, partition.number)
-        differs = await self._recreated(partition, topic.source_topic_id, topic.target_topic_id)
+        differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
         async with self._reading_progress:
@@ -89,44 +112,87 @@ class Resuming:
         await self._ledger.write(row)
         return row
 
-    async def _same_topics(self, partition: Partition, row: PartitionProgress) -> None:
-        differs = await self._recreated(partition, row.source_topic_id, row.target_topic_id)
-        if differs is not None:
-            side, then, now = differs
-            raise Halt(
-                f"the {side} topic was deleted and created again (id {then} then, {now} now) "
-                f"since offset {row.upstream}; what it holds now is another log, "
-                "so nothing is copied until somebody decides"
-            )
+    async def _decide(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress, found: Found
+    ) -> PartitionProgress:
+        """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
+        it. Raises Halt."""
+        plane, name = self._settings.data_plane, f"{partition.topic}-{partition.number}"
+        policies = Policies(
+            gap=plane.on_gap.of(partition.topic),
+            recreate=plane.on_recreate.of(partition.topic),
+            doubt=plane.on_doubt.of(partition.topic),
+        )
+        facts = {"case": found.case.value, "wanted": found.wanted, "source_start": found.start, "source_end": found.end}
+        await self._ledger.event("GapFound", name, f"{name}: {found.text}", **facts)
+        decision = decide(found, policies)
+        key, _ = policies.of(found.case)
+        if decision is None:
+            raise Halt(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
+        row = await self.new_epoch(partition, row, decision.begin, found.epoch)
+        row = replace(
+            row,
+            source_topic_id=self._source.topic_id((partition.topic, partition.number)) or topic.source_topic_id,
+            target_topic_id=self._target.topic_id((partition.target_topic, partition.number)) or topic.target_topic_id,
+            given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
+        )
+        await self._ledger.write(row)
+        partition.know(row)
+        text = f"{name}: going on at offset {decision.begin} ({key}={decision.word})"
+        if decision.lost:
+            text += f"; offsets {decision.lost[0]} to {decision.lost[1]} are not copied"
+        if decision.again:
+            text += f"; offsets {decision.again[0]} to {decision.again[1]} may be on the target twice"
+        await self._ledger.event(
+            WENT_ON[decision.word],
+            name,
+            text,
+            case=found.case.value,
+            begin=decision.begin,
+            lost=decision.lost,
+            again=decision.again,
+        )
+        return row
 
-    async def _recreated(self, partition: Partition, source_id: str, target_id: str) -> tuple[str, str, str] | None:
-        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
-        topic-sync wrote may be older than the log that would be read."""
-        for side, cluster, topic, then in (
-            ("source", self._source, partition.topic, source_id),
-            ("target", self._target, partition.target_topic, target_id),
-        ):
-            tp = (topic, partition.number)
-            if then and cluster.topic_id(tp) not in ("", then):
-                await cluster.refresh([topic])  # ours may be the older view
-                now = cluster.topic_id(tp)
-                if now not in ("", then):
-                    return side, then, now
-        return None
+    async def passing_over(self, partition: Partition, ranges: tuple[tuple[int, int], ...]) -> PartitionProgress | None:
+        """The row with which a drained partition goes on behind what was refused; None where the target's log has got
+        further than we know, so that it has to be read first. Raises Halt and what passes."""
+        row = replace(partition.row(), phase="copying", reason="", case="")
+        target_tp = (partition.target_topic, partition.number)
+        await self._target.refresh([partition.target_topic])
+        try:
+            chain = await chain_end(self._target, target_tp, row)
+        except InDoubt as exc:
+            raise NotReplicated(str(exc)) from exc
+        if chain.sequence != row.sequence:
+            return None
+        found = await self.new_epoch(partition, row, row.upstream + 1)
+        skips = tuple(sorted({*row.skips, *ranges}))
+        return replace(
+            found,
+            upstream_epoch=row.upstream_epoch,
+            skips=skips,
+            quarantined=row.quarantined + len(ranges),
+        )
 
-    async def _source_reaches(self, tp: TopicPartition, row: PartitionProgress) -> None:
-        start = await self._source.end_offset(tp, timestamp=-2)
-        end = await self._source.end_offset(tp)
-        wanted = row.upstream + 1
-        if wanted < start:
-            raise Halt(
-                f"gap: the source's log begins at {start}, "
-                f"offsets {wanted} to {start - 1} were removed before they were copied"
-            )
-        if wanted > end:
-            raise Halt(
-                f"the source's log ends at {end}, but everything up to {row.upstream} was copied: it was truncated"
-            )
+    async def new_epoch(
+        self, partition: Partition, row: PartitionProgress, begin: int, known: int = -1
+    ) -> PartitionProgress:
+        """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
+        whoever still follows the old mapping. Raises Halt when there is none left, and what passes."""
+        epoch = max(row.producer_epoch, known) + 1
+        if epoch > EPOCHS:
+            raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_topic}-{partition.number}")
+        target_end = await self._target.end_offset((partition.target_topic, partition.number))
+        return replace(
+            row,
+            upstream=begin - 1,
+            upstream_epoch=-1,
+            downstream=target_end - 1,
+            producer_epoch=epoch,
+            sequence=-1,
+            skips=(),
+        )
 
     async def _metadata(self, partition: Partition) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""

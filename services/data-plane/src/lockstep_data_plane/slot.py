@@ -6,6 +6,7 @@ so. It takes nothing from the task's arguments but who it is: how far each parti
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -171,6 +172,9 @@ class Slot:
             self._changed.set()
 
     def _reconcile(self) -> None:
+        mine = Counter(topic for topic, _ in self._assignment.partitions)
+        there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
+        self._copying.share_rate(mine, there)
         wanted = set() if self._assignment.ending else {(t, p) for t, p in self._assignment.partitions}
         for tp in wanted - self._tending.keys():
             topic = self._topics.get(tp[0])

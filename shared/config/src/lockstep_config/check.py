@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +16,7 @@ from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_E
 from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Place
+from lockstep_config.per_topic import per_topic
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.secrets import masked
@@ -216,6 +217,9 @@ def _check_key(entry: Entry, key: Key, findings: Findings) -> None:
 
 
 def _check_value(text: str, key: Key) -> None:
+    if key.per_topic:
+        per_topic(text, lambda own: _check_value(own, replace(key, per_topic=False)), None)
+        return
     if key.choices:
         choice(text, key.choices)
         return

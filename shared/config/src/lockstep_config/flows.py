@@ -6,10 +6,11 @@ Pure. Every value has been judged on its own before (`check`); here a value that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import permutations
+from typing import TypeVar
 
 from lockstep_config import layering, values
 from lockstep_config.check import Findings
@@ -29,6 +30,7 @@ from lockstep_config.model import (
     HeartbeatSettings,
     TopicSyncSettings,
 )
+from lockstep_config.per_topic import PerTopic, per_topic
 from lockstep_config.problems import Problem
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow, progress_topic
@@ -38,6 +40,8 @@ __all__ = ["check_identity_loops", "cluster_of", "flow_settings", "flows_of", "s
 
 LONGEST_FLUSH = timedelta(seconds=1)
 """Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
+
+V = TypeVar("V")
 
 _LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -79,6 +83,13 @@ class _Reader:
 
     def choice(self, key: str) -> str:
         return values.choice(self.text(key), KEYS[key].choices)
+
+    def per_topic(self, key: str, value: Callable[[str], V]) -> PerTopic[V | None]:
+        return per_topic(self.text(key), value, None)
+
+    def policy(self, key: str) -> PerTopic[str]:
+        choices = KEYS[key].choices
+        return per_topic(self.text(key), lambda own: values.choice(own, choices), choices[0])
 
     def elements(self, key: str) -> tuple[str, ...]:
         return values.list_of(self.text(key))
@@ -189,6 +200,11 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
         max_in_flight_bytes=of.integer("lockstep.max.in.flight.bytes"),
+        max_bytes_per_s=of.per_topic("lockstep.max.bytes.per.second", values.integer),
+        on_gap=of.policy("lockstep.on.gap"),
+        on_recreate=of.policy("lockstep.on.recreate"),
+        on_doubt=of.policy("lockstep.on.doubt"),
+        on_refused=of.policy("lockstep.on.refused"),
         offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
     )
 

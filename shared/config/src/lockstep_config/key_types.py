@@ -52,7 +52,7 @@ class Status(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """One property. `why` says why it is without effect or refused; `choices` are its only values; limits are
-    inclusive.
+    inclusive. With `per_topic` the value may be followed by others for some topics (`per_topic`).
 
     A refused key is refused only for values other than `choices` (and other than empty): `key.converter` may say what
     is so anyway. `renamed_to` names the key that took the place of one that Kafka removed; the old one still counts
@@ -70,6 +70,7 @@ class Key:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     renamed_to: str = ""
+    per_topic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from lockstep_config.key_types import (
     Scope,
     Status,
 )
+from lockstep_config.our_keys import OUR_KEYS
 from lockstep_config.unused_keys import BYTES_UNTOUCHED, KEYS_WITHOUT_EFFECT
 
 __all__ = ["IDENTITY_POLICIES", "KEYS"]
@@ -269,21 +270,6 @@ _REMOVED_KEYS = (
     _renamed("config.properties.blacklist", "config.properties.exclude"),
 )
 
-_OUR_KEYS = (
-    _replication(
-        "lockstep.control.replication.factor", "offset.storage.replication.factor", "replicas of the control topics"
-    ),
-    Key(
-        name="lockstep.max.in.flight.bytes",
-        kind=Kind.INTEGER,
-        default="67108864",
-        scopes=CONNECTOR,
-        minimum=1_048_576,
-        maximum=17_179_869_184,
-        meaning="bytes a slot may hold in memory between fetch and acknowledgement",
-    ),
-)
-
 
 def _table(keys: Iterable[Key]) -> Mapping[str, Key]:
     return MappingProxyType({key.name: key for key in keys})
@@ -299,7 +285,7 @@ KEYS: Mapping[str, Key] = _table(
         *_TOP_KEYS,
         *KEYS_WITHOUT_EFFECT,
         *_REMOVED_KEYS,
-        *_OUR_KEYS,
+        *OUR_KEYS,
     )
 )
 """By name, without any prefix."""

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow
@@ -110,6 +111,10 @@ class FetchSettings:
     max_partition_bytes: int = 1_048_576
 
 
+NO_LIMIT: PerTopic[int | None] = PerTopic(None)
+HALT = PerTopic("halt")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings:
     """How records move (`mm2.md` §3.1, §4.7, design §5).
@@ -117,7 +122,8 @@ class DataPlaneSettings:
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
     `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
-    what a slot holds in memory.
+    what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
+    matches. The values of `on_*` are the choices of `our_keys`.
     """
 
     enabled: bool = True
@@ -131,6 +137,11 @@ class DataPlaneSettings:
     fetch: FetchSettings = FetchSettings()
     compression_type: str | None = None
     max_in_flight_bytes: int = 67_108_864
+    max_bytes_per_s: PerTopic[int | None] = NO_LIMIT
+    on_gap: PerTopic[str] = HALT
+    on_recreate: PerTopic[str] = HALT
+    on_doubt: PerTopic[str] = HALT
+    on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
 
 

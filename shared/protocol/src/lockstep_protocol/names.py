@@ -11,6 +11,7 @@ __all__ = [
     "commands_topic",
     "events_topic",
     "progress_topic",
+    "quarantine_topic",
     "service_group",
     "state_topic",
 ]
@@ -64,6 +65,12 @@ def events_topic(flow: Flow, group_id: str | None = None) -> str:
 def commands_topic(flow: Flow, group_id: str | None = None) -> str:
     """Kept seven days, `COMMANDS_PARTITIONS` partitions, on the flow's target: what an operator asked for."""
     return _control_topic("commands", flow, group_id)
+
+
+def quarantine_topic(flow: Flow, group_id: str | None = None) -> str:
+    """Kept until somebody deletes it, one partition, on the flow's target: what the target refused, or nobody can
+    read."""
+    return _control_topic("quarantine", flow, group_id)
 
 
 def progress_topic(flow: Flow) -> str:

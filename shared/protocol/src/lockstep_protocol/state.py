@@ -157,6 +157,9 @@ class PartitionProgress(Row):
     phase: str = "copying"
     """`copying` | `halted` (reason says why; nothing moves until somebody decides)."""
     reason: str = ""
+    case: str = ""
+    """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
+    `target-recreated` | `in-doubt` | `refused`; "" while it copies."""
     upstream: int = -1
     """Last upstream offset that is durable downstream, or decided to be passed over (control batches); -1: none."""
     upstream_epoch: int = -1
@@ -178,6 +181,12 @@ class PartitionProgress(Row):
     """Records appended by this run of the slot (a counter that restarts with it), with their uncompressed-agnostic
     wire bytes."""
     bytes: int = 0
+    skips: tuple[tuple[int, int], ...] = ()
+    """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
+    given_up: int = 0
+    """Upstream offsets that policies gave up in the life of the partition: gaps skipped."""
+    quarantined: int = 0
+    """Records, or batches that cannot be read, put into the quarantine topic in the life of the partition."""
     latency_ms: int = 0
     """Record timestamp to acknowledgement, of the last batch."""
     slot: int = -1

@@ -61,7 +61,13 @@ class FactProducer:
         await asyncio.to_thread(self._thread.join, 2.0)
 
     def send(
-        self, topic: str, key: bytes | None, value: bytes | None, partition: int | None, timestamp_ms: int | None
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Sequence[tuple[str, bytes]] = (),
     ) -> asyncio.Future[tuple[int, int]]:
         """Queue one record; the future holds (partition, offset) or raises NotAppended or NotPermitted."""
         future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
@@ -72,6 +78,7 @@ class FactProducer:
                 key=key,
                 partition=-1 if partition is None else partition,
                 timestamp=0 if timestamp_ms is None else timestamp_ms,  # 0: librdkafka's clock
+                headers=list(headers),
                 on_delivery=partial(self._delivered, future),
             )
         except BufferError:
@@ -113,12 +120,18 @@ class FactLog:
         self.topic = topic
 
     async def append(
-        self, key: bytes | None, value: bytes | None, *, partition: int | None = None, timestamp_ms: int | None = None
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
     ) -> int:
         """Append one record and return its offset. Raises NotAppended (it may be there all the same) or
         NotPermitted.
         """
-        _, offset = await self._producer.send(self.topic, key, value, partition, timestamp_ms)
+        _, offset = await self._producer.send(self.topic, key, value, partition, timestamp_ms, headers)
         return offset
 
     async def append_all(

@@ -40,14 +40,14 @@ _TIMESTAMPS = struct.Struct(">qq")
 
 
 class RecordTooLarge(ValueError):
-    """A single record is larger than the target takes; `offset` is its upstream offset."""
+    """A single record is larger than the target takes; `record` is it, with its upstream offset."""
 
-    def __init__(self, offset: int, size: int, limit: int) -> None:
+    def __init__(self, record: Record, size: int, limit: int) -> None:
         super().__init__(
-            f"the record at offset {offset} needs a batch of {size} bytes, "
+            f"the record at offset {record.offset} needs a batch of {size} bytes, "
             f"the target topic takes {limit} (max.message.bytes)"
         )
-        self.offset = offset
+        self.record = record
 
 
 class Record(NamedTuple):
@@ -76,12 +76,15 @@ def read(batch: Batch) -> Iterator[Record]:
         raise ValueError(f"its records cannot be decompressed ({exc})") from exc
 
 
-def rebuild(batch: Batch, position: int, limits: Limits) -> list[Piece]:
-    """The batch's records from `position` on, in as few pieces as the target's limit allows; empty when there are none.
+def rebuild(batch: Batch, position: int, limits: Limits, skips: Sequence[tuple[int, int]] = ()) -> list[Piece]:
+    """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few pieces as the
+    target's limit allows; empty when there are none.
 
     The codec stays, unless the batch is uncompressed and `limits.codec` asks for one. Raises RecordTooLarge.
     """
-    records = [r for r in read(batch) if r.offset >= position]
+    records = [
+        r for r in read(batch) if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
+    ]
     if not records:
         return []
     codec = (batch.attributes & CODEC_MASK) or limits.codec
@@ -95,7 +98,7 @@ def build(records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: i
     data = _encode(records, codec)
     if len(data) > max_bytes:
         if len(records) == 1:
-            raise RecordTooLarge(records[0].offset, len(data), max_bytes)
+            raise RecordTooLarge(records[0], len(data), max_bytes)
         middle = len(records) // 2
         return [
             *build(records[:middle], codec, max_bytes, leader_epoch),

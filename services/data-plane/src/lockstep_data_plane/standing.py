@@ -1,0 +1,127 @@
+"""Both logs of a partition held against its row, before anything is appended (`wire.md` §2, lines 2 to 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from aiokafka.errors import CorruptRecordException
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.align import Ambiguous
+from lockstep_data_plane.aligning import align_logs
+from lockstep_data_plane.batches.stamp import SEQUENCES
+from lockstep_data_plane.cluster import Cluster, TopicPartition
+from lockstep_data_plane.gaps import Case, Found
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.resume import ChainEnd, InDoubt, LaterEpoch, NotReplicated, TargetShort, chain_end
+from lockstep_protocol.state import PartitionProgress
+
+__all__ = ["Standing"]
+
+LATER_EPOCH_S = 30.0
+"""How long the row of a decision may take to reach us that the target's log already knows of."""
+
+
+class Standing:
+    """Where partitions of one slot stand. Changes nothing."""
+
+    def __init__(self, settings: FlowSettings, source: Cluster, target: Cluster) -> None:
+        self._settings = settings
+        self._source = source
+        self._target = target
+        self._later: dict[Partition, float] = {}
+
+    async def look(self, partition: Partition, row: PartitionProgress) -> tuple[PartitionProgress, ChainEnd] | Found:
+        """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
+        BrokerUnreachable, kafka_error, NotReplicated."""
+        tp, target_tp = (partition.topic, partition.number), (partition.target_topic, partition.number)
+        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
+        start = await self._source.end_offset(tp, timestamp=-2)
+        end = await self._source.end_offset(tp)
+        here = Found(case=Case.DOUBT, text="", wanted=row.upstream + 1, start=start, end=end, epoch=row.producer_epoch)
+        if differs is not None:
+            side, then, now = differs
+            case = Case.SOURCE_RECREATED if side == "source" else Case.TARGET_RECREATED
+            text = f"the {side} topic was deleted and created again (id {then} then, {now} now)"
+            return replace(
+                here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
+            )
+        try:
+            chain = await chain_end(self._target, target_tp, row)
+        except LaterEpoch as exc:
+            return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
+        except TargetShort as exc:
+            return replace(here, case=Case.TARGET_TRUNCATED, text=str(exc))
+        except InDoubt as exc:
+            return replace(here, text=str(exc))
+        self._later.pop(partition, None)
+        agreed = await self._agreed(tp, row, end)
+        if agreed < here.wanted:
+            text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
+            return replace(here, case=Case.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
+        beyond = (chain.sequence - row.sequence) % SEQUENCES
+        if beyond and (start > here.wanted or partition.misnumbered):
+            return await self._aligned(partition, row, chain, here, beyond)
+        return _gone(here) if start > here.wanted else (row, chain)
+
+    def _awaited(self, partition: Partition, later: LaterEpoch) -> int:
+        """The later epoch, once its row has been waited for long enough. Raises NotReplicated before."""
+        now = asyncio.get_running_loop().time()
+        since = self._later.setdefault(partition, now)
+        if now - since < LATER_EPOCH_S:
+            raise NotReplicated(f"{later}; waiting for the row of that decision")
+        return later.epoch
+
+    async def _agreed(self, tp: TopicPartition, row: PartitionProgress, end: int) -> int:
+        """Up to where the source's log still is the one that was copied."""
+        if row.upstream < 0 or row.upstream_epoch < 0:
+            return end
+        parted = await self._source.epoch_end(tp, row.upstream_epoch)
+        return end if parted < 0 else min(parted, end)
+
+    async def _aligned(
+        self, partition: Partition, row: PartitionProgress, chain: ChainEnd, here: Found, beyond: int
+    ) -> tuple[PartitionProgress, ChainEnd] | Found:
+        """The source has lost records that the target has already: counting does not tell, the records do."""
+        try:
+            aligned = await align_logs(
+                self._source,
+                self._target,
+                (partition.topic, partition.number),
+                (partition.target_topic, partition.number),
+                row,
+                beyond,
+                isolation=self._settings.data_plane.isolation_level,
+            )
+        except (Ambiguous, CorruptRecordException) as exc:
+            return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")
+        if aligned.upstream < 0 and here.start > here.wanted + beyond:
+            # Everything of ours is gone from the source, and at least so much behind it that is not there.
+            return _gone(replace(here, wanted=here.wanted + beyond))
+        row = replace(
+            row, upstream=aligned.next - 1, upstream_epoch=-1, downstream=chain.downstream, sequence=chain.sequence
+        )
+        return row, chain
+
+    async def recreated(self, partition: Partition, source_id: str, target_id: str) -> tuple[str, str, str] | None:
+        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
+        topic-sync wrote may be older than the log that would be read."""
+        for side, cluster, topic, then in (
+            ("source", self._source, partition.topic, source_id),
+            ("target", self._target, partition.target_topic, target_id),
+        ):
+            tp = (topic, partition.number)
+            if then and cluster.topic_id(tp) not in ("", then):
+                await cluster.refresh([topic])  # ours may be the older view
+                now = cluster.topic_id(tp)
+                if now not in ("", then):
+                    return side, then, now
+        return None
+
+
+def _gone(here: Found) -> Found:
+    text = (
+        f"the source's log begins at {here.start}, offsets {here.wanted} to {here.start - 1} were removed before they"
+    )
+    return replace(here, case=Case.RECORDS_GONE, text=f"{text} were copied")

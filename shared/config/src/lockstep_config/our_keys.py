@@ -1,0 +1,65 @@
+"""Our own properties, `lockstep.*`: type, default, meaning, where each may stand."""
+
+from __future__ import annotations
+
+from lockstep_config.key_types import CONNECTOR, Key, Kind
+
+__all__ = ["OUR_KEYS"]
+
+
+def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
+    return Key(name=name, default=choices[0], choices=choices, meaning=meaning, scopes=CONNECTOR, per_topic=True)
+
+
+OUR_KEYS = (
+    Key(
+        name="lockstep.control.replication.factor",
+        kind=Kind.INTEGER,
+        default="offset.storage.replication.factor",
+        meaning="replicas of the control topics; -1 is the broker's default",
+        scopes=CONNECTOR,
+        minimum=-1,
+        maximum=32_767,
+    ),
+    Key(
+        name="lockstep.max.in.flight.bytes",
+        kind=Kind.INTEGER,
+        default="67108864",
+        scopes=CONNECTOR,
+        minimum=1_048_576,
+        maximum=17_179_869_184,
+        meaning="bytes a slot may hold in memory between fetch and acknowledgement",
+    ),
+    Key(
+        name="lockstep.max.bytes.per.second",
+        kind=Kind.INTEGER,
+        scopes=CONNECTOR,
+        minimum=1,
+        meaning="most bytes a second that the flow copies, as they lie in the log; PATTERN=BYTES: each such topic",
+        per_topic=True,
+    ),
+    _policy(
+        "lockstep.on.gap",
+        ("halt", "skip", "restart"),
+        "when records that were not yet copied are gone from the source, or copied ones from either side: halt the "
+        "partition, skip what is gone, or restart the copy from the beginning of what there is",
+    ),
+    _policy(
+        "lockstep.on.recreate",
+        ("halt", "skip", "restart"),
+        "when a topic was deleted and created again: halt the partition, skip what is there already, or restart the "
+        "copy from the beginning of what there is",
+    ),
+    _policy(
+        "lockstep.on.doubt",
+        ("halt", "progress"),
+        "when the target's log does not say how far the copy got: halt the partition, or go on from the last progress "
+        "written, which may double records",
+    ),
+    _policy(
+        "lockstep.on.refused",
+        ("halt", "quarantine"),
+        "when the target refuses a record, or a batch is corrupt: halt the partition, or put it into the quarantine "
+        "topic and go on",
+    ),
+)

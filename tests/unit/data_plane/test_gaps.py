@@ -1,0 +1,83 @@
+"""Each case, each policy: where the copy goes on, what is lost and what comes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.our_keys import OUR_KEYS
+from lockstep_data_plane.gaps import Case, Decision, Found, Policies, decide
+
+PAGE = Path(__file__).parents[3] / "docs" / "no-silent-loss.md"
+
+
+def found(case: Case, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> Found:
+    return Found(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
+
+
+def policies(word: str) -> Policies:
+    return Policies(gap=word, recreate=word, doubt=word)
+
+
+@pytest.mark.parametrize("case", Case)
+def test_nothing_is_decided_without_a_policy(case: Case) -> None:
+    assert decide(found(case), Policies()) is None
+
+
+@pytest.mark.parametrize(
+    ("here", "word", "begin", "lost", "again"),
+    [
+        (found(Case.RECORDS_GONE, start=150), "skip", 150, (100, 149), None),
+        (found(Case.RECORDS_GONE, start=150), "restart", 150, (100, 149), None),
+        (found(Case.SOURCE_TRUNCATED, end=90, agreed=80), "skip", 80, None, None),
+        (found(Case.SOURCE_TRUNCATED, start=10, end=90, agreed=80), "restart", 10, None, (10, 89)),
+        (found(Case.SOURCE_TRUNCATED, start=85, end=90, agreed=80), "skip", 85, None, None),
+        (found(Case.SOURCE_RECREATED, end=30), "skip", 30, (0, 29), None),
+        (found(Case.SOURCE_RECREATED, start=5, end=30), "restart", 5, None, None),
+        (found(Case.TARGET_TRUNCATED), "skip", 100, None, None),
+        (found(Case.TARGET_TRUNCATED, start=10), "restart", 10, None, (10, 99)),
+        (found(Case.TARGET_RECREATED), "skip", 100, None, None),
+        (found(Case.TARGET_RECREATED, start=10), "restart", 10, None, None),
+        (found(Case.DOUBT), "progress", 100, None, (100, 199)),
+        (found(Case.DOUBT, end=100), "progress", 100, None, None),
+    ],
+)
+def test_where_the_copy_goes_on(
+    here: Found, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
+) -> None:
+    assert decide(here, policies(word)) == Decision(begin=begin, word=word, lost=lost, again=again)
+
+
+@given(
+    case=st.sampled_from([c for c in Case if c is not Case.DOUBT]),
+    word=st.sampled_from(["skip", "restart"]),
+    wanted=st.integers(0, 50),
+    start=st.integers(0, 50),
+    length=st.integers(0, 50),
+    agreed=st.integers(0, 50),
+)
+def test_a_decision_stays_within_the_log_and_says_what_it_costs(
+    case: Case, word: str, wanted: int, start: int, length: int, agreed: int
+) -> None:
+    here = found(case, wanted, start, start + length, agreed)
+    decision = decide(here, policies(word))
+    assert decision is not None
+    for span in (decision.lost, decision.again):
+        assert span is None or span[0] <= span[1]
+    if case in (Case.SOURCE_TRUNCATED, Case.SOURCE_RECREATED, Case.RECORDS_GONE) or word == "restart":
+        assert here.start <= decision.begin <= here.end
+    if case is Case.RECORDS_GONE and start > wanted:
+        assert decision.lost == (wanted, start - 1), "every offset that nobody can copy any more is named"
+
+
+def test_the_page_names_every_case_and_every_value() -> None:
+    page = PAGE.read_text()
+    for case in Case:
+        assert f"`{case.value}`" in page
+    for key in OUR_KEYS:
+        if key.name.startswith("lockstep.on."):
+            assert f"`{key.name}`" in page
+            assert all(f"`{choice}`" in page for choice in key.choices)

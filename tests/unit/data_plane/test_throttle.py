@@ -1,0 +1,53 @@
+"""Bytes a second: never more on the mean, shared out among slots by partitions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.per_topic import PerTopic
+from lockstep_data_plane.limits import RateLimits
+from lockstep_data_plane.throttle import Throttle
+from lockstep_protocol.filters import NameFilter
+
+
+@given(sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=60), per_s=st.integers(100, 2000))
+def test_the_mean_never_exceeds_the_limit_by_more_than_one_fetch(sizes: list[int], per_s: int) -> None:
+    throttle, now, came = Throttle(per_s), 10.0, 0
+    for size in sizes:
+        now += throttle.wait(now)
+        came += size
+        throttle.took(size, now)
+        assert came <= per_s * (now - 10.0 + 1) + size + 1e-6
+
+
+def test_what_was_not_used_is_saved_for_a_second_only() -> None:
+    throttle = Throttle(100)
+    throttle.took(1, 0.0)
+    throttle.took(150, 50.0)
+    assert throttle.wait(50.0) == pytest.approx(0.5)
+
+
+def test_a_slot_takes_of_a_limit_what_its_partitions_are_of_all() -> None:
+    limits = RateLimits(PerTopic(1000, ((NameFilter(("logs.*",)), 100),)))
+    assert limits.any
+    limits.share({"orders": 1, "logs-1": 2}, {"orders": 4, "logs-1": 2})
+    assert limits.wait("orders", 0.0) == 0
+    limits.took("orders", 1000, 0.0)
+    assert limits.wait("orders", 0.0) == pytest.approx(1.0), "half of the flow's 1000 a second"
+    assert limits.wait("logs-1", 0.0) == pytest.approx(1.0), "the flow's limit holds for every topic"
+    limits.took("logs-1", 300, 2.0)
+    assert limits.wait("logs-1", 2.0) == pytest.approx(2.0), "its own limit, all of whose partitions are here"
+    assert limits.wait("orders", 2.0) == 0
+
+
+def test_a_slot_without_partitions_and_a_flow_without_limits_wait_for_nothing() -> None:
+    idle = RateLimits(PerTopic(10))
+    idle.share({}, {"orders": 4})
+    assert idle.wait("orders", 0.0) == 0
+    free = RateLimits(PerTopic(None))
+    free.share({"orders": 4}, {"orders": 4})
+    free.took("orders", 10**9, 0.0)
+    assert not free.any
+    assert free.wait("orders", 0.0) == 0

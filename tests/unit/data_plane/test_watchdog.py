@@ -1,0 +1,46 @@
+"""A partition that does not move although its source has more is named once, and once more when it is over."""
+
+from __future__ import annotations
+
+from lockstep_data_plane.watchdog import Stuck, Watchdog
+from lockstep_protocol.state import PartitionProgress
+
+TP = ("t", 0)
+
+
+def row(upstream: int, phase: str = "copying") -> PartitionProgress:
+    return PartitionProgress(topic="t", partition=0, upstream=upstream, phase=phase)
+
+
+def test_it_is_named_once_after_the_patience_and_again_when_it_moves() -> None:
+    dog = Watchdog(60)
+    assert dog.look([row(9)], {TP: 20}, 0) == ([], [])
+    assert dog.look([row(9)], {TP: 30}, 59) == ([], [])
+    assert dog.look([row(9)], {TP: 40}, 61) == ([Stuck(TP, 9, 40, 61)], [])
+    assert dog.look([row(9)], {TP: 50}, 70) == ([], [])
+    assert dog.look([row(10)], {TP: 50}, 80) == ([], [TP])
+    assert dog.look([row(10)], {TP: 50}, 139) == ([], [])
+    assert len(dog.look([row(10)], {TP: 50}, 140)[0]) == 1
+
+
+def test_who_moves_however_slowly_is_not_stuck() -> None:
+    dog = Watchdog(60)
+    for second in range(0, 600, 50):
+        assert dog.look([row(second)], {TP: 10_000}, second) == ([], [])
+
+
+def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_record_behind() -> None:
+    dog = Watchdog(60)
+    assert dog.look([row(9)], {TP: 10}, 0) == ([], [])
+    assert dog.look([row(9)], {TP: 10}, 500) == ([], [])
+    assert dog.look([row(9)], {TP: 11}, 510) == ([], [])
+    assert dog.look([row(9)], {TP: 11}, 559) == ([], [])
+    assert dog.look([row(9)], {TP: 11}, 561)[0]
+
+
+def test_a_halted_partition_has_a_name_already_and_no_answer_says_nothing() -> None:
+    dog = Watchdog(60)
+    dog.look([row(9)], {TP: 20}, 0)
+    assert dog.look([row(9)], {}, 100) == ([], [])
+    assert dog.look([row(9, "halted")], {TP: 20}, 110) == ([], [])
+    assert dog.look([row(9)], {TP: 20}, 150) == ([], [])
