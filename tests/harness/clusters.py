@@ -111,6 +111,13 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     wait_until(lambda: topic not in client.list_topics(timeout=TIMEOUT).topics, what=f"{topic} is gone")
 
 
+def delete_records(bootstrap: str, topic: str, before: int, partition: int = 0) -> None:
+    """Deletes everything below an offset; the log then begins there."""
+    where = TopicPartition(topic, partition, before)
+    client = admin(bootstrap)
+    client.delete_records([where])[where].result(TIMEOUT)
+
+
 def produce(
     bootstrap: str,
     topic: str,

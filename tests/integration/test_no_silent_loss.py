@@ -1,0 +1,157 @@
+"""What is gone, deleted, re-created or refused is named, and handled as the file says (`docs/no-silent-loss.md`)."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lockstep_protocol.names import quarantine_topic
+from tests.conftest import Pair
+from tests.harness.clusters import (
+    Record,
+    create_topic,
+    delete_records,
+    delete_topic,
+    end_offsets,
+    produce,
+    read_topic,
+    unique_name,
+)
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import MirroredFlow
+
+SOON = 60.0
+
+
+def numbered(count: int, stem: bytes = b"r", first: int = 0, key: bytes | None = b"k") -> list[Record]:
+    return [Record(key=key, value=b"%s %d" % (stem, first + n)) for n in range(count)]
+
+
+def values(flow: MirroredFlow, topic: str) -> list[bytes | None]:
+    return [r.value for r in read_topic(flow.target, flow.remote(topic))]
+
+
+def wait_values(flow: MirroredFlow, topic: str, wanted: list[Record]) -> None:
+    expected = [r.value for r in wanted]
+
+    def there() -> bool:
+        assert values(flow, topic) == expected
+        return True
+
+    wait_until(there, within=SOON, every=0.25)
+
+
+def copied(flow: MirroredFlow, stem: str, records: list[Record]) -> str:
+    """A topic whose first records are copied and written down."""
+    topic = create_topic(flow.source, unique_name(f"there-{stem}"))
+    produce(flow.source, topic, records)
+    flow.wait_copied(topic)
+    wait_until(lambda: flow.progress(topic)[0].upstream == len(records) - 1, within=SOON, every=0.25)
+    return topic
+
+
+def while_the_source_is_away(pair: Pair, do: Callable[[], None]) -> None:
+    assert pair.a.proxy is not None
+    pair.a.proxy.refuse()
+    try:
+        do()
+    finally:
+        pair.a.proxy.heal()
+
+
+@pytest.mark.parametrize("policy", ["halt", "skip"])
+def test_records_deleted_before_they_were_copied(pair: Pair, there: MirroredFlow, policy: str) -> None:
+    topic = copied(there, policy, numbered(50))
+
+    def lose() -> None:
+        produce(there.source, topic, numbered(100, first=50))
+        delete_records(there.source, topic, 90)
+
+    while_the_source_is_away(pair, lose)
+    gap = there.wait_event("GapFound", f"{topic}-0", within=SOON)
+    assert {k: gap.detail[k] for k in ("case", "wanted", "source_start")} == {
+        "case": "records-gone",
+        "wanted": 50,
+        "source_start": 90,
+    }
+    if policy == "halt":
+        there.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
+        wait_until(lambda: there.progress(topic)[0].phase == "halted", within=SOON, every=0.25)
+        row = there.progress(topic)[0]
+        assert (row.case, row.upstream, row.given_up) == ("records-gone", 49, 0)
+        assert "offsets 50 to 89" in row.reason
+        assert values(there, topic) == [r.value for r in numbered(50)]
+        return
+    wait_values(there, topic, [*numbered(50), *numbered(60, first=90)])
+    skipped = there.wait_event("GapSkipped", f"{topic}-0", within=SOON)
+    assert (skipped.detail["lost"], skipped.detail["begin"]) == ([50, 89], 90)
+    there.wait_written_down(topic)
+    row = there.progress(topic)[0]
+    assert (row.given_up, row.producer_epoch, row.downstream, row.upstream) == (40, 1, 109, 149)
+    produce(there.source, topic, numbered(10, first=150))
+    wait_values(there, topic, [*numbered(50), *numbered(70, first=90)])
+
+
+@pytest.mark.parametrize("policy", ["skip", "restart"])
+def test_a_source_topic_created_again(pair: Pair, there: MirroredFlow, policy: str) -> None:
+    topic = copied(there, policy, numbered(50, b"first life"))
+
+    def again() -> None:
+        delete_topic(there.source, topic)
+        create_topic(there.source, topic)
+        produce(there.source, topic, numbered(80, b"second life"))
+
+    while_the_source_is_away(pair, again)
+    gap = there.wait_event("GapFound", f"{topic}-0", within=SOON)
+    assert gap.detail["case"] == "source-recreated"
+    there.wait_event({"skip": "GapSkipped", "restart": "CopyRestarted"}[policy], f"{topic}-0", within=SOON)
+    produce(there.source, topic, numbered(5, b"second life", 80))
+    new = numbered(85, b"second life")
+    wait_values(there, topic, [*numbered(50, b"first life"), *(new if policy == "restart" else new[80:])])
+    row = there.wait_written_down(topic)[0]
+    assert row.given_up == (80 if policy == "skip" else 0)
+    assert row.source_topic_id == there.wait_mirrored(topic).source_topic_id
+
+
+@pytest.mark.parametrize("policy", ["skip", "restart"])
+def test_a_target_topic_created_again(there: MirroredFlow, policy: str) -> None:
+    topic = copied(there, policy, numbered(50))
+    delete_topic(there.target, there.remote(topic))
+    gap = there.wait_event("GapFound", f"{topic}-0", within=SOON)
+    assert gap.detail["case"] == "target-recreated"
+    produce(there.source, topic, numbered(20, first=50))
+    wait_values(there, topic, numbered(70) if policy == "restart" else numbered(20, first=50))
+
+
+def test_records_that_the_target_refuses_are_quarantined_and_the_rest_is_copied(there: MirroredFlow) -> None:
+    topic = unique_name("there-quarantine")
+    create_topic(there.target, there.remote(topic), configs={"cleanup.policy": "compact", "max.message.bytes": "20000"})
+    create_topic(there.source, topic)
+    one_batch = {"linger.ms": "200", "batch.num.messages": "1000"}
+    refused = Record(key=None, value=b"no key", headers=(("own", b"1"),), timestamp_ms=1_700_000_000_000)
+    produce(there.source, topic, [*numbered(5), refused, *numbered(5, first=5)], settings=one_batch)
+    produce(there.source, topic, [Record(key=b"big", value=b"x" * 30_000)], settings=one_batch)
+    produce(there.source, topic, numbered(5, first=10), settings=one_batch)
+    wait_values(there, topic, numbered(15))
+    there.wait_written_down(topic)
+    kept = read_topic(there.target, quarantine_topic(there.flow))
+    kept = [r for r in kept if dict(r.headers)["lockstep.topic"] == topic.encode()]
+    assert [(r.key, r.value) for r in kept] == [(None, b"no key"), (b"big", b"x" * 30_000)]
+    headers = dict(kept[0].headers)
+    assert (headers["lockstep.offset"], headers["lockstep.timestamp"], headers["own"]) == (b"5", b"1700000000000", b"1")
+    row = there.progress(topic)[0]
+    assert (row.quarantined, row.phase, row.producer_epoch, row.skips) == (2, "copying", 2, ())
+    ranges = [event.detail["ranges"] for event in there.events("BatchQuarantined", f"{topic}-0")]
+    assert ranges == [[[5, 5]], [[11, 11]]]
+
+
+def test_a_limit_of_bytes_a_second_holds_and_nothing_is_lost(there: MirroredFlow) -> None:
+    topic = create_topic(there.source, unique_name("there-slow"))
+    there.wait_mirrored(topic)
+    big = [Record(key=b"%d" % n, value=b"%d" % n * 400) for n in range(1000, 1240)]  # 1,600 bytes each, 40,000 a second
+    began = time.monotonic()
+    produce(there.source, topic, big, settings={"batch.size": "8000"})
+    wait_until(lambda: end_offsets(there.target, there.remote(topic))[0] == 240, within=SOON, every=0.1)
+    # 384,000 bytes at 40,000 a second; the first fetch brings a second's worth and whatever lay there by then.
+    assert time.monotonic() - began > 2, "they came as if there were no limit"
+    there.wait_copied(topic)
