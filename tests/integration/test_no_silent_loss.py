@@ -148,10 +148,12 @@ def test_records_that_the_target_refuses_are_quarantined_and_the_rest_is_copied(
 def test_a_limit_of_bytes_a_second_holds_and_nothing_is_lost(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-slow"))
     there.wait_mirrored(topic)
-    big = [Record(key=b"%d" % n, value=b"%d" % n * 400) for n in range(1000, 1240)]  # 1,600 bytes each, 40,000 a second
     began = time.monotonic()
-    produce(there.source, topic, big, settings={"batch.size": "8000"})
-    wait_until(lambda: end_offsets(there.target, there.remote(topic))[0] == 240, within=SOON, every=0.1)
-    # 384,000 bytes at 40,000 a second; the first fetch brings a second's worth and whatever lay there by then.
+    for part in range(3):  # 80,000 bytes each: one fetch may bring all of it, and the next one waits for two seconds
+        big = [Record(key=b"%d" % n, value=b"%d" % n * 400) for n in range(1000 + 50 * part, 1050 + 50 * part)]
+        produce(there.source, topic, big, settings={"batch.size": "8000"})
+        wait_until(
+            lambda n=50 * (part + 1): end_offsets(there.target, there.remote(topic))[0] == n, within=SOON, every=0.1
+        )
     assert time.monotonic() - began > 2, "they came as if there were no limit"
     there.wait_copied(topic)

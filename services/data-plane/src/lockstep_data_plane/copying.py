@@ -90,6 +90,7 @@ class Copying:
             settings.clients.source_consumer.get("client.rack", ""),
             has_room=self._has_room,
             on_fetched=self._on_fetched,
+            on_delivered=self._producing.pump,
             on_trouble=self._cut,
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
 from lockstep_data_plane.partition import Partition, Phase
 
 __all__ = ["SHARDS", "Delivery", "Fetched", "Fetching", "fetch_request", "read_answer"]
@@ -31,6 +32,10 @@ READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
 CORRUPT_MESSAGE = 2
 PATIENCE_S = 40.0
 """How long a fetch may stay unanswered beyond what it asked the broker to wait."""
+
+PACE_S = 0.002
+"""How close the questions of one connection follow each other at most when answers come at once: single records then
+come a few at a time, and leave the brokers, and us, time for other things."""
 
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
@@ -57,16 +62,21 @@ def fetch_request(
     isolation: str = "read_uncommitted",
     wait_ms: int | None = None,
     rack: str = "",
+    session: Plan | None = None,
 ) -> Any:
-    """A full (sessionless) fetch of these partitions from these offsets, by topic id where the broker knows ids."""
+    """A fetch of these partitions from these offsets, by topic id where the broker knows ids: sessionless, or what a
+    session has to say."""
     version = connection.version("fetch")
     m = message("fetch", version, "request")
     topics: dict[Any, list[Any]] = {}
+    forgotten: dict[Any, list[int]] = {}
     for (topic, number), leader, offset in wanted:
         key = leader.topic_id if version >= BY_TOPIC_ID else topic
         topics.setdefault(key, []).append(
             m.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=settings.max_partition_bytes)
         )
+    for (topic, number), leader in session.forgotten if session is not None else ():
+        forgotten.setdefault(leader.topic_id if version >= BY_TOPIC_ID else topic, []).append(number)
     name = "topic_id" if version >= BY_TOPIC_ID else "topic"
     return m.FetchRequest(
         max_wait=timedelta(milliseconds=settings.max_wait_ms if wait_ms is None else wait_ms),
@@ -74,7 +84,10 @@ def fetch_request(
         max_bytes=settings.max_bytes,
         isolation_level=READ_COMMITTED[isolation],
         topics=tuple(m.FetchTopic(**{name: key, "partitions": tuple(parts)}) for key, parts in topics.items()),
-        forgotten_topics_data=(),
+        forgotten_topics_data=tuple(
+            m.ForgottenTopic(**{name: key, "partitions": tuple(numbers)}) for key, numbers in forgotten.items()
+        ),
+        **({} if session is None else {"session_id": session.session_id, "session_epoch": session.epoch}),
         rack_id=rack,
     )
 
@@ -127,6 +140,7 @@ class Shard:
         self.wake = asyncio.Event()
         self._asked_at = 0.0
         self._connection: Connection | None = None
+        self._session = FetchSession()
         self._turn = 0
 
     async def run(self) -> None:
@@ -145,16 +159,20 @@ class Shard:
                 self.partitions.clear()
 
     async def _fetch_on(self, connection: Connection) -> None:
+        self._session.lost()
         asked = self._ask(connection)
         while asked is not None:
             wanted, future = asked
-            self._asked_at = time.monotonic()
+            self._asked_at = asked_at = time.monotonic()
             answer = await future
             self._asked_at = 0.0
             deliveries = list(self._take_apart(connection, wanted, answer))
-            asked = self._ask(connection)
-            for delivery in deliveries:
-                self._fetching.on_fetched(delivery)
+            # Answers that follow each other this fast bring a record or two each: better a few more in one.
+            hasty = bool(deliveries) and time.monotonic() - asked_at < PACE_S
+            asked = None if hasty else self._ask(connection)
+            self._fetching.deliver(deliveries)
+            if hasty:
+                await asyncio.sleep(asked_at + PACE_S - time.monotonic())
             if asked is None:
                 asked = self._ask(connection)
 
@@ -172,19 +190,25 @@ class Shard:
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
         wanted = [(p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])]
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
+        plan = self._session.plan([((p.topic, p.number), leader, offset) for p, _, leader, offset in wanted])
         request = fetch_request(
             connection,
-            [((p.topic, p.number), leader, offset) for p, _, leader, offset in wanted],
+            plan.changed,
             self._fetching.settings,
             isolation=self._fetching.isolation,
             wait_ms=wait_ms,
             rack=self._fetching.rack,
+            session=plan,
         )
         return wanted, connection.ask(request)
 
     def _take_apart(
         self, connection: Connection, wanted: Sequence[tuple[Partition, int, Leader, int]], answer: Any
     ) -> Iterator[Delivery]:
+        if answer.error_code in SESSION_LOST:
+            self._session.lost()
+            return
+        self._session.answered(int(answer.session_id))
         asked = {(p.topic, p.number): (p, incarnation) for p, incarnation, _, _ in wanted}
         plain = [((p.topic, p.number), leader, offset) for p, _, leader, offset in wanted]
         for fetched in read_answer(connection, plain, answer):
@@ -208,8 +232,9 @@ class Shard:
 
 
 class Fetching:
-    """All fetches of a slot. `on_fetched` gets each delivery in order, `on_trouble` each partition whose fetch failed
-    as a whole; such a partition is out of the fetch until it is attached again."""
+    """All fetches of a slot. `on_fetched` gets each delivery in order, `on_delivered` is called behind the last one
+    of an answer, `on_trouble` each partition whose fetch failed as a whole; such a partition is out of the fetch
+    until it is attached again."""
 
     def __init__(
         self,
@@ -220,6 +245,7 @@ class Fetching:
         *,
         has_room: Callable[[Partition], bool],
         on_fetched: Callable[[Delivery], None],
+        on_delivered: Callable[[], None],
         on_trouble: Callable[[Partition, str], None],
     ) -> None:
         self.cluster = cluster
@@ -227,10 +253,17 @@ class Fetching:
         self.isolation = isolation
         self.rack = rack
         self.has_room = has_room
-        self.on_fetched = on_fetched
+        self._on_fetched = on_fetched
+        self._on_delivered = on_delivered
         self.on_trouble = on_trouble
         self._shards: dict[tuple[int, int], tuple[Shard, asyncio.Task[None]]] = {}
         self._of: dict[Partition, Shard] = {}
+
+    def deliver(self, deliveries: Iterable[Delivery]) -> None:
+        """Hand over what one answer brought."""
+        for delivery in deliveries:
+            self._on_fetched(delivery)
+        self._on_delivered()
 
     def attach(self, partition: Partition) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""

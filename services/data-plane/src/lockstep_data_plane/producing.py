@@ -65,9 +65,8 @@ class Lane:
         self._sent_at: list[float] = []
 
     def ready(self, partition: Partition, leader: Leader) -> None:
-        """The partition may have something to send. Sends at once what can be sent."""
+        """The partition may have something to send; `pump` sends it."""
         self._ready[partition] = leader
-        self.pump()
 
     def pump(self) -> None:
         """Send as long as there is something to send and the lane has room."""
@@ -190,10 +189,15 @@ class Producing:
         self._of.pop(partition, None)
 
     def ready(self, partition: Partition) -> None:
-        """Something was queued for the partition: send what can be sent, now."""
+        """Something was queued for the partition; `pump` sends it."""
         attached = self._of.get(partition)
         if attached is not None:
             attached[0].ready(partition, attached[1])
+
+    def pump(self) -> None:
+        """Send what can be sent, now; what is ready together goes together."""
+        for lane in list(self._lanes.values()):
+            lane.pump()
 
     def end_stuck(self) -> None:
         """Close lanes whose broker has not answered within the request time-out and ten seconds more. Their flights

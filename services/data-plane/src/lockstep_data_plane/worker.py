@@ -13,6 +13,8 @@ __all__ = ["run_slot"]
 
 SWITCH_S = 0.0005
 """How long another thread (a control topic's consumer or producer) may keep the interpreter while a record waits."""
+COLLECT_AFTER = (20_000, 50, 100)
+"""When the collector looks for cycles: what a record brings about is freed without it, and there are few cycles."""
 
 
 def run_slot(spec: SlotSpec) -> int:
@@ -22,4 +24,5 @@ def run_slot(spec: SlotSpec) -> int:
     # What has been imported stays for ever; looking through it again and again held records up for 40 ms.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
     return asyncio.run(Slot(spec).run())
