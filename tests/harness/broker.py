@@ -17,6 +17,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -336,4 +337,7 @@ def _kafka_uuid() -> str:
 
 
 if __name__ == "__main__":
-    prepare(kafka_jars.say)
+    try:
+        prepare(kafka_jars.say)
+    except kafka_jars.JarsUnavailable as unavailable:
+        sys.exit(f"setup: {unavailable}")

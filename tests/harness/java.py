@@ -28,7 +28,8 @@ def find_java() -> Path:
     if found is None:
         raise NoJava(
             f"Java {java.OLDEST} or newer is needed and there is none: install it (Debian, Ubuntu: "
-            f"apt install {PACKAGES[0]}; macOS: brew install openjdk@17), or point JAVA_HOME at one."
+            f"apt install {PACKAGES[0]} or {PACKAGES[1]}, whichever there is; macOS: brew install openjdk@17), "
+            "or point JAVA_HOME at one."
         )
     return found
 
@@ -59,11 +60,13 @@ def _install() -> None:
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], check=True, env=quiet)
     for package in PACKAGES:
-        if subprocess.run(["apt-cache", "show", package], capture_output=True, check=False).returncode == 0:
-            subprocess.run(
-                ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], check=True, env=quiet
-            )
+        # A release may know a package's name and still have nothing to install for it, so it is tried.
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+        ran = subprocess.run(install, check=False, env=quiet, capture_output=package != PACKAGES[-1])
+        if ran.returncode == 0:
+            sys.stdout.write(f"Java: {package}\n")
             return
+    ran.check_returncode()
 
 
 def main() -> None:

@@ -13,7 +13,10 @@ __all__ = ["OLDEST", "find_java", "major_version", "missing_java"]
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
 
-_HOW = "install Java 17 or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless), or point JAVA_HOME at one"
+_HOW = (
+    "install Java 17 or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless or openjdk-21-jre-headless, "
+    "whichever there is), or point JAVA_HOME at one"
+)
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
