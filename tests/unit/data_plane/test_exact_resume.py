@@ -164,6 +164,7 @@ ALL_KINDS = [(kind, 3) for kind in KINDS]
     made_of=ALL_KINDS, happens=[*[("round", 0)] * 9, ("crash", 1), *[("round", 1)] * 3, ("write", 0), ("crash", 3)]
 )
 @example(made_of=[("tiny", 5)] * 4, happens=[("ahead", 3), ("one refused", 0)])
+@example(made_of=[("plain", 2)] * 4, happens=[("round", 0), ("foreign", 0), ("round", 0), ("crash", 0)])
 def test_each_record_arrives_once_and_in_order_whatever_happens(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:

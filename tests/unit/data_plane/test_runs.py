@@ -112,6 +112,8 @@ def test_full_chunks_make_room_by_thinning_and_what_is_thinned_is_written_first(
     due = partition.runs.due()
     # Every sixth run is left of the older half: 342 of 2,048.
     assert [(row.chunk, row.edition, len(row.runs)) for row in due] == [(0, 1, 256), (1, 1, 86), (2, 1, 2)]
+    partition.writes()
+    assert read(reversed(partition.log)) == read(partition.log), "an earlier edition does not come back"
 
 
 @settings(max_examples=8)

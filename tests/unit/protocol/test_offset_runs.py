@@ -45,6 +45,13 @@ def copied(stretches: list[Stretch], draw: st.DataObject) -> Copied:
     return partition
 
 
+def never_too_far(known: RunMap, places: dict[int, int]) -> None:
+    """Also from before the first record that still counts: a group there has to see that one."""
+    first = min(places)
+    for position, found in translated(known, range(max(places) + 1)):
+        assert found is None or found.downstream <= places[max(position, first)]
+
+
 @pytest.mark.parametrize(
     ("upstream", "wanted"),
     [
@@ -151,8 +158,7 @@ def test_a_new_generation_replaces_what_no_longer_holds(
     new = [row for row in partition.log if row not in before]
     seen = data.draw(st.lists(st.sampled_from(partition.log), max_size=10))
     seen.insert(data.draw(st.integers(0, len(seen))), data.draw(st.sampled_from(new)))
-    for position, found in translated(read(seen), places):
-        assert found is None or found.downstream <= places[position]
+    never_too_far(read(seen), places)
 
 
 @given(logs(), st.data())
@@ -170,11 +176,26 @@ def test_killed_after_a_new_generation_began(stretches: list[Stretch], data: st.
     partition.dies_and_goes_on()
     partition.copies(after[half:])
     partition.writes()
-    places = exact_places(partition.told)
-    for position, found in translated(read(partition.log), places):
-        assert found is None or found.downstream <= places[position]
+    never_too_far(read(partition.log), exact_places(partition.told))
     new = exact_places(after)
     assert {p: t.downstream for p, t in translated(read(partition.log), new) if t is not None} == new
+
+
+def test_rows_of_a_generation_that_ended_do_not_come_back_with_the_next_slot() -> None:
+    """The target was emptied, so nothing of the old runs holds; their chunk stays in the topic until its place is
+    used."""
+    partition = Copied()
+    partition.copies([(0, 0, 5), (6, 5, 5)])
+    partition.writes()
+    partition.begins_again(20, 0, in_place=False)
+    partition.copies([(20, 0, 9)])
+    partition.writes()
+    partition.dies_and_goes_on()
+    partition.copies([(30, 9, 1), (32, 10, 1)])
+    partition.writes()
+    known = read(partition.log)
+    assert known.runs == (Run(20, 0, 9), Run(30, 9, 1), Run(32, 10, 1))
+    assert known.translate(UpstreamOffset(3)) is None
 
 
 @pytest.mark.parametrize("change", [{"source_topic_id": "x"}, {"target_topic_id": "x"}, {"producer_id": 1}])
