@@ -16,11 +16,15 @@ from confluent_kafka import TopicPartition
 
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import progress_topic
+from lockstep_protocol.offset_runs import RunMap
+from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.state import OffsetRuns
 from tests.conftest import Pair
 from tests.harness.clusters import Record, admin, create_topic, produce, produce_transaction, read_topic, unique_name
 from tests.harness.compaction import compacted_topic
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
+from tests.unit.offset_truth import exact_places
 
 MARK = uuid.uuid4().hex[:6]
 LAG_MAX = 10
@@ -131,6 +135,40 @@ def test_offset_syncs_are_true_and_frequent(flow: MirroredFlow) -> None:
     assert [s.upstream for s in syncs] == sorted(s.upstream for s in syncs)
     assert len(syncs) >= 3
     assert syncs[-1].upstream - syncs[-1].downstream == 3
+
+
+def assert_translates_exactly(flow: MirroredFlow, topic: str, source: list[Record], least: int) -> None:
+    """By what is written down each position of the source stands where the two logs say."""
+    copied = [(r.same_as(), r.offset or 0) for r in read_topic(flow.target, flow.remote(topic))]
+    upstream = {r.same_as(): r.offset or 0 for r in source}
+    places = exact_places((upstream[same], downstream, 1) for same, downstream in copied)
+    progress = flow.progress(topic)[0]
+    known = RunMap.of(progress, [row for row in flow.rows(OffsetRuns) if row.topic == topic])
+    assert len(known.runs) >= least
+    found = {at: known.translate(UpstreamOffset(at)) for at in places}
+    assert {at: t and t.downstream for at, t in found.items()} == places
+    assert [at for at, t in found.items() if t and t.behind] == [at for at in places if at > progress.upstream + 1]
+
+
+def test_every_position_translates_as_the_two_logs_say(running: Mirror, flow: MirroredFlow, before: Before) -> None:
+    """Where the cleaner and transactions left gaps in the source, and after a kill before all was written down."""
+    flow.wait_written_down(before.compacted, within=STARTED_WITHIN)
+    assert_translates_exactly(flow, before.compacted, before.left, least=2)
+
+    topic = create_topic(flow.source, unique_name(f"{MARK}-runs"))
+    for number in range(6):
+        produce_transaction(flow.source, topic, numbered(7, b"in transaction %d" % number), commit=number != 3)
+        produce(flow.source, topic, numbered(1 + number, b"plain %d" % number))
+    flow.wait_copied(topic, within=STARTED_WITHIN)
+    running.kill_data_plane()
+    for number in range(6):
+        produce_transaction(flow.source, topic, numbered(3, b"later %d" % number))
+    running.data_plane.start()
+    flow.wait_copied(topic, within=STARTED_WITHIN)
+    flow.wait_written_down(topic)
+    source = read_topic(flow.source, topic, isolation="read_uncommitted")
+    assert_translates_exactly(flow, topic, source, least=12)
+    assert flow.progress(topic)[0].upstream == (source[-1].offset or 0) + 1, "behind the last marker"
 
 
 def test_it_drains_within_ten_seconds_and_continues_from_progress(running: Mirror, flow: MirroredFlow) -> None:

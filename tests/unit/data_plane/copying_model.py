@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
@@ -18,7 +18,7 @@ from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.partition import Happening, Partition, Phase
 from lockstep_data_plane.resume import ChainEnd, end_from_log
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import (
     CONTROL,
     DELETE_HORIZON,
@@ -223,8 +223,16 @@ class Slot:
     """One slot's part in the copy: what `copying.py` does around a partition, without its clusters. Each method is one
     step, and does nothing where it cannot happen."""
 
-    def __init__(self, source: SourceLog, target: TargetLog, row: PartitionProgress, limits: Limits) -> None:
+    def __init__(
+        self,
+        source: SourceLog,
+        target: TargetLog,
+        row: PartitionProgress,
+        limits: Limits,
+        runs: Iterable[OffsetRuns] = (),
+    ) -> None:
         self.source, self.target = source, target
+        self._runs = list(runs)
         self.partition = Partition("t", 0, "t", 100)
         self.partition.limits = limits
         self.fetched: deque[tuple[int, tuple[Batch, ...], list[tuple[int, int]]]] = deque()
@@ -236,7 +244,7 @@ class Slot:
     def _resume(self, row: PartitionProgress) -> None:
         known = ChainEnd(row.sequence, row.downstream)
         end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH)
-        self.partition.resumed(row, end.sequence, end.downstream, end.last)
+        self.partition.resumed(row, end.sequence, end.downstream, end.last, self._runs)
 
     def fetch(self, count: int) -> None:
         p = self.partition

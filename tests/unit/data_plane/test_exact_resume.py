@@ -12,9 +12,12 @@ from lockstep_data_plane.align import Alignment
 from lockstep_data_plane.batches.judge import Limits
 from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.partition import Misnumbered, Phase
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.offset_runs import RunMap
+from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import LZ4, ZSTD
 from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
+from tests.unit.offset_truth import exact_places
 
 LIMITS = (Limits(), Limits(170), Limits(250, LZ4), Limits(400, ZSTD))
 """The smallest takes any single record of the model."""
@@ -53,6 +56,7 @@ class World:
         self.row = PartitionProgress(
             topic="t", partition=0, producer_id=OURS, producer_epoch=OUR_EPOCH, sequence=first_sequence
         )
+        self.runs: dict[str, OffsetRuns] = {}
         self.strays: list[bytes] = []
         self.slots = [Slot(source, self.target, self.row, LIMITS[1])]
 
@@ -67,7 +71,7 @@ class World:
         elif what == "fetch":
             slot.fetch(1 + choice)
         elif what == "write":
-            self.row = slot.partition.row()
+            self._write(slot)
         elif what == "cut":
             self.strays += slot.cut()
         elif what == "stray" and self.strays:
@@ -81,19 +85,34 @@ class World:
         if what == "leave":
             slot.leave()
             if slot.partition.phase is Phase.RELEASED:
-                self.row = slot.partition.row()
+                self._write(slot)
                 what = "crash"
         if what == "crash":
             self.slots.remove(slot)
             self.strays += [flight.data for flight in slot.socket]
         if what == "crash" or (what == "zombie" and len(self.slots) < 3):
-            self.slots.append(Slot(self.source, self.target, self.row, LIMITS[choice]))
+            self.slots.append(Slot(self.source, self.target, self.row, LIMITS[choice], self.runs.values()))
+
+    def _write(self, slot: Slot) -> None:
+        """As `ledger.py` does: runs that have ended, then progress."""
+        due = slot.partition.runs.due()
+        self.runs.update((row.key(), row) for row in due)
+        slot.partition.runs.written(due)
+        self.row = slot.partition.row()
+
+    def translated(self) -> tuple[dict[int, int | None], dict[int, int]]:
+        """Where groups of the source stand in the target: as what is written says, and exactly."""
+        known = RunMap.of(self.row, self.runs.values())
+        copied = zip(self.source.visible, self.target.ours, strict=False)
+        exact = exact_places([(r.offset, downstream, 1) for r, (downstream, _) in copied]) if self.target.ours else {}
+        found = {u: known.translate(UpstreamOffset(u)) for u in exact}
+        return {u: None if t is None else t.downstream for u, t in found.items()}, exact
 
     def finish(self) -> None:
         """Every other slot ends; one goes on undisturbed, but for what was still in sockets."""
         for stray in [*self.strays, *(flight.data for slot in self.slots for flight in slot.socket)]:
             self.target.append(stray)
-        slot = Slot(self.source, self.target, self.row, Limits(300))
+        slot = Slot(self.source, self.target, self.row, Limits(300), self.runs.values())
         for _ in range(20 * (len(self.source.batches) + len(self.source.visible)) + 20):
             if slot.all_done():
                 break
@@ -105,10 +124,11 @@ class World:
         assert slot.partition.row().upstream == self.source.end - 1, "also what was passed over is decided"
         assert len(self.target.ours) == len(self.source.visible), "everything is there"
         self.slots = [slot]
+        self._write(slot)
 
     def check(self, *slots: Slot) -> None:
         """The target holds a beginning of what is visible in the source, each record once and in order; and what a row
-        calls upstream, downstream and sequence belong together."""
+        calls upstream, downstream and sequence belong together; and no group is led too far."""
         new = self.target.ours[self.checked :]
         meant = self.source.visible[self.checked : self.checked + len(new)]
         assert [r._replace(offset=0) for _, r in new] == [r._replace(offset=0) for r in meant]
@@ -119,6 +139,8 @@ class World:
             wanted_until = sum(1 for r in self.source.visible if r.offset <= row.upstream)
             assert (row.sequence - self.first_sequence) % SEQUENCES == ours_until == wanted_until
             assert row.upstream < self.source.end
+        found, exact = self.translated()
+        assert all(downstream is None or downstream <= exact[u] for u, downstream in found.items())
 
 
 def run(made_of: list[tuple[str, int]], happens: list[tuple[str, int]], first_sequence: int = -1) -> World:
@@ -128,6 +150,9 @@ def run(made_of: list[tuple[str, int]], happens: list[tuple[str, int]], first_se
         world.check()
     world.finish()
     world.check()
+    if not {"zombie", "foreign"} & {what for what, _ in happens}:
+        found, exact = world.translated()
+        assert found == exact, "nobody else wrote, so every position translates exactly"
     return world
 
 
@@ -141,6 +166,7 @@ ALL_KINDS = [(kind, 3) for kind in KINDS]
     made_of=ALL_KINDS, happens=[*[("round", 0)] * 9, ("crash", 1), *[("round", 1)] * 3, ("write", 0), ("crash", 3)]
 )
 @example(made_of=[("tiny", 5)] * 4, happens=[("ahead", 3), ("one refused", 0)])
+@example(made_of=[("plain", 2)] * 4, happens=[("round", 0), ("foreign", 0), ("round", 0), ("crash", 0)])
 def test_each_record_arrives_once_and_in_order_whatever_happens(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:

@@ -94,8 +94,8 @@ def test_folding_the_log_twice_changes_nothing(rows: list[Row]) -> None:
 def test_tombstones_and_unknown_kinds_are_nothing() -> None:
     key, value = SLOT.encode()
     assert decode_row(key, None) is None
-    assert decode_row(b"runs/t/0", value) is None
-    assert decode_row(b"runs/t/0", b"not even JSON") is None
+    assert decode_row(b"colours/t/0", value) is None
+    assert decode_row(b"colours/t/0", b"not even JSON") is None
     assert decode_row(b"", b"") is None
 
 

@@ -6,7 +6,7 @@ a task in between, because at one record a batch each switch costs more than the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from aiokafka.errors import KafkaError
@@ -26,7 +26,7 @@ from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
@@ -49,12 +49,15 @@ class Copying:
         troubles: Troubles,
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
+        runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]],
     ) -> None:
+        """`runs_of`: the rows that tell of a partition's offset runs, as they stand now."""
         self._settings = settings
         self._plane = settings.data_plane
         self._ledger = ledger
         self._troubles = troubles
         self._topics = topics
+        self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
         self._limits_of_rate = RateLimits(self._plane.max_bytes_per_s)
         self._waking: dict[Partition, asyncio.TimerHandle] = {}
@@ -265,7 +268,8 @@ class Copying:
         await self._producing.attach(partition)
         if partition.phase is not Phase.RESUMING:
             return
-        partition.resumed(row, end.sequence, end.downstream, end.last)
+        runs = self._runs_of((partition.topic, partition.number))
+        partition.resumed(row, end.sequence, end.downstream, end.last, runs)
         self._fetching.attach(partition)
         if partition.to_number:
             name = f"{partition.topic}-{partition.number}"

@@ -20,7 +20,7 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.names import events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import OffsetSync
-from lockstep_protocol.state import PartitionProgress, Row
+from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
@@ -185,19 +185,28 @@ class Ledger:
 
     async def flush(self, partitions: Iterable[Partition]) -> None:
         """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
-        progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due."""
+        progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due.
+
+        Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
+        crash in between leaves no hole in them."""
         due: list[tuple[Partition, PartitionProgress]] = []
+        ended: list[tuple[Partition, list[OffsetRuns]]] = []
         for p in partitions:
             if not p.known:
                 continue
             row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get((p.topic, p.number)):
                 due.append((p, row))
+            if rows := p.runs.due():
+                ended.append((p, rows))
             self._offer_delayed(p)
-        if not due:
+        if not due and not ended:
             return
         at = now_ms()
-        await self.state.append_all((replace(row, at_ms=at).encode() for _, row in due), partition=0)
+        facts: list[Row] = [*(row for _, rows in ended for row in rows), *(row for _, row in due)]
+        await self.state.append_all((replace(row, at_ms=at).encode() for row in facts), partition=0)
+        for p, rows in ended:
+            p.runs.written(rows)
         source = self._settings.flow.source
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream) for p, row in due if row.upstream >= 0

@@ -28,8 +28,9 @@ from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read, re
 from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.chain import Chain, Flight, Receipt
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
+from lockstep_data_plane.runs import RunLog
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from lockstep_protocol.sync_rule import OffsetSyncRule
 
 __all__ = ["TRANSITIONS", "BatchRefused", "Happening", "Misnumbered", "Partition", "Phase"]
@@ -115,6 +116,7 @@ class Partition:
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
         self.limits = Limits()
         self.syncs = OffsetSyncRule(offset_lag_max)
+        self.runs = RunLog(offset_lag_max)
         self.counters = Counters()
         self.chain = Chain(-1, 0, -1, -1)
         self.position = 0
@@ -123,6 +125,11 @@ class Partition:
         """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
         self.to_number = 0
         """Records that are in the target's log already and only have to be counted past."""
+        self._counted: list[tuple[int, int, int]] = []
+        """Stretches counted past, of which the count has to arrive before they may be told."""
+        self._alone = True
+        """Between what was written down and our chain's end the target holds nothing of others, so each record counted
+        past has its place."""
         self._last: Batch | None = None
         """The batch of the target that ends our chain: its last record is the one that counting must arrive at."""
         self.written = PartitionProgress(topic=topic, partition=number)
@@ -176,16 +183,27 @@ class Partition:
         """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
-    def resumed(self, row: PartitionProgress, sequence: int, downstream: int, last: Batch | None = None) -> None:
+    def resumed(
+        self,
+        row: PartitionProgress,
+        sequence: int,
+        downstream: int,
+        last: Batch | None = None,
+        runs: Iterable[OffsetRuns] = (),
+    ) -> None:
         """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
         or as much. The source is judged again from there, and as many records as lie between are counted past. With
-        the target's `last` batch of ours, the record arrived at is held against the one there."""
+        the target's `last` batch of ours, the record arrived at is held against the one there. `runs` are the rows that
+        tell of its offset runs; they count where this partition does not know better."""
         self.know(row)
+        self.runs = self.runs.continued(row, runs)
         self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream)
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = (sequence - row.sequence) % SEQUENCES
         self._last = last if self.to_number else None
         self.misnumbered = False
+        self._counted = []
+        self._alone = downstream - row.downstream == self.to_number
         self.incarnation += 1
         self.fruitless = True
         self.on(Happening.RESUMED)
@@ -202,6 +220,7 @@ class Partition:
             upstream_epoch=self.upstream_epoch,
             downstream=self.downstream,
             sequence=self.sequence,
+            open_run=self.runs.open_run if self.incarnation else self.written.open_run,
             source_end=self.source_end,
             lag_records=self.lag,
             records=self.counters.records,
@@ -277,6 +296,9 @@ class Partition:
         last = max(batch.last_offset, offsets[-1]) if offsets else batch.last_offset
         if 0 < self.to_number <= len(offsets):
             self._arrived_at(records[self.to_number - 1])
+        if self._alone:
+            begin = self.chain.downstream + 1 - self.to_number
+            self._counted += [(first, begin + i, count) for first, i, count in _runs(offsets[: self.to_number])]
         if self.to_number >= len(offsets):
             self.to_number -= len(offsets)
             self.position = last + 1
@@ -309,6 +331,9 @@ class Partition:
         offset."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
+        for stretch in self._counted:
+            self.runs.add(*stretch)
+        self._counted = []
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
@@ -335,6 +360,7 @@ class Partition:
                 self.upstream, self.upstream_epoch = piece.covers, piece.leader_epoch
             for first, begin, count in _runs(piece.offsets):
                 at = DownstreamOffset(receipt.downstream + begin)
+                self.runs.add(first, at, count)
                 syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
         if receipts:
             self.fruitless = False

@@ -24,6 +24,9 @@ __all__ = ["Halt", "Resuming"]
 EPOCHS = 32_767
 """The largest producer epoch (int16)."""
 
+RECREATED = (Case.SOURCE_RECREATED, Case.TARGET_RECREATED)
+"""What offsets meant before means nothing any more."""
+
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
 """The event that tells of a decision."""
 
@@ -134,6 +137,7 @@ class Resuming:
             row,
             source_topic_id=self._source.topic_id((partition.topic, partition.number)) or topic.source_topic_id,
             target_topic_id=self._target.topic_id((partition.target_topic, partition.number)) or topic.target_topic_id,
+            open_run=row.open_run if found.case not in RECREATED else (),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
         )
         await self._ledger.write(row)

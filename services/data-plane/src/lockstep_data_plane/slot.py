@@ -17,7 +17,7 @@ from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
 from lockstep_data_plane.ledger import Ledger
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, SlotStatus, decode_row
+from lockstep_protocol.state import Assignment, MirroredTopic, OffsetRuns, PartitionProgress, SlotStatus, decode_row
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
@@ -30,6 +30,8 @@ ALIVE_EVERY_S = 5.0
 long."""
 
 TICK_S = 0.25
+
+RUNS = f"{OffsetRuns.kind}/".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +56,14 @@ class Slot:
         self._troubles = Troubles(self._say)
         self._topics: dict[str, MirroredTopic] = {}
         self._rows: dict[TopicPartition, PartitionProgress] = {}
+        self._chunks: dict[bytes, dict[bytes, bytes]] = {}
+        """Rows of offset runs by partition and key, as they lie in the log: most are never looked at here."""
         self._assignment = Assignment(slot=spec.slot)
         self._changed = asyncio.Event()
         self._ledger = Ledger(spec.settings, spec.slot, spec.run, self._say)
-        self._copying = Copying(spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows)
+        self._copying = Copying(
+            spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows, self._runs_of
+        )
         self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
         self._alive_at = 0.0
 
@@ -157,6 +163,9 @@ class Slot:
 
     def _fold(self, records: Sequence[Record]) -> None:
         for record in records:
+            if record.key is not None and record.key.startswith(RUNS):
+                self._fold_runs(record.key, record.value)
+                continue
             row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
@@ -170,6 +179,19 @@ class Slot:
             else:
                 continue
             self._changed.set()
+
+    def _fold_runs(self, key: bytes, value: bytes | None) -> None:
+        chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})
+        if value is None:
+            chunks.pop(key, None)
+        else:
+            chunks[key] = value
+
+    def _runs_of(self, tp: TopicPartition) -> list[OffsetRuns]:
+        """The partition's offset runs as the state topic has them."""
+        found = self._chunks.get(b"%b%b/%d" % (RUNS, tp[0].encode(), tp[1]), {})
+        rows = (decode_row(key, value) for key, value in found.items())
+        return [row for row in rows if isinstance(row, OffsetRuns)]
 
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)

@@ -1,18 +1,16 @@
 """Rows of the state topic: what is so now (design §3).
 
-Each row is a frozen dataclass with a key of its own and one owning service. Rows travel as JSON objects with a
-`version`; a fold keeps the last row of each key and may see any row twice. A reader ignores fields it does not know
-and stops with `NewerVersion` on a row whose version it was not built for: such a row may mean something else.
+Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `rows.py`'s.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass, field
+
+from lockstep_protocol.rows import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 
 __all__ = [
+    "ROWS",
     "AclStatus",
     "Assignment",
     "FlowPulse",
@@ -21,6 +19,7 @@ __all__ = [
     "MalformedRow",
     "MirroredTopic",
     "NewerVersion",
+    "OffsetRuns",
     "Origin",
     "PartitionProgress",
     "Row",
@@ -28,97 +27,8 @@ __all__ = [
     "decode_row",
 ]
 
-VERSION = 1
 
-
-class MalformedRow(ValueError):
-    """A record of a control topic that is not what its key says; the message names the key."""
-
-
-class NewerVersion(ValueError):
-    """A row written by a newer release; going on could misread it, so the reader stops with this sentence."""
-
-    def __init__(self, key: str, version: int) -> None:
-        super().__init__(
-            f"{key!r} was written in version {version}, this release reads up to {VERSION}:"
-            " run the newer release everywhere"
-        )
-        self.key = key
-        self.version = version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A fact of the state topic. `at_ms` is the writer's wall clock, `term` its leadership term (0: none needed)."""
-
-    kind: ClassVar[str] = ""
-    at_ms: int = 0
-    term: int = 0
-
-    def identity(self) -> tuple[str, ...]:
-        """The parts of the key behind the kind."""
-        raise TypeError(f"{type(self).__name__} has no key of its own")
-
-    def key(self) -> str:
-        """The record's key as text: `kind/part/part`. Topic and group names hold no slash, cluster aliases must not."""
-        return "/".join((self.kind, *self.identity()))
-
-    def encode(self) -> tuple[bytes, bytes]:
-        """Key and value as they lie in the topic. The same row always gives the same bytes."""
-        body = {"version": VERSION, **asdict(self)}
-        return self.key().encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Self:
-        known = {f.name for f in fields(cls)}
-        values = {name: _frozen(value) for name, value in body.items() if name in known}
-        return cls(**values)
-
-
-def _frozen(value: Any) -> Any:
-    """JSON's lists as tuples, at every depth, so that rows stay hashable and comparable."""
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
-
-
-ROWS: dict[str, type[Row]] = {}
-R = TypeVar("R", bound=Row)
-
-
-def _row(kind: str) -> Callable[[type[R]], type[R]]:
-    def register(cls: type[R]) -> type[R]:
-        cls.kind = kind
-        ROWS[kind] = cls
-        return cls
-
-    return register
-
-
-def decode_row(key: bytes, value: bytes | None) -> Row | None:
-    """The row behind a record of the state topic, or None for a kind this release does not know and for a tombstone.
-
-    Raises MalformedRow for bytes that are no such row and NewerVersion for one of a later version.
-    """
-    try:
-        text = key.decode()
-        kind = text.partition("/")[0]
-        cls = ROWS.get(kind)
-        if cls is None or value is None:
-            return None
-        body = json.loads(value)
-        version = body["version"]
-        if version > VERSION:
-            raise NewerVersion(text, version)
-        row = cls.from_json(body)
-    except NewerVersion:
-        raise
-    except (ValueError, KeyError, TypeError) as exc:
-        raise MalformedRow(f"state row {key!r}: {exc}") from exc
-    if row.key() != text:
-        raise MalformedRow(f"state row {key!r}: its value belongs to {row.key()!r}")
-    return row
-
-
-@_row("topic")
+@row_kind("topic")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
@@ -143,7 +53,7 @@ class MirroredTopic(Row):
         return (self.source_topic,)
 
 
-@_row("partition")
+@row_kind("partition")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress(Row):
     """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
@@ -172,6 +82,9 @@ class PartitionProgress(Row):
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
     source_topic_id: str = ""
     target_topic_id: str = ""
+    open_run: tuple[int, ...] = ()
+    """(first upstream, first downstream, records) of the run that the last record appended lies in; () when nothing was
+    appended in this epoch. See `OffsetRuns`."""
     source_end: int = -1
     """The source's high watermark when last fetched."""
     lag_records: int = 0
@@ -195,7 +108,38 @@ class PartitionProgress(Row):
         return (self.topic, str(self.partition))
 
 
-@_row("assignment")
+@row_kind("runs")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRuns(Row):
+    """Stretches along which downstream minus upstream is constant: one chunk of a partition's ended ones. Owner: data
+    plane (the slot). The one that still grows is the `open_run` of `PartitionProgress`. `docs/offset-runs.md`.
+
+    Every run ever written stays true for its topics, producer id and generation, so a reader who misses some translates
+    to an earlier place, never to one too far (`offset_runs.py`).
+    """
+
+    topic: str
+    partition: int
+    chunk: int
+    """Place in the ring of the partition's chunks, from 0."""
+    edition: int = 0
+    """How often the place was given other runs. Within an edition runs are only added, behind."""
+    generation: int = 0
+    """Epoch of our chain in which the runs hold."""
+    producer_id: int = -1
+    source_topic_id: str = ""
+    target_topic_id: str = ""
+    upstream: int = 0
+    """First upstream offset of the first run; `downstream` is where it stands."""
+    downstream: int = 0
+    runs: tuple[tuple[int, int, int], ...] = ()
+    """Each as (upstream offsets passed over since the run before, downstream offsets since it, records)."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.topic, str(self.partition), str(self.chunk))
+
+
+@row_kind("assignment")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment(Row):
     """What a slot is to copy.
@@ -213,7 +157,7 @@ class Assignment(Row):
         return (str(self.slot),)
 
 
-@_row("slot")
+@row_kind("slot")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus(Row):
     """A slot as it sees itself. Owner: data plane (the slot). phase: `started` | `released`."""
@@ -229,7 +173,7 @@ class SlotStatus(Row):
         return (str(self.slot),)
 
 
-@_row("origin")
+@row_kind("origin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
     """What a producer id in the target's log stands for. Owner: data plane (the driver). Never deleted (`wire.md` §4).
@@ -248,7 +192,7 @@ class Origin(Row):
         return (str(self.producer_id),)
 
 
-@_row("acl")
+@row_kind("acl")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclStatus(Row):
     """How ACL sync stands. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `failing`."""
@@ -263,7 +207,7 @@ class AclStatus(Row):
         return ("sync",)
 
 
-@_row("group")
+@row_kind("group")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(Row):
     """Where a consumer group stands on the target. Owner: checkpoint. One row a group, all its partitions in it."""
@@ -281,7 +225,7 @@ class GroupStatus(Row):
         return (self.group,)
 
 
-@_row("flow")
+@row_kind("flow")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPulse(Row):
     """The flow's own heartbeat as last acknowledged.
@@ -299,7 +243,7 @@ class FlowPulse(Row):
         return (f"{self.source}->{self.target}",)
 
 
-@_row("leader")
+@row_kind("leader")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader(Row):
     """Who acts for a service in this flow. The record's own offset is the term (design §4, `wire.md` §7)."""

@@ -1,0 +1,237 @@
+"""Exact offset runs of one partition as the slot keeps them: open, extend, end, thin, chunk (no I/O, no clock; design
+§5).
+
+A run opens at a record that does not simply follow the last one in both logs, and grows with every one that does. The
+open run travels in the partition's progress row, so no row of its own is needed while it only grows. When the next one
+opens it has ended and goes to a chunk; chunks are rows of the state topic, in a ring.
+
+**Bounded.** At most `RING` chunks of `CHUNK` runs. When all are full, the older half is thinned to at most `KEPT` runs:
+a run is left out where the hole that it leaves is small. Positions in a hole translate to where it begins, never
+beyond. Let L be how far a position is from the end of what was copied, in downstream offsets, then
+
+- the newest `EXACT` ended runs are never thinned: nothing is read again,
+- before them at most max(offset.lag.max, L / `COARSEST`) offsets are read again, and usually far less: only holes of up
+  to offset.lag.max are made where that is enough, then of up to L / 1024, L / 512 ... until it is enough,
+- the oldest run stays, so what could be translated once always can be.
+
+Holes of up to L / 8 are always enough, whatever the logs look like. Of two runs that follow each other, the second
+cannot be left out only where the hole would be larger than L / 8. So at every second run L shrinks to 8/9; from 2^63 to
+8 that takes 354 such steps, and 8 runs at most lie nearer: about 720 runs, fewer than `KEPT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
+from lockstep_protocol.state import OffsetRuns, PartitionProgress
+
+__all__ = ["CHUNK", "COARSEST", "EXACT", "KEPT", "RING", "RunLog", "thinned"]
+
+CHUNK = 256
+"""Runs in a chunk: a row of 2 to 4 KiB, rewritten at most once a second while runs end."""
+
+RING = 16
+
+EXACT = CHUNK * RING // 2
+
+KEPT = CHUNK * RING // 4
+"""What thinning leaves of the older half: at least four chunks are free then, for at most four written anew."""
+
+FINEST, COARSEST = 1024, 8
+
+
+def thinned(runs: Sequence[Run], following: Run, end: int, lag_max: int) -> list[Run]:
+    """At most `KEPT` of `runs`, which ascend, `following` behind them: the oldest, and those without which a hole would
+    be too large (above). `end` is the downstream offset after the last record copied."""
+    kept = _without(runs, following, end, lag_max, 0)
+    fraction = FINEST
+    while len(kept) > KEPT and fraction >= COARSEST:
+        kept = _without(runs, following, end, lag_max, fraction)
+        fraction //= 2
+    return kept
+
+
+def _without(runs: Sequence[Run], following: Run, end: int, lag_max: int, fraction: int) -> list[Run]:
+    """`runs` without those whose hole is at most `lag_max` offsets, or at most 1/`fraction` of what lies behind it."""
+    kept = [runs[0]]
+    for index in range(1, len(runs)):
+        beyond = runs[index + 1] if index + 1 < len(runs) else following
+        hole = beyond.downstream - kept[-1].downstream_end
+        if hole > lag_max and (not fraction or hole * fraction > end - beyond.downstream):
+            kept.append(runs[index])
+    return kept
+
+
+@dataclass(slots=True)
+class _Chunk:
+    place: int
+    edition: int
+    runs: list[Run] = field(default_factory=list)
+
+
+class RunLog:
+    """The runs of one partition in one epoch of its chain."""
+
+    def __init__(self, lag_max: int) -> None:
+        """Nothing known yet; `continued` makes it the log of a chain. `lag_max` is `offset.lag.max`."""
+        self._lag_max = lag_max
+        self._progress = PartitionProgress(topic="", partition=-1)
+        self._chunks: list[_Chunk] = []
+        """Oldest first; runs are added to the last one."""
+        self._editions: dict[int, int] = {}
+        self._told: dict[int, tuple[int, int]] = {}
+        """Edition and number of runs of each place as last written: within an edition, the number says which runs."""
+        self._open: Run | None = None
+        self._upstream_end = 0
+        self._downstream_end = 0
+
+    # -- a chain begins or goes on -------------------------------------------------------------------------------------
+
+    def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunLog:
+        """The log for the chain that `progress` tells of: this one while the chain is the same, else one that begins
+        with what `rows`, the last of each key, say of it.
+
+        Where the epoch is a new one in which nothing was appended yet, what lies below its beginning in both logs still
+        holds and is due to be written again. Where records were appended before anything was written about them,
+        nothing of earlier epochs counts.
+        """
+        same_logs = _logs(progress) == _logs(self._progress)
+        if same_logs and progress.producer_epoch == self._progress.producer_epoch:
+            return self
+        present = [row for row in rows if _logs(row) == _logs(progress)]
+        log = RunLog(self._lag_max)
+        log._progress = progress
+        log._editions = {row.chunk: row.edition for row in present}
+        open_run = [Run(*progress.open_run)] if len(progress.open_run) == 3 else []
+        ours = [row for row in present if row.generation == progress.producer_epoch]
+        if ours or progress.sequence != -1:
+            log._adopt(ours)
+            for run in open_run if progress.sequence != -1 else ():
+                log.add(*run)
+            return log
+        earlier: list[Iterable[Run]] = [open_run]
+        if same_logs:
+            log._editions = dict(self._editions)
+            earlier += [*(chunk.runs for chunk in self._chunks), [self._open] if self._open else []]
+        else:
+            newest = max((row.generation for row in present if row.generation < progress.producer_epoch), default=-1)
+            earlier += [decode_runs(row) for row in present if row.generation == newest]
+        begins = progress.upstream + 1, progress.downstream + 1
+        log._group([cut for run in union(*earlier) if (cut := _below(run, *begins)).length > 0])
+        return log
+
+    def _adopt(self, rows: Sequence[OffsetRuns]) -> None:
+        """Go on with the chunks as they were written. Where two overlap (a place that was thinned and not used again
+        yet, two slots at one time) all are grouped anew."""
+        chunks = [_Chunk(row.chunk, row.edition, list(decode_runs(row))) for row in rows if row.runs]
+        chunks.sort(key=lambda chunk: chunk.runs[0])
+        in_order = all(a.runs[-1].upstream_end <= b.runs[0].upstream for a, b in pairwise(chunks))
+        if not in_order or any(len(chunk.runs) > CHUNK for chunk in chunks):
+            self._group(union(*(chunk.runs for chunk in chunks)))
+            return
+        self._chunks = chunks
+        self._told = {chunk.place: (chunk.edition, len(chunk.runs)) for chunk in chunks}
+        if chunks:
+            self._ends_after(chunks[-1].runs[-1])
+
+    def _group(self, runs: Sequence[Run]) -> None:
+        if not runs:
+            return
+        self._ends_after(runs[-1])
+        if len(runs) > CHUNK * RING:
+            older = len(runs) - EXACT
+            runs = [*thinned(runs[:older], runs[older], self._downstream_end, self._lag_max), *runs[older:]]
+        self._chunks = self._into_chunks(runs, range(RING))
+
+    def _into_chunks(self, runs: Sequence[Run], places: Sequence[int]) -> list[_Chunk]:
+        return [self._chunk(places[i // CHUNK], runs[i : i + CHUNK]) for i in range(0, len(runs), CHUNK)]
+
+    def _chunk(self, place: int, runs: Iterable[Run]) -> _Chunk:
+        edition = self._editions[place] = self._editions.get(place, -1) + 1
+        return _Chunk(place, edition, list(runs))
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def add(self, upstream: int, downstream: int, count: int) -> None:
+        """`count` records are durable: the one at `upstream` + i at `downstream` + i. Stretches come in order; of what
+        is known already, or lies before it downstream, nothing is added: to leave out is safe."""
+        known = max(0, self._upstream_end - upstream)
+        upstream, downstream, count = upstream + known, downstream + known, count - known
+        if count <= 0 or downstream < self._downstream_end:
+            return
+        run = Run(upstream, downstream, count)
+        last = self._open
+        if last is None:
+            self._open = run
+        elif upstream == last.upstream_end and downstream == last.downstream_end:
+            self._open = last._replace(length=last.length + count)
+        else:
+            self._open = run
+            self._end(last)
+        self._ends_after(run)
+
+    def _end(self, run: Run) -> None:
+        if not self._chunks or len(self._chunks[-1].runs) >= CHUNK:
+            if len(self._chunks) == RING:
+                self._thin()
+            taken = {chunk.place for chunk in self._chunks}
+            self._chunks.append(self._chunk(next(place for place in range(RING) if place not in taken), [run]))
+        else:
+            self._chunks[-1].runs.append(run)
+
+    def _thin(self) -> None:
+        older, self._chunks = self._chunks[: RING // 2], self._chunks[RING // 2 :]
+        runs = [run for chunk in older for run in chunk.runs]
+        kept = thinned(runs, self._chunks[0].runs[0], self._downstream_end, self._lag_max)
+        # In the places' own order: a chunk written anew never takes the place of runs that a later one is to tell of.
+        self._chunks = self._into_chunks(kept, [chunk.place for chunk in older]) + self._chunks
+
+    def _ends_after(self, run: Run) -> None:
+        self._upstream_end, self._downstream_end = run.upstream_end, run.downstream_end
+
+    # -- what is written -----------------------------------------------------------------------------------------------
+
+    @property
+    def open_run(self) -> tuple[int, ...]:
+        """As `PartitionProgress.open_run` has it."""
+        return tuple(self._open) if self._open else ()
+
+    def due(self) -> list[OffsetRuns]:
+        """The chunks that changed since they were last `written`, oldest first: what thinning left of some runs comes
+        before the rows that take their places."""
+        p = self._progress
+        return [
+            OffsetRuns(
+                topic=p.topic,
+                partition=p.partition,
+                chunk=chunk.place,
+                edition=chunk.edition,
+                generation=p.producer_epoch,
+                producer_id=p.producer_id,
+                source_topic_id=p.source_topic_id,
+                target_topic_id=p.target_topic_id,
+                upstream=chunk.runs[0].upstream,
+                downstream=chunk.runs[0].downstream,
+                runs=encode_runs(chunk.runs),
+            )
+            for chunk in self._chunks
+            if self._told.get(chunk.place) != (chunk.edition, len(chunk.runs))
+        ]
+
+    def written(self, rows: Iterable[OffsetRuns]) -> None:
+        """These are acknowledged."""
+        for row in rows:
+            self._told[row.chunk] = (row.edition, len(row.runs))
+
+
+def _logs(row: PartitionProgress | OffsetRuns) -> tuple[int, str, str]:
+    """The pair of logs that offsets are offsets of, and whose chain ties them."""
+    return row.producer_id, row.source_topic_id, row.target_topic_id
+
+
+def _below(run: Run, upstream: int, downstream: int) -> Run:
+    """What of a run lies below both offsets."""
+    return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))

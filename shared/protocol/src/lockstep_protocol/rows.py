@@ -1,0 +1,107 @@
+"""What every row of the state topic has in common: a key, a version, JSON (design §3). The rows stand in `state.py`.
+
+Rows travel as JSON objects with a `version`; a fold keeps the last row of each key and may see any row twice. A reader
+ignores fields it does not know and stops with `NewerVersion` on a row whose version it was not built for: such a row
+may mean something else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self, TypeVar
+
+__all__ = ["ROWS", "VERSION", "MalformedRow", "NewerVersion", "Row", "decode_row", "row_kind"]
+
+VERSION = 1
+
+
+class MalformedRow(ValueError):
+    """A record of a control topic that is not what its key says; the message names the key."""
+
+
+class NewerVersion(ValueError):
+    """A row written by a newer release; going on could misread it, so the reader stops with this sentence."""
+
+    def __init__(self, key: str, version: int) -> None:
+        super().__init__(
+            f"{key!r} was written in version {version}, this release reads up to {VERSION}:"
+            " run the newer release everywhere"
+        )
+        self.key = key
+        self.version = version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A fact of the state topic. `at_ms` is the writer's wall clock, `term` its leadership term (0: none needed)."""
+
+    kind: ClassVar[str] = ""
+    at_ms: int = 0
+    term: int = 0
+
+    def identity(self) -> tuple[str, ...]:
+        """The parts of the key behind the kind."""
+        raise TypeError(f"{type(self).__name__} has no key of its own")
+
+    def key(self) -> str:
+        """The record's key as text: `kind/part/part`. Topic and group names hold no slash, cluster aliases must not."""
+        return "/".join((self.kind, *self.identity()))
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """Key and value as they lie in the topic. The same row always gives the same bytes."""
+        body = {"version": VERSION, **asdict(self)}
+        return self.key().encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Self:
+        known = {f.name for f in fields(cls)}
+        values = {name: _frozen(value) for name, value in body.items() if name in known}
+        return cls(**values)
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists as tuples, at every depth, so that rows stay hashable and comparable."""
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+
+
+ROWS: dict[str, type[Row]] = {}
+"""By kind: every row whose module has been imported. `state.py` has them all."""
+R = TypeVar("R", bound=Row)
+
+
+def row_kind(kind: str) -> Callable[[type[R]], type[R]]:
+    """Makes a frozen dataclass the row of a kind, which `decode_row` then knows."""
+
+    def register(cls: type[R]) -> type[R]:
+        cls.kind = kind
+        ROWS[kind] = cls
+        return cls
+
+    return register
+
+
+def decode_row(key: bytes, value: bytes | None) -> Row | None:
+    """The row behind a record of the state topic, or None for a kind this release does not know and for a tombstone.
+
+    Raises MalformedRow for bytes that are no such row and NewerVersion for one of a later version.
+    """
+    try:
+        text = key.decode()
+        kind = text.partition("/")[0]
+        cls = ROWS.get(kind)
+        if cls is None or value is None:
+            return None
+        body = json.loads(value)
+        version = body["version"]
+        if version > VERSION:
+            raise NewerVersion(text, version)
+        row = cls.from_json(body)
+    except NewerVersion:
+        raise
+    except (ValueError, KeyError, TypeError) as exc:
+        raise MalformedRow(f"state row {key!r}: {exc}") from exc
+    if row.key() != text:
+        raise MalformedRow(f"state row {key!r}: its value belongs to {row.key()!r}")
+    return row

@@ -1,0 +1,162 @@
+"""What `docs/offset-runs.md` says of the rows is so: their schema, and what they weigh."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_data_plane.runs import CHUNK, RING, RunLog
+from lockstep_protocol.rows import VERSION
+from lockstep_protocol.state import OffsetRuns
+from tests.unit.offset_truth import FIRST, Copied, Stretch
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+SCHEMA: dict[str, Any] = json.loads((DOCS / "schemas" / "offset-runs.schema.json").read_text())
+
+TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "string": str, "array": list, "object": dict}
+KNOWN = {"$schema", "title", "description", "type", "const", "required", "properties", "items", "prefixItems"} | {
+    *("minimum", "maximum", "minItems", "maxItems")
+}
+
+
+def faults(value: Any, schema: dict[str, Any], where: str = "row") -> Iterator[str]:
+    """What of `value` breaks `schema`, for the words of JSON Schema that ours uses; any other word is a fault too."""
+    if unknown := schema.keys() - KNOWN:
+        yield f"{where}: this test does not know {unknown}"
+    if "const" in schema and value != schema["const"]:
+        yield f"{where} is {value!r}"
+    if "type" in schema and not isinstance(value, TYPES[schema["type"]]):
+        yield f"{where} is no {schema['type']}"
+    elif isinstance(value, int):
+        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+            yield f"{where} is {value}"
+    elif isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            yield f"{where} has {len(value)} items"
+        each = schema.get("prefixItems", [schema.get("items", {})] * len(value))
+        for index, (item, meant) in enumerate(zip(value, each, strict=False)):
+            yield from faults(item, meant, f"{where}[{index}]")
+    elif isinstance(value, dict):
+        yield from (f"{where} lacks {name}" for name in schema.get("required", ()) if name not in value)
+        for name, item in value.items():
+            yield from faults(item, schema.get("properties", {}).get(name, {}), f"{where}.{name}")
+
+
+def transactions(count: int) -> Iterator[Stretch]:
+    """Ten records and a marker each."""
+    for number in range(count):
+        yield 10**9 + 11 * number, 10**9 + 10 * number, 10
+
+
+def half_compacted(offsets: int) -> Iterator[Stretch]:
+    """Of each two records one is left, at random."""
+    dice = random.Random(1)
+    down, length = 10**9, 0
+    for up in range(10**9, 10**9 + offsets):
+        if dice.random() < 0.5:
+            length += 1
+        elif length:
+            yield up - length, down, length
+            down, length = down + length, 0
+
+
+@dataclass
+class Weight:
+    seconds: int = 0
+    rows: int = 0
+    written: int = 0
+    largest: int = 0
+    kept: int = 0
+
+
+def weighed(stretches: Iterable[Stretch], a_second: int) -> Weight:
+    """Copied at so many records a second, written once a second."""
+    progress = replace(FIRST, source_topic_id="s" * 22, target_topic_id="t" * 22, topic="orders")
+    log, weight, records = RunLog(100).continued(progress), Weight(), 0
+    present: dict[bytes, int] = {}
+    for stretch in stretches:
+        log.add(*stretch)
+        records += stretch[2]
+        if records < a_second * (weight.seconds + 1):
+            continue
+        weight.seconds += 1
+        rows = log.due()
+        log.written(rows)
+        for row in rows:
+            key, value = replace(row, at_ms=1_800_000_000_000).encode()
+            present[key] = len(key) + len(value)
+            weight.rows += 1
+            weight.written += present[key]
+            weight.largest = max(weight.largest, present[key])
+    weight.kept = sum(present.values())
+    return weight
+
+
+def table() -> str:
+    """For `docs/offset-runs.md`."""
+    lines = [
+        "| one partition | rows a second | bytes a second | largest row | kept in the topic |",
+        "|---|---|---|---|---|",
+    ]
+    for name, stretches, a_second in (
+        ("plain, 100,000 records/s", [(n * 1000, n * 1000, 1000) for n in range(1000)], 100_000),
+        ("1,000 transactions/s of 10 records", transactions(60_000), 10_000),
+        ("1,000 transactions/s of one record", ((2 * n, n, 1) for n in range(60_000)), 1_000),
+        ("half compacted, 50,000 records/s", half_compacted(1_000_000), 50_000),
+    ):
+        w = weighed(stretches, a_second)
+        cells = (f"{w.rows / w.seconds:.1f}", *(f"{n:,}" for n in (w.written // w.seconds, w.largest, w.kept)))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_document_has_the_sizes() -> None:
+    assert table() in (DOCS / "offset-runs.md").read_text(), f"docs/offset-runs.md is to hold\n{table()}"
+
+
+def test_real_rows_keep_to_the_schema() -> None:
+    partition = Copied(lag_max=10)
+    for times in range(3):
+        partition.copies([(40_000 * times + 3 * n, 30_000 * times + 2 * n, 2) for n in range(CHUNK * RING // 2 + 9)])
+        partition.writes()
+        partition.dies_and_goes_on()
+    rows = [row for row in partition.log if isinstance(row, OffsetRuns)]
+    assert max(row.edition for row in rows) >= 1, "also thinned ones"
+    for row in rows:
+        assert list(faults(json.loads(row.encode()[1]), SCHEMA)) == []
+
+
+def test_the_schema_knows_every_field_and_no_other() -> None:
+    assert SCHEMA["properties"].keys() == {"version"} | {f.name for f in fields(OffsetRuns)}
+    assert set(SCHEMA["required"]) == SCHEMA["properties"].keys() - {"at_ms", "term"}
+    assert SCHEMA["properties"]["version"]["const"] == VERSION
+    assert SCHEMA["properties"]["chunk"]["maximum"] == RING - 1
+    assert SCHEMA["properties"]["runs"]["maxItems"] == CHUNK
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"version": 2}, "row.version is 2"),
+        ({"chunk": 16}, "row.chunk is 16"),
+        ({"edition": -1}, "row.edition is -1"),
+        ({"topic": 1}, "row.topic is no string"),
+        ({"runs": []}, "row.runs has 0 items"),
+        ({"runs": [[0, 0, 1]] * 257}, "row.runs has 257 items"),
+        ({"runs": [[0, 0]]}, "row.runs[0] has 2 items"),
+        ({"runs": [[0, 0, 0]]}, "row.runs[0][2] is 0"),
+    ],
+)
+def test_the_schema_tells_what_is_no_row(change: dict[str, Any], fault: str) -> None:
+    row = OffsetRuns(topic="t", partition=0, chunk=0, producer_id=4000, runs=((0, 0, 5),))
+    assert fault in list(faults({**json.loads(row.encode()[1]), **change}, SCHEMA))
+
+
+def test_a_row_without_its_runs_breaks_the_schema() -> None:
+    assert list(faults({"version": 1}, SCHEMA))[-1] == "row lacks runs"

@@ -1,0 +1,129 @@
+"""What offset runs are held against: every upstream offset's true place, and a partition that is copied, written down,
+killed and continued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from lockstep_data_plane.runs import RunLog
+from lockstep_protocol.offset_runs import RunMap, Translation
+from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.state import OffsetRuns, PartitionProgress, decode_row
+
+__all__ = ["Copied", "Stretch", "exact_places", "read", "translated"]
+
+Stretch = tuple[int, int, int]
+"""(first upstream, first downstream, records)"""
+StateRow = OffsetRuns | PartitionProgress
+
+FIRST = PartitionProgress(
+    topic="t", partition=0, producer_id=4000, source_topic_id="source", target_topic_id="target", downstream=-1
+)
+
+
+def exact_places(stretches: Iterable[Stretch]) -> dict[int, int]:
+    """Where a group at each upstream offset stands exactly, from the first record to two behind the last one: at the
+    record, or behind the last one before the offset."""
+    places: dict[int, int] = {}
+    for up, down, count in stretches:
+        if places:
+            last = max(places)
+            places.update(dict.fromkeys(range(last, up), places[last]))
+        places.update({up + i: down + i for i in range(count + 1)})
+    last = max(places)
+    return {**places, last + 1: places[last], last + 2: places[last]}
+
+
+def read(rows: Iterable[StateRow]) -> RunMap:
+    """What a reader knows who has folded these rows one by one, with new maps for new topics."""
+    known = RunMap(FIRST.producer_id, FIRST.source_topic_id, FIRST.target_topic_id)
+    for row in rows:
+        known = known.fold(row) if isinstance(row, OffsetRuns) else known.fold_progress(row)
+    return known
+
+
+def translated(known: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, Translation | None]]:
+    for position in positions:
+        yield position, known.translate(UpstreamOffset(position))
+
+
+def as_it_lies(row: StateRow) -> StateRow:
+    """Through the topic and back."""
+    found = decode_row(*row.encode())
+    assert isinstance(found, StateRow)
+    assert found == row
+    return found
+
+
+@dataclass
+class Copied:
+    """A partition as a slot copies it: stretches in, rows out."""
+
+    lag_max: int = 100
+    progress: PartitionProgress = FIRST
+    log: list[StateRow] = field(default_factory=list)
+    """Every row ever written, in order."""
+    told: list[Stretch] = field(default_factory=list)
+    """What holds in the present generation, in order."""
+    runs: RunLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runs = RunLog(self.lag_max).continued(self.progress)
+
+    def copies(self, stretches: Sequence[Stretch]) -> None:
+        for up, down, count in stretches:
+            self.runs.add(up, down, count)
+            self.told.append((up, down, count))
+            self.progress = replace(
+                self.progress, upstream=up + count - 1, downstream=down + count - 1, sequence=len(self.told)
+            )
+
+    def passes_over(self, records: int) -> None:
+        """Control batches at the source's end."""
+        self.progress = replace(self.progress, upstream=self.progress.upstream + records)
+
+    def writes(self, *, only_runs: bool = False) -> None:
+        rows = self.runs.due()
+        self.log += map(as_it_lies, rows)
+        self.runs.written(rows)
+        if not only_runs:
+            self.log.append(as_it_lies(replace(self.progress, open_run=self.runs.open_run)))
+
+    def present(self) -> dict[str, StateRow]:
+        """The last row of each key."""
+        return {row.key(): row for row in self.log}
+
+    def dies_and_goes_on(self) -> None:
+        """A new slot has what is written, and copies or counts again what lies behind the progress written."""
+        row = next((row for row in reversed(self.log) if isinstance(row, PartitionProgress)), FIRST)
+        rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
+        again, self.told, self.progress = self.told, [], row
+        self.runs = RunLog(self.lag_max).continued(row, rows)
+        behind = [s for s in again if s[0] + s[2] - 1 > row.upstream]
+        self.told = [s for s in again if s[0] + s[2] - 1 <= row.upstream]
+        for up, down, count in behind:
+            known = max(0, row.upstream + 1 - up)
+            self.told += [(up, down, known)] if known else []
+            self.copies([(up + known, down + known, count - known)])
+
+    def begins_again(self, upstream: int, downstream: int, *, in_place: bool) -> None:
+        """A decision: the next record is `upstream`, and the target's log ends at `downstream` now. `in_place`: by the
+        slot that has it; else by another one, from what is written."""
+        row = replace(
+            self.progress,
+            producer_epoch=self.progress.producer_epoch + 1,
+            upstream=upstream - 1,
+            downstream=downstream - 1,
+            sequence=-1,
+            open_run=self.runs.open_run if in_place else self._written_open_run(),
+        )
+        self.log.append(as_it_lies(row))
+        rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
+        self.runs = (self.runs if in_place else RunLog(self.lag_max)).continued(row, rows)
+        kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.told]
+        self.told = [stretch for stretch in kept if stretch[2] > 0]
+        self.progress = row
+
+    def _written_open_run(self) -> tuple[int, ...]:
+        return next((row.open_run for row in reversed(self.log) if isinstance(row, PartitionProgress)), ())
