@@ -282,6 +282,11 @@ _OUR_KEYS = (
         maximum=17_179_869_184,
         meaning="bytes a slot may hold in memory between fetch and acknowledgement",
     ),
+    _flag(
+        "lockstep.recompress",
+        "false",
+        "give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
+    ),
 )
 
 
