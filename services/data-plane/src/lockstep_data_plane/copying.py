@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_data_plane.batches.codecs import CODECS, Levels
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.chain import Flight, Receipt
 from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
@@ -31,7 +32,6 @@ from lockstep_runtime.rounds import Troubles
 
 __all__ = ["Copying"]
 
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 PASSING = (BrokerUnreachable, kafka_error, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
 """What goes by, or is somebody else's to mend while we keep trying."""
 
@@ -62,12 +62,12 @@ class Copying:
         self._source = cluster_of(
             flow.source,
             settings.clients.source_consumer,
-            client_settings.client_id(settings, f"replication-consumer-{ledger.slot}"),
+            _client_id(settings, settings.clients.source_consumer, f"replication-consumer-{ledger.slot}"),
         )
         self._target = cluster_of(
             flow.target,
             settings.clients.data_producer,
-            client_settings.client_id(settings, f"replication-producer-{ledger.slot}"),
+            _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
         )
         self._resuming = Resuming(
             settings,
@@ -243,8 +243,13 @@ class Copying:
 
     def _limits(self, topic: MirroredTopic) -> Limits:
         configs = dict(topic.target_configs)
-        codec = CODECS.get(self._plane.compression_type or "none", 0)
-        return Limits(int(configs.get("max.message.bytes", Limits().max_bytes)), codec)
+        codec, how = self._plane.compression_type, self._plane.compression
+        return Limits(
+            int(configs.get("max.message.bytes", Limits().max_bytes)),
+            CODECS[codec or "none"],
+            recompress=how.recompress and codec is not None,
+            levels=Levels(how.gzip_level, how.lz4_level, how.zstd_level),
+        )
 
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
@@ -359,3 +364,7 @@ class Copying:
         task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)
+
+
+def _client_id(settings: FlowSettings, properties: Mapping[str, str], role: str) -> str:
+    return client_settings.client_id(settings, role, properties.get("client.id", "").strip())

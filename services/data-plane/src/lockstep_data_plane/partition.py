@@ -261,7 +261,7 @@ class Partition:
 
     def launch(self) -> Flight:
         """What is to be sent next; swarms of tiny batches go as one."""
-        return self.chain.launch(min(MERGED_BYTES, self.limits.max_bytes))
+        return self.chain.launch(min(MERGED_BYTES, self.limits.max_bytes), self.limits.levels)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
