@@ -301,6 +301,8 @@ class Copying:
                 if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
                     self._foreign(partition, receipt)
             if receipts:
+                if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
+                    self._times_rewritten(partition)
                 partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
                 self._fetching.nudge(partition)
                 self._well(partition)
@@ -335,6 +337,20 @@ class Copying:
             f"{receipt.downstream}; downstream offsets no longer follow upstream ones",
             records=receipt.foreign,
             before=receipt.downstream,
+        )
+
+    def _times_rewritten(self, partition: Partition) -> None:
+        """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
+        if partition.times_rewritten:
+            return
+        partition.times_rewritten = True
+        where = f"{partition.target_topic}-{partition.number}"
+        self._event(
+            "TimestampsRewritten",
+            where,
+            f"{where}: the target puts the time of the append in place of the records' times "
+            "(message.timestamp.type=LogAppendTime)",
+            downstream=partition.downstream,
         )
 
     def _cut(self, partition: Partition, why: str) -> None:

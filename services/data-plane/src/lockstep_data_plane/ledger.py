@@ -197,4 +197,6 @@ class Ledger:
             self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
 
 
-LOUD = frozenset({"PartitionHalted", "ForeignWrite", "SlotFailed", "SlotNotStarted", "SlotFrozen"})
+LOUD = frozenset(
+    {"PartitionHalted", "ForeignWrite", "TimestampsRewritten", "SlotFailed", "SlotNotStarted", "SlotFrozen"}
+)

@@ -113,6 +113,8 @@ class Partition:
         self.latency_ms = 0
         self.fruitless = True
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
+        self.times_rewritten = False
+        """The target puts its own time in place of the records', and that was said."""
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
