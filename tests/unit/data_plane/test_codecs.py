@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.batches.codecs import CODECS, GZIP, JAVAS_LEVELS, LZ4, SNAPPY, ZSTD, Levels, compress
 from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.rebuild import rebuild
-from tests.unit.data_plane.batch_bytes import DECOMPRESS, batch, decoded, records
+from lockstep_data_plane.batches.rebuild import RecordTooLarge, rebuild
+from tests.unit.data_plane.batch_bytes import DECOMPRESS, LOG_APPEND_TIME, batch, decoded, record, records
 
 ORDERS = b"".join(b'{"order": %d, "customer": "c-%d", "note": "as ever"}' % (n, n * 7919 % 1000) for n in range(3000))
 LEVELS = [
@@ -82,3 +82,15 @@ def test_a_rebuilt_batch_is_compressed_with_the_level_asked_for() -> None:
     content = records(0, 400)
     sizes = [rebuild(batch(content, codec=GZIP), 0, Limits(levels=Levels(gzip=level)))[0].size for level in (1, 9)]
     assert sizes[1] < sizes[0]
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
+def test_a_record_that_only_fits_when_compressed_hard_is_compressed_hard(codec: int) -> None:
+    """Its producer may have done so, and a target that takes what the source has must take the copy."""
+    source = batch([record(7, ORDERS)], codec=codec, attributes=LOG_APPEND_TIME)
+    easy = rebuild(source, 0, Limits())[0].size
+    (piece,) = rebuild(source, 0, Limits(easy - 1))
+    assert piece.size < easy
+    assert decoded(piece.data)[0].value == ORDERS
+    with pytest.raises(RecordTooLarge):
+        rebuild(source, 0, Limits(100))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import cramjam
 from aiokafka.codec import snappy_encode
 
-__all__ = ["CODECS", "GZIP", "JAVAS_LEVELS", "LZ4", "NONE", "SNAPPY", "ZSTD", "Levels", "compress"]
+__all__ = ["CODECS", "GZIP", "HARD_LEVELS", "JAVAS_LEVELS", "LZ4", "NONE", "SNAPPY", "ZSTD", "Levels", "compress"]
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
@@ -36,6 +36,8 @@ class Levels:
 
 
 JAVAS_LEVELS = Levels()
+HARD_LEVELS = Levels(gzip=9, lz4=17, zstd=12)
+"""For a record that would not fit otherwise. zstd goes on to 22, but a slot must not stand still for seconds."""
 
 
 def compress(payload: bytes | memoryview, codec: int, levels: Levels) -> bytes:

@@ -16,7 +16,7 @@ from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from lockstep_data_plane.batches import legacy, plain
-from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, NONE, Levels, compress
+from lockstep_data_plane.batches.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, Levels, compress
 from lockstep_data_plane.batches.judge import Limits
 from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, HEADER_SIZE, PREFIX, Batch
 from lockstep_data_plane.batches.piece import Piece
@@ -94,8 +94,11 @@ def rebuild(batch: Batch, position: int, limits: Limits) -> list[Piece]:
 def build(
     records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int, levels: Levels = JAVAS_LEVELS
 ) -> list[Piece]:
-    """Records as pieces of at most `max_bytes` each, halved until they fit. Raises RecordTooLarge."""
+    """Records as pieces of at most `max_bytes` each, halved until they fit; a single one is compressed harder
+    then, since its producer may have done so. Raises RecordTooLarge."""
     data = _encode(records, codec, levels)
+    if len(data) > max_bytes and len(records) == 1:
+        data = _encode(records, codec, HARD_LEVELS)
     if len(data) > max_bytes:
         if len(records) == 1:
             raise RecordTooLarge(records[0].offset, len(data), max_bytes)
