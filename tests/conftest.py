@@ -83,7 +83,8 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
     assert pair.a.proxy is not None
     assert pair.b.proxy is not None
     there, back, committed = Flow(f"a{MARK}", f"b{MARK}"), Flow(f"b{MARK}", f"a{MARK}"), Flow(f"c{MARK}", f"b{MARK}")
-    kept = r"message\\.timestamp\\.type, max\\.message\\.bytes"  # what tests set on the target stays as they set it
+    # What tests set on the target stays as they set it.
+    kept = r"message\\.timestamp\\..*, max\\.message\\.bytes, cleanup\\.policy, compression\\.type, segment\\.bytes"
     file = two_cluster_file(
         tmp_path_factory.mktemp("mirror"),
         (there.source, pair.a.proxy.bootstrap),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,17 @@ from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.piece import Piece, as_piece
 from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.chain import WINDOW, Chain, Flight
-from tests.unit.data_plane.batch_bytes import LZ4, batch, decoded, record, records
+from tests.unit.data_plane.batch_bytes import (
+    DELETE_HORIZON,
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    TRANSACTIONAL,
+    batch,
+    decoded,
+    record,
+    records,
+)
 
 
 def piece(first: int, count: int = 1, **more: int) -> Piece:
@@ -258,3 +270,48 @@ class TestMerging:
         bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
         flight, _ = self.merged(piece(0), bad)
         assert list(flight.piece.offsets) == [0]
+
+    def test_not_across_time_types(self) -> None:
+        flight, chain = self.merged(piece(0), piece(1, attributes=LOG_APPEND_TIME))
+        assert list(flight.piece.offsets) == [0]
+        assert not chain.idle
+
+    def test_a_committed_transaction_and_what_stands_beside_it_become_one(self) -> None:
+        flight, _ = self.merged(piece(0), piece(1, attributes=TRANSACTIONAL), piece(2, attributes=DELETE_HORIZON))
+        assert list(flight.piece.offsets) == [0, 1, 2]
+        assert stamped(flight).attributes == 0
+
+    @given(
+        content=st.lists(
+            st.tuples(
+                st.one_of(st.none(), st.binary(max_size=6)),
+                st.one_of(st.none(), st.binary(max_size=6), st.just(bytes(5000))),
+                st.lists(st.tuples(st.sampled_from(["", "a", "a"]), st.one_of(st.none(), st.just(b"x"))), max_size=3),
+                st.sampled_from([-1, 0, 5, 2**40]),
+                st.sampled_from([0, 0, GZIP, LZ4]),
+                st.sampled_from([1, 1, 3]),
+            ),
+            min_size=1,
+            max_size=40,
+        ),
+        limit=st.integers(100, 4000),
+    )
+    def test_whatever_is_merged_every_record_stays_itself_and_in_its_place(
+        self, content: list[tuple[Any, ...]], limit: int
+    ) -> None:
+        chain, wanted, at = chain_of(), [], 0
+        for key, value, headers, timestamp, codec, step in content:
+            r = record(at, value, key=key, headers=headers, timestamp=timestamp)
+            wanted.append(r)
+            chain.admit(as_piece(batch([r], codec=codec)))
+            at += step
+        told = []
+        while chain.sendable:
+            flight = chain.launch(limit)
+            assert flight.piece.count == 1 or flight.piece.size <= limit
+            inside = decoded(flight.data)
+            told += [r._replace(offset=o) for r, o in zip(inside, flight.piece.offsets, strict=True)]
+            assert flight.piece.covers == flight.piece.offsets[-1]
+            chain.landed(flight, len(told) - len(inside))
+        assert told == wanted
+        assert chain.bytes_held == 0

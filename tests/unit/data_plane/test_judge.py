@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
+from lockstep_data_plane.batches.judge import AbortedTransactions, Case, Limits, Verdict, judge
 from lockstep_data_plane.batches.layout import Batch, scan
 from tests.unit.data_plane.batch_bytes import (
     CONTROL,
@@ -135,11 +136,77 @@ SIZE = len(PLAIN.data)
             "",
             id="explicit codec, compressed batch",
         ),
+        pytest.param(
+            batch(records(10, 3), codec=GZIP),
+            10,
+            Limits(codec=LZ4, recompress=True),
+            False,
+            REBUILD,
+            "other compression asked for",
+            id="recompress, another codec",
+        ),
+        pytest.param(
+            batch(records(10, 3), codec=GZIP),
+            10,
+            Limits(recompress=True),
+            False,
+            REBUILD,
+            "other compression asked for",
+            id="recompress to none",
+        ),
+        pytest.param(
+            batch(records(10, 3), codec=LZ4),
+            10,
+            Limits(codec=LZ4, recompress=True),
+            False,
+            PASS,
+            "",
+            id="recompress, the codec it has",
+        ),
+        pytest.param(PLAIN, 10, Limits(recompress=True), False, PASS, "", id="recompress to none, uncompressed"),
     ],
 )
 def test_the_table(one: Batch, position: int, limits: Limits, aborted: bool, verdict: Verdict, why: str) -> None:
     assert judge(one, position, limits, aborted=aborted) == (verdict, why)
     assert judge(one, position, limits, aborted=aborted) == (verdict, why), "a batch judged again meets the same fate"
+
+
+class Everything(NamedTuple):
+    """Arguments of `judge` for which one case holds, and every case behind it that can hold at the same time."""
+
+    case: Case
+    one: Batch
+    position: int
+    limits: Limits
+    aborted: bool
+
+
+ASKED = Limits(100, LZ4, recompress=True)
+GAPS = [*records(10, 1), *records(12, 2)]
+DESCENDING = [
+    Everything(Case.OLD_FORMAT, old(1, 5), 10, ASKED, True),
+    Everything(Case.BEFORE_THE_POSITION, damaged(batch_bytes(GAPS, attributes=CONTROL)), 20, ASKED, True),
+    Everything(Case.WRONG_CRC, damaged(batch_bytes(GAPS, attributes=CONTROL)), 12, ASKED, True),
+    Everything(Case.CONTROL_BATCH, batch([], base_offset=10, last_offset=14, attributes=CONTROL), 12, ASKED, True),
+    Everything(Case.EMPTY, batch([], base_offset=10, last_offset=14, attributes=LOG_APPEND_TIME), 12, ASKED, True),
+    Everything(Case.ABORTED, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, True),
+    Everything(Case.BEGINS_BEFORE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
+    Everything(Case.COMPACTED, batch(GAPS, attributes=LOG_APPEND_TIME), 10, ASKED, False),
+    Everything(Case.APPEND_TIME, batch(records(10, 3), attributes=LOG_APPEND_TIME), 10, ASKED, False),
+    Everything(Case.TOO_LARGE, PLAIN, 10, ASKED, False),
+    Everything(Case.COMPRESSION_ASKED, PLAIN, 10, Limits(codec=LZ4, recompress=True), False),
+    Everything(Case.OTHER_COMPRESSION_ASKED, batch(records(10, 3), codec=GZIP), 10, Limits(recompress=True), False),
+    Everything(Case.ANY_OTHER, PLAIN, 10, Limits(), False),
+]
+
+
+@pytest.mark.parametrize("row", DESCENDING, ids=[row.case.name.lower() for row in DESCENDING])
+def test_the_first_case_that_holds_decides(row: Everything) -> None:
+    assert judge(row.one, row.position, row.limits, aborted=row.aborted) == row.case.value
+
+
+def test_each_case_is_tried_in_its_place() -> None:
+    assert [row.case for row in DESCENDING] == list(Case)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
 from lockstep_data_plane.batches.merge import next_piece
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.stamp import add_sequence, stamp
@@ -71,10 +72,10 @@ class Chain:
         """Whether `launch` may be called now."""
         return bool(self._waiting) and not self.broken and len(self._flying) < self._window
 
-    def launch(self, merge_up_to: int = 0) -> Flight:
+    def launch(self, merge_up_to: int = 0, levels: Levels = JAVAS_LEVELS) -> Flight:
         """Stamp the next waiting piece, or several small ones merged into one of at most `merge_up_to` bytes; the
         caller sends it at once, on the partition's one lane."""
-        piece, taken = next_piece(self._waiting, merge_up_to)
+        piece, taken = next_piece(self._waiting, merge_up_to, levels)
         self.bytes_held += piece.size - taken
         flight = Flight(piece, self._next, stamp(piece.data, self.producer_id, self.epoch, self._next))
         self._next = add_sequence(self._next, piece.count)

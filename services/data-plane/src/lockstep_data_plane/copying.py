@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_data_plane.batches.codecs import CODECS, Levels
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.chain import Flight, Receipt
 from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
@@ -33,7 +34,6 @@ from lockstep_runtime.rounds import Troubles
 
 __all__ = ["Copying"]
 
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 PASSING = (BrokerUnreachable, kafka_error, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
 """What goes by, or is somebody else's to mend while we keep trying."""
 
@@ -69,12 +69,12 @@ class Copying:
         self._source = cluster_of(
             flow.source,
             settings.clients.source_consumer,
-            client_settings.client_id(settings, f"replication-consumer-{ledger.slot}"),
+            _client_id(settings, settings.clients.source_consumer, f"replication-consumer-{ledger.slot}"),
         )
         self._target = cluster_of(
             flow.target,
             settings.clients.data_producer,
-            client_settings.client_id(settings, f"replication-producer-{ledger.slot}"),
+            _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
         )
         self._resuming = Resuming(
             settings,
@@ -283,8 +283,13 @@ class Copying:
 
     def _limits(self, topic: MirroredTopic) -> Limits:
         configs = dict(topic.target_configs)
-        codec = CODECS.get(self._plane.compression_type or "none", 0)
-        return Limits(int(configs.get("max.message.bytes", Limits().max_bytes)), codec)
+        codec, how = self._plane.compression_type, self._plane.compression
+        return Limits(
+            int(configs.get("max.message.bytes", Limits().max_bytes)),
+            CODECS[codec or "none"],
+            recompress=how.recompress and codec is not None,
+            levels=Levels(how.gzip_level, how.lz4_level, how.zstd_level),
+        )
 
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
@@ -359,6 +364,8 @@ class Copying:
                 if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
                     self._foreign(partition, receipt)
             if receipts:
+                if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
+                    self._times_rewritten(partition)
                 partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
                 self._fetching.nudge(partition)
                 self._well(partition)
@@ -397,6 +404,20 @@ class Copying:
             before=receipt.downstream,
         )
 
+    def _times_rewritten(self, partition: Partition) -> None:
+        """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
+        if partition.times_rewritten:
+            return
+        partition.times_rewritten = True
+        where = f"{partition.target_topic}-{partition.number}"
+        self._event(
+            "TimestampsRewritten",
+            where,
+            f"{where}: the target puts the time of the append in place of the records' times "
+            "(message.timestamp.type=LogAppendTime)",
+            downstream=partition.downstream,
+        )
+
     def _cut(self, partition: Partition, why: str) -> None:
         """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
         each."""
@@ -430,3 +451,7 @@ class Copying:
         task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)
+
+
+def _client_id(settings: FlowSettings, properties: Mapping[str, str], role: str) -> str:
+    return client_settings.client_id(settings, role, properties.get("client.id", "").strip())

@@ -257,5 +257,6 @@ LOUD = frozenset(
         "SlotFailed",
         "SlotFrozen",
         "SlotNotStarted",
+        "TimestampsRewritten",
     }
 )

@@ -143,6 +143,8 @@ class Partition:
         self.latency_ms = 0
         self.fruitless = True
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
+        self.times_rewritten = False
+        """The target puts its own time in place of the records', and that was said."""
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
@@ -342,7 +344,7 @@ class Partition:
 
     def launch(self) -> Flight:
         """What is to be sent next; swarms of tiny batches go as one."""
-        return self.chain.launch(min(MERGED_BYTES, self.limits.max_bytes))
+        return self.chain.launch(min(MERGED_BYTES, self.limits.max_bytes), self.limits.levels)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ class Answer:
     message: str = ""
     records: tuple[tuple[int, str], ...] = ()
     """(index in the batch, why) of records that the target names as the ones it refuses."""
+    time_rewritten: bool = False
+    """The target names a time of its own: it has stamped the batch, or answers a duplicate (`wire.md` §0)."""
 
 
 class Unanswered(ConnectionError):
@@ -149,6 +151,7 @@ def _read(found: Any) -> Answer | Unanswered:
         int(found.base_offset),
         found.error_message or "",
         tuple((int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors),
+        time_rewritten=found.log_append_time is not None,
     )
 
 

@@ -288,6 +288,8 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
             choice(entry.value, key.choices)
         elif key.name == "check.crcs":
             boolean(entry.value)
+        elif not key.librdkafka and key.minimum is not None:
+            integer(entry.value, key.minimum, key.maximum)
         elif key.minimum is not None and key.maximum is not None:
             number = integer(entry.value, -1)
             nearest = min(max(number, key.minimum), key.maximum)

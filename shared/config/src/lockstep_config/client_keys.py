@@ -2,7 +2,7 @@
 
 `CONNECTION` is the set K of `mm2.md` §5.4: what may stand for a whole cluster. `CLIENT` are the properties that may
 stand behind `consumer.`, `producer.` and `admin.`; those of K may stand there too. What a property of TLS or SASL
-means is in `tls` and `sasl`.
+means is in `tls` and `sasl`. `docs/client-keys.md` shows all of them, as they are declared here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from typing import Literal
 
 from lockstep_config.key_types import Status
 
-__all__ = ["CLIENT", "CONNECTION", "CONNECTION_WITHOUT_EFFECT", "ClientKey", "ClientKind"]
+__all__ = [
+    "CLIENT",
+    "CONNECTION",
+    "CONNECTION_REFUSED",
+    "CONNECTION_USED",
+    "CONNECTION_WITHOUT_EFFECT",
+    "ClientKey",
+    "ClientKind",
+]
 
 ClientKind = Literal["consumer", "producer", "admin"]
 
@@ -24,8 +32,10 @@ class ClientKey:
     """One client property. `librdkafka` is its name there, "" where it has none; the limits are librdkafka's, for
     whole numbers.
 
-    A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note.
-    `choices` are the values it may have here; `why` says why it is without effect, or refused.
+    A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note. Where there
+    is no name in librdkafka, the limits are Java's, and a number beyond them is a mistake.
+    `choices` are the values it may have here; `why` says why it is without effect, or refused; `records` says what it
+    does to the mirrored records, which librdkafka never sees: empty where it counts for all other traffic only.
     """
 
     name: str
@@ -36,6 +46,7 @@ class ClientKey:
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
+    records: str = ""
 
 
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
@@ -109,14 +120,60 @@ CONNECTION_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
 (`tls`)."""
 
 
-def _same(name: str, kinds: frozenset[ClientKind], minimum: int | None = None, maximum: int | None = None) -> ClientKey:
-    return _as(name, name, kinds, minimum, maximum)
+CONNECTION_USED: Mapping[str, str] = MappingProxyType(
+    {
+        "bootstrap.servers": "where the cluster is found",
+        "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, in any case",
+        "ssl.truststore.type": "PEM; a file of another type is refused, JKS being Java's default",
+        "ssl.truststore.location": "`ssl.ca.location`",
+        "ssl.truststore.certificates": "`ssl.ca.pem`",
+        "ssl.keystore.type": "PEM; a file of another type is refused, JKS being Java's default",
+        "ssl.keystore.location": "`ssl.certificate.location` and `ssl.key.location`",
+        "ssl.keystore.certificate.chain": "`ssl.certificate.pem`",
+        "ssl.keystore.key": "`ssl.key.pem`",
+        "ssl.key.password": "`ssl.key.password`",
+        "ssl.endpoint.identification.algorithm": "`ssl.endpoint.identification.algorithm`: https, or empty for none",
+        "sasl.mechanism": "`sasl.mechanism`: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; others are refused",
+        "sasl.jaas.config": "`sasl.username` and `sasl.password`",
+    }
+)
+"""Connection properties that count, and what they become: librdkafka's names in backticks. For the mirrored records the
+same goes into Python's own TLS context, and to aiokafka."""
+
+CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "ssl.truststore.password": "a PEM store has no password",
+        "ssl.keystore.password": "a PEM store has no password; that of the key is `ssl.key.password`",
+        "ssl.cipher.suites": "Java's names of suites are not OpenSSL's",
+        "ssl.engine.factory.class": "Java classes cannot run here",
+        "sasl.client.callback.handler.class": "Java classes cannot run here",
+        "sasl.login.callback.handler.class": "Java classes cannot run here",
+        "sasl.login.class": "Java classes cannot run here",
+    }
+)
+"""Connection properties that stop the start where TLS or SASL would use them, with the reason for people (`tls`, `sasl`
+have the sentences)."""
+
+
+def _same(
+    name: str,
+    kinds: frozenset[ClientKind],
+    minimum: int | None = None,
+    maximum: int | None = None,
+    records: str = "",
+) -> ClientKey:
+    return _as(name, name, kinds, minimum, maximum, records)
 
 
 def _as(
-    name: str, librdkafka: str, kinds: frozenset[ClientKind], minimum: int | None = None, maximum: int | None = None
+    name: str,
+    librdkafka: str,
+    kinds: frozenset[ClientKind],
+    minimum: int | None = None,
+    maximum: int | None = None,
+    records: str = "",
 ) -> ClientKey:
-    return ClientKey(name=name, librdkafka=librdkafka, kinds=kinds, minimum=minimum, maximum=maximum)
+    return ClientKey(name=name, librdkafka=librdkafka, kinds=kinds, minimum=minimum, maximum=maximum, records=records)
 
 
 def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
@@ -124,11 +181,11 @@ def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientK
 
 
 _KEYS: tuple[ClientKey, ...] = (
-    ClientKey(name="client.id", kinds=ALL),
+    ClientKey(name="client.id", kinds=ALL, records="in front of the name that MirrorMaker gives each client"),
     ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     )),
-    _same("client.rack", CONSUMER),
+    _same("client.rack", CONSUMER, records="sent with each fetch (KIP-392)"),
     _as("request.timeout.ms", "socket.timeout.ms", ALL, 10, 300_000),
     _same("socket.connection.setup.timeout.ms", ALL, 1_000, 2_147_483_647),
     _same("connections.max.idle.ms", ALL, 0, 2_147_483_647),
@@ -139,20 +196,29 @@ _KEYS: tuple[ClientKey, ...] = (
     _same("metadata.max.age.ms", ALL, 1, _DAY_MS),
     _as("receive.buffer.bytes", "socket.receive.buffer.bytes", ALL, 0, 100_000_000),
     _as("send.buffer.bytes", "socket.send.buffer.bytes", ALL, 0, 100_000_000),
-    _as("fetch.max.wait.ms", "fetch.wait.max.ms", CONSUMER, 0, 300_000),
-    _same("fetch.min.bytes", CONSUMER, 1, 100_000_000),
-    _same("fetch.max.bytes", CONSUMER, 0, 2_147_483_135),
-    _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000),
-    _same("check.crcs", CONSUMER),
+    _as("fetch.max.wait.ms", "fetch.wait.max.ms", CONSUMER, 0, 300_000, "each fetch"),
+    _same("fetch.min.bytes", CONSUMER, 1, 100_000_000, "each fetch"),
+    _same("fetch.max.bytes", CONSUMER, 0, 2_147_483_135, "each fetch"),
+    _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000, "each fetch"),
+    _same("check.crcs", CONSUMER, records="CRCs are checked always"),
     ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
         "read_uncommitted", "read_committed"
-    )),
+    ), records="whether aborted transactions are copied"),
     # Java's `none` halts and `by_duration:` needs a clock of the broker's: neither says where a new partition begins.
-    ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER, choices=("earliest", "latest")),
-    _as("max.request.size", "message.max.bytes", PRODUCER, 1_000, 1_000_000_000),
-    _same("delivery.timeout.ms", PRODUCER, 0, 2_147_483_647),
+    ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER, choices=("earliest", "latest"),
+        records="where a partition begins that was never copied"),
+    _as("max.request.size", "message.max.bytes", PRODUCER, 1_000, 1_000_000_000,
+        "the target topic's `max.message.bytes` is the limit"),
+    _same("delivery.timeout.ms", PRODUCER, 0, 2_147_483_647, "a record is tried until it is there"),
     # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
-    ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd")),
+    ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        records="uncompressed batches get it; compressed ones too with `lockstep.recompress`"),
+    ClientKey(name="compression.gzip.level", kinds=PRODUCER, choices=("-1", *map(str, range(1, 10))),
+        records="wherever a batch is built anew with gzip"),
+    ClientKey(name="compression.lz4.level", kinds=PRODUCER, minimum=1, maximum=17,
+        records="wherever a batch is built anew with lz4; 9 is the fast compressor, as in Java"),
+    ClientKey(name="compression.zstd.level", kinds=PRODUCER, minimum=-131_072, maximum=22,
+        records="wherever a batch is built anew with zstd"),
     ClientKey(
         name="interceptor.classes", kinds=frozenset({"consumer", "producer"}), status=Status.REFUSED,
         why="an interceptor may change records and Java classes cannot run here: remove it",
@@ -171,13 +237,15 @@ _KEYS: tuple[ClientKey, ...] = (
     *_unused("records are read as bytes", CONSUMER, "key.deserializer value.deserializer"),
     *_unused("partitions are assigned by Lockstep: no consumer group takes part", CONSUMER,
         "group.id group.instance.id group.protocol group.remote.assignor session.timeout.ms heartbeat.interval.ms "
-        "partition.assignment.strategy internal.leave.group.on.close share.acknowledgement.mode"),
+        "partition.assignment.strategy internal.leave.group.on.close share.acknowledgement.mode share.acquire.mode"),
+    *_unused("brokers without a last stable offset are too old for Lockstep", CONSUMER,
+        "internal.throw.on.fetch.stable.offset.unsupported"),
     *_unused("progress is kept by Lockstep, never in a group", CONSUMER, "enable.auto.commit auto.commit.interval.ms"),
     *_unused("sources are only read: a topic is never created by reading it", CONSUMER, "allow.auto.create.topics"),
     *_unused("which topics are internal is the replication policy's to say", CONSUMER, "exclude.internal.topics"),
     *_unused("batches go as they came and facts go at once: nothing waits to be batched", PRODUCER,
         "batch.size linger.ms buffer.memory max.block.ms partitioner.adaptive.partitioning.enable "
-        "partitioner.availability.timeout.ms compression.gzip.level compression.lz4.level compression.zstd.level"),
+        "partitioner.availability.timeout.ms"),
     *_unused("the order and safety of what is written is Lockstep's own: acks=all, idempotent", PRODUCER,
         "acks enable.idempotence max.in.flight.requests.per.connection transactional.id transaction.timeout.ms "
         "transaction.two.phase.commit.enable"),

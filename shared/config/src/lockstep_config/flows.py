@@ -23,6 +23,7 @@ from lockstep_config.model import (
     CheckpointSettings,
     ClientProperties,
     Cluster,
+    CompressionSettings,
     ControlSettings,
     DataPlaneSettings,
     FetchSettings,
@@ -122,6 +123,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     if enabled:
         _check_offset_syncs(of, findings)
     _check_separator(of, findings)
+    plane = _data_plane(layers, flow, of, worker, enabled)
+    _check_recompress(of, plane, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -154,7 +157,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             every=of.seconds("emit.heartbeats.interval.seconds"),
             topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
         ),
-        data_plane=_data_plane(layers, flow, of, worker, enabled),
+        data_plane=plane,
         control=_control(of, worker, flow),
         clients=_clients(layers, flow, findings),
         admin_timeout=of.milliseconds("admin.timeout.ms"),
@@ -199,6 +202,7 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
             ),
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
+        compression=_compression(of, producer),
         max_in_flight_bytes=of.integer("lockstep.max.in.flight.bytes"),
         max_bytes_per_s=of.per_topic("lockstep.max.bytes.per.second", values.integer),
         on_gap=of.policy("lockstep.on.gap"),
@@ -207,6 +211,26 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
         on_refused=of.policy("lockstep.on.refused"),
         offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
     )
+
+
+def _compression(of: _Reader, producer: Mapping[str, str]) -> CompressionSettings:
+    java = CompressionSettings()
+    return CompressionSettings(
+        recompress=of.boolean("lockstep.recompress"),
+        gzip_level=values.integer(producer.get("compression.gzip.level", str(java.gzip_level))),
+        lz4_level=values.integer(producer.get("compression.lz4.level", str(java.lz4_level))),
+        zstd_level=values.integer(producer.get("compression.zstd.level", str(java.zstd_level))),
+    )
+
+
+def _check_recompress(of: _Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+    found = of.found("lockstep.recompress")
+    if found and plane.compression.recompress and plane.compression_type is None:
+        findings.note(
+            found.entry,
+            f"is true, but no compression.type of the producer on {of.flow.target} says into what: batches pass as "
+            "they are",
+        )
 
 
 def _control(of: _Reader, worker: _Reader, flow: Flow) -> ControlSettings:

@@ -27,6 +27,7 @@ __all__ = [
     "CheckpointSettings",
     "ClientProperties",
     "Cluster",
+    "CompressionSettings",
     "Configuration",
     "ControlSettings",
     "DataPlaneSettings",
@@ -116,6 +117,17 @@ HALT = PerTopic("halt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionSettings:
+    """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
+    defaults. `recompress`: also compressed ones get the producer's `compression.type`, where one is set."""
+
+    recompress: bool = False
+    gzip_level: int = -1
+    lz4_level: int = 9
+    zstd_level: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings:
     """How records move (`mm2.md` §3.1, §4.7, design §5).
 
@@ -136,6 +148,7 @@ class DataPlaneSettings:
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     fetch: FetchSettings = FetchSettings()
     compression_type: str | None = None
+    compression: CompressionSettings = CompressionSettings()
     max_in_flight_bytes: int = 67_108_864
     max_bytes_per_s: PerTopic[int | None] = NO_LIMIT
     on_gap: PerTopic[str] = HALT

@@ -31,6 +31,13 @@ OUR_KEYS = (
         meaning="bytes a slot may hold in memory between fetch and acknowledgement",
     ),
     Key(
+        name="lockstep.recompress",
+        kind=Kind.BOOLEAN,
+        default="false",
+        scopes=CONNECTOR,
+        meaning="give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
+    ),
+    Key(
         name="lockstep.max.bytes.per.second",
         kind=Kind.INTEGER,
         scopes=CONNECTOR,

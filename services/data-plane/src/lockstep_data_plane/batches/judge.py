@@ -1,4 +1,6 @@
-"""What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused (the table of design §5)."""
+"""What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
+
+`Case` is the table of design §5 in the order in which it is asked; `docs/batches.md` shows it, with the reasons."""
 
 from __future__ import annotations
 
@@ -6,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, NONE, Levels
 from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from lockstep_data_plane.batches.stamp import crc_of
 
-__all__ = ["AbortedTransactions", "Limits", "Verdict", "judge"]
+__all__ = ["AbortedTransactions", "Case", "Limits", "Verdict", "judge"]
 
 
 class Verdict(Enum):
@@ -21,13 +24,40 @@ class Verdict(Enum):
     REFUSE = "refuse"
 
 
+class Case(Enum):
+    """What a batch may be, the first that holds: its fate, and the words for it."""
+
+    OLD_FORMAT = Verdict.REBUILD, "old message format"
+    BEFORE_THE_POSITION = Verdict.SKIP, "before the position"
+    WRONG_CRC = Verdict.REFUSE, "its CRC does not match its bytes"
+    CONTROL_BATCH = Verdict.SKIP, "control batch"
+    EMPTY = Verdict.SKIP, "empty batch"
+    ABORTED = Verdict.SKIP, "aborted transaction"
+    BEGINS_BEFORE = Verdict.REBUILD, "begins before the position"
+    COMPACTED = Verdict.REBUILD, "compacted"
+    APPEND_TIME = Verdict.REBUILD, "log append time"
+    TOO_LARGE = Verdict.REBUILD, "larger than the target takes"
+    COMPRESSION_ASKED = Verdict.REBUILD, "compression asked for"
+    OTHER_COMPRESSION_ASKED = Verdict.REBUILD, "other compression asked for"
+    ANY_OTHER = Verdict.PASS, ""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the target takes: `max_bytes` for a batch, and the codec (bits of the attributes) that an explicit producer
-    `compression.type` gives to uncompressed batches; 0 leaves them as they are."""
+    """What the target takes, and how it is to be compressed.
+
+    `max_bytes` is for a batch. `codec` (bits of the attributes) is what an explicit producer `compression.type` gives
+    to uncompressed batches, with `recompress` to all of them; without an explicit one both are off. `levels` count
+    wherever a batch is built anew."""
 
     max_bytes: int = 1048588
-    codec: int = 0
+    codec: int = NONE
+    recompress: bool = False
+    levels: Levels = JAVAS_LEVELS
+
+    def codec_of(self, had: int) -> int:
+        """The codec of a batch that is built anew from one that had `had`."""
+        return self.codec if self.recompress else had or self.codec
 
 
 class AbortedTransactions:
@@ -54,29 +84,32 @@ def judge(batch: Batch, position: int, limits: Limits, *, aborted: bool) -> tupl
     Depends on its arguments only, so a batch judged again after a restart meets the same fate: exact resume counts on
     it."""
     if batch.magic < 2:
-        return Verdict.REBUILD, "old message format"
+        return Case.OLD_FORMAT.value
     if batch.last_offset < position:
-        return Verdict.SKIP, "before the position"
+        return Case.BEFORE_THE_POSITION.value
     if crc_of(batch.data) != batch.crc:
-        return Verdict.REFUSE, "its CRC does not match its bytes"
+        return Case.WRONG_CRC.value
     if batch.attributes & CONTROL:
-        return Verdict.SKIP, "control batch"
+        return Case.CONTROL_BATCH.value
     if batch.record_count == 0:
-        return Verdict.SKIP, "empty batch"
+        return Case.EMPTY.value
     if aborted:
-        return Verdict.SKIP, "aborted transaction"
-    return _rebuild_or_pass(batch, position, limits)
+        return Case.ABORTED.value
+    return _rebuild_or_pass(batch, position, limits).value
 
 
-def _rebuild_or_pass(batch: Batch, position: int, limits: Limits) -> tuple[Verdict, str]:
+def _rebuild_or_pass(batch: Batch, position: int, limits: Limits) -> Case:
     if batch.base_offset < position:
-        return Verdict.REBUILD, "begins before the position"
+        return Case.BEGINS_BEFORE
     if batch.last_offset_delta + 1 != batch.record_count:
-        return Verdict.REBUILD, "compacted"
+        return Case.COMPACTED
     if batch.attributes & LOG_APPEND_TIME:
-        return Verdict.REBUILD, "log append time"
+        return Case.APPEND_TIME
     if len(batch.data) > limits.max_bytes:
-        return Verdict.REBUILD, "larger than the target takes"
-    if limits.codec and not batch.attributes & CODEC_MASK:
-        return Verdict.REBUILD, "compression asked for"
-    return Verdict.PASS, ""
+        return Case.TOO_LARGE
+    had = batch.attributes & CODEC_MASK
+    if limits.codec != NONE and had == NONE:
+        return Case.COMPRESSION_ASKED
+    if limits.recompress and had != limits.codec:
+        return Case.OTHER_COMPRESSION_ASKED
+    return Case.ANY_OTHER

@@ -25,6 +25,8 @@ CRC_FROM = 21
 """The CRC covers everything from the attributes on."""
 OLD_HEADER_SIZE = 17
 """Magic 0 and 1: offset, size, crc, magic lie in the first 17 bytes."""
+OLD_LEAST_SIZE = 26
+"""A message of magic 0 with neither key nor value; no set is shorter."""
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -33,8 +35,8 @@ CONTROL = 0x20
 
 
 class Batch(NamedTuple):
-    """A batch and its header. `data` is exactly the batch's bytes. For magic 0 and 1 only `data`, `base_offset` and
-    `magic` say anything; such a message set must be read record by record."""
+    """A batch and its header. `data` is exactly the batch's bytes. For magic 0 and 1 only `data`, `base_offset`,
+    `magic`, and of `attributes` codec and time type say anything; such a message set must be read record by record."""
 
     data: memoryview
     base_offset: int
@@ -69,7 +71,10 @@ def scan(records: bytes | memoryview) -> Iterator[Batch]:
             return
         magic = view[at + 16]
         if magic < 2:
-            yield Batch(view[at:nxt], base_offset, -1, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0)
+            if length + PREFIX.size < OLD_LEAST_SIZE:
+                raise ValueError(f"a message set at byte {at} is shorter than its own header")
+            attributes = view[at + 17] & (CODEC_MASK | LOG_APPEND_TIME)
+            yield Batch(view[at:nxt], base_offset, -1, magic, 0, attributes, 0, -1, -1, -1, -1, -1, 0)
         elif length + PREFIX.size < HEADER_SIZE:
             raise ValueError(f"a batch at byte {at} is shorter than its own header")
         else:

@@ -10,7 +10,8 @@ from collections import deque
 
 from aiokafka.errors import CorruptRecordException
 
-from lockstep_data_plane.batches.layout import CODEC_MASK, scan
+from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
+from lockstep_data_plane.batches.layout import CODEC_MASK, LOG_APPEND_TIME, scan
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.rebuild import Record, build, read
 
@@ -23,20 +24,21 @@ MERGED_BYTES = 64 * 1024
 """How large a merged piece grows at most."""
 
 
-def next_piece(waiting: deque[Piece], limit: int) -> tuple[Piece, int]:
+def next_piece(waiting: deque[Piece], limit: int, levels: Levels = JAVAS_LEVELS) -> tuple[Piece, int]:
     """Take the first piece off `waiting`, merged with the small ones right behind it, as long as all are of one codec
-    and their sizes sum up to no more than `limit` bytes; and the sum of the sizes taken. Pieces that cannot be decoded
-    are left as they are."""
+    and one time type and their sizes sum up to no more than `limit` bytes; and the sum of the sizes taken. Pieces that
+    cannot be decoded are left as they are. That a batch was part of a transaction keeps nothing apart: its stamp would
+    not say so either, and its end is known before it is queued."""
     first = waiting.popleft()
     if first.size > SMALL_BYTES or not waiting:
         return first, first.size
-    group, total, codec = [first], first.size, _codec(first)
+    group, total, kind = [first], first.size, _kind(first)
     for piece in waiting:
         total += piece.size
-        if piece.size > SMALL_BYTES or total > limit or _codec(piece) != codec:
+        if piece.size > SMALL_BYTES or total > limit or _kind(piece) != kind:
             break
         group.append(piece)
-    merged = _merge(group, codec) if len(group) > 1 else None
+    merged = _merge(group, kind & CODEC_MASK, levels) if len(group) > 1 else None
     if merged is None:
         return first, first.size
     for _ in group[1:]:
@@ -44,11 +46,12 @@ def next_piece(waiting: deque[Piece], limit: int) -> tuple[Piece, int]:
     return merged, sum(piece.size for piece in group)
 
 
-def _codec(piece: Piece) -> int:
-    return piece.data[22] & CODEC_MASK
+def _kind(piece: Piece) -> int:
+    """Codec and time type, from the attributes' lower byte."""
+    return piece.data[22] & (CODEC_MASK | LOG_APPEND_TIME)
 
 
-def _merge(group: list[Piece], codec: int) -> Piece | None:
+def _merge(group: list[Piece], codec: int, levels: Levels) -> Piece | None:
     records: list[Record] = []
     try:
         for piece in group:
@@ -58,6 +61,6 @@ def _merge(group: list[Piece], codec: int) -> Piece | None:
             )
     except (CorruptRecordException, ValueError):
         return None
-    (merged,) = build(records, codec, 2**31 - 1, group[-1].leader_epoch)
+    (merged,) = build(records, codec, 2**31 - 1, group[-1].leader_epoch, levels)
     merged.covers = group[-1].covers
     return merged

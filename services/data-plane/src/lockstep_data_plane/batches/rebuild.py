@@ -8,16 +8,19 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import islice
+from typing import Any
 
 import cramjam
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-from aiokafka.record.legacy_records import LegacyRecordBatch
 
+from lockstep_data_plane.batches import legacy, plain
+from lockstep_data_plane.batches.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, Levels, compress
 from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.layout import CODEC_MASK, Batch
+from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, HEADER_SIZE, PREFIX, Batch
 from lockstep_data_plane.batches.piece import Piece
+from lockstep_data_plane.batches.plain import Record
 from lockstep_data_plane.batches.stamp import crc_of
 
 __all__ = ["Record", "RecordTooLarge", "build", "read", "rebuild"]
@@ -32,10 +35,13 @@ UNREADABLE = (
     OSError,
     EOFError,
     RuntimeError,
+    AssertionError,  # a compressed set inside a compressed set
 )
 """What aiokafka and its codecs raise for bytes that do not decompress."""
 
 _CRC = struct.Struct(">I")
+_LENGTH = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMPS = struct.Struct(">qq")
 
 
@@ -50,59 +56,59 @@ class RecordTooLarge(ValueError):
         self.record = record
 
 
-class Record(NamedTuple):
-    """One record as a consumer sees it. `timestamp` in ms; -1: none."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-
-
 def read(batch: Batch) -> Iterator[Record]:
     """The records of a batch of any magic and codec, in order, with the timestamps that consumers see (KIP-32: under
-    log append time the batch's). Raises ValueError or aiokafka's CorruptRecordException when the bytes are no
+    log append time the batch's; -1: none). Raises ValueError or aiokafka's CorruptRecordException when the bytes are no
     records."""
-    data = bytes(batch.data)
-    source = LegacyRecordBatch(data, batch.magic) if batch.magic < 2 else DefaultRecordBatch(data)
-    if batch.magic < 2 and not source.validate_crc():
-        raise CorruptRecordException("its CRC does not match its bytes")
+    read_so_far = 0
     try:
-        for r in source:
-            timestamp = -1 if r.timestamp is None else r.timestamp
-            yield Record(r.offset, timestamp, r.key, r.value, r.headers)
+        for r in legacy.messages(batch) if batch.magic < 2 else DefaultRecordBatch(bytes(batch.data)):
+            yield _record(r)
+            read_so_far += 1
+    except UnicodeDecodeError:
+        yield from islice(plain.records_of(batch), read_so_far, None)
+    except CorruptRecordException:
+        raise
     except UNREADABLE as exc:
         raise ValueError(f"its records cannot be decompressed ({exc})") from exc
+
+
+def _record(r: Any) -> Record:
+    return Record(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
 
 
 def rebuild(batch: Batch, position: int, limits: Limits, skips: Sequence[tuple[int, int]] = ()) -> list[Piece]:
     """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few pieces as the
     target's limit allows; empty when there are none.
 
-    The codec stays, unless the batch is uncompressed and `limits.codec` asks for one. Raises RecordTooLarge.
+    The codec stays, unless `limits` ask for another (`Limits.codec_of`). Raises RecordTooLarge, and what `read` raises.
     """
     records = [
         r for r in read(batch) if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
     ]
     if not records:
         return []
-    codec = (batch.attributes & CODEC_MASK) or limits.codec
-    pieces = build(records, codec, limits.max_bytes, batch.leader_epoch)
+    codec = limits.codec_of(batch.attributes & CODEC_MASK)
+    pieces = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels)
     pieces[-1].covers = max(batch.last_offset, pieces[-1].covers)
     return pieces
 
 
-def build(records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int) -> list[Piece]:
-    """Records as pieces of at most `max_bytes` each, halved until they fit. Raises RecordTooLarge."""
-    data = _encode(records, codec)
+def build(
+    records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int, levels: Levels = JAVAS_LEVELS
+) -> list[Piece]:
+    """Records as pieces of at most `max_bytes` each, halved until they fit; a single one is compressed harder
+    then, since its producer may have done so. Raises RecordTooLarge."""
+    data = _encode(records, codec, levels)
+    if len(data) > max_bytes and len(records) == 1:
+        data = _encode(records, codec, HARD_LEVELS)
     if len(data) > max_bytes:
         if len(records) == 1:
             raise RecordTooLarge(records[0], len(data), max_bytes)
         middle = len(records) // 2
         return [
-            *build(records[:middle], codec, max_bytes, leader_epoch),
-            *build(records[middle:], codec, max_bytes, leader_epoch),
+            *build(records[:middle], codec, max_bytes, leader_epoch, levels),
+            *build(records[middle:], codec, max_bytes, leader_epoch, levels),
         ]
     return [
         Piece(
@@ -117,10 +123,23 @@ def build(records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: i
     ]
 
 
-def _encode(records: Sequence[Record], codec: int) -> bytes:
+def _encode(records: Sequence[Record], codec: int, levels: Levels) -> bytes:
+    try:
+        data = _uncompressed(records)
+    except UnicodeEncodeError:
+        data = plain.encode(records)
+    if codec != NONE:
+        data[HEADER_SIZE:] = compress(bytes(data[HEADER_SIZE:]), codec, levels)
+        _LENGTH.pack_into(data, 8, len(data) - PREFIX.size)
+        _ATTRIBUTES.pack_into(data, CRC_FROM, codec)
+    _CRC.pack_into(data, 17, crc_of(data))
+    return bytes(data)
+
+
+def _uncompressed(records: Sequence[Record]) -> bytearray:
     builder = DefaultRecordBatchBuilder(
         magic=2,
-        compression_type=codec,
+        compression_type=NONE,
         is_transactional=0,
         producer_id=-1,
         producer_epoch=-1,
@@ -135,5 +154,4 @@ def _encode(records: Sequence[Record], codec: int) -> bytes:
     if later:
         base, newest = _TIMESTAMPS.unpack_from(data, 27)
         _TIMESTAMPS.pack_into(data, 27, base - later, newest - later)
-        _CRC.pack_into(data, 17, crc_of(data))
-    return bytes(data)
+    return data

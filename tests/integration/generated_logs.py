@@ -1,0 +1,274 @@
+"""Logs of every shape that producers and a cleaner can leave behind, made up by Hypothesis and written to real topics.
+
+A log is a partition. Its steps are written in order: raw batches with all codecs, odd times and bits that the cleaner
+sets, swarms of batches with one record each, and transactions, committed, aborted, one after the other and interleaved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, Message, Producer
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.batches.codecs import CODECS
+from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, scan
+from lockstep_data_plane.batches.rebuild import Record
+from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.connection import message
+from lockstep_data_plane.fetching import fetch_request, read_answer
+from tests.harness.clusters import unique_name
+from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
+
+__all__ = ["KEYS", "Log", "Step", "Swarm", "Transactions", "Whole", "Writer", "generated", "send"]
+
+UNKNOWN_BITS = 0x4080
+DAY_MS = 86_400_000
+NO_TIME = -1
+KEYS = (b"a", b"b", b"c", b"")
+TRANSACTION_TIMEOUT = 30.0
+ACKNOWLEDGED_WITHIN = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """One batch as it is."""
+
+    records: tuple[Record, ...]
+    codec: int
+    attributes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """A batch for each record."""
+
+    records: tuple[Record, ...]
+    codec: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """Two transactions of different producers that are open at the same time: their records go out turn by turn, and
+    the first ends first. An empty second one is none."""
+
+    first: tuple[Record, ...]
+    first_commits: bool
+    second: tuple[Record, ...]
+    second_commits: bool
+
+
+Step = Whole | Swarm | Transactions
+Log = tuple[Step, ...]
+
+
+def _times(now_ms: int) -> st.SearchStrategy[int]:
+    """None at all, the beginning of time, years ago, today, and as far ahead as brokers take."""
+    odd = st.sampled_from([NO_TIME, 0, 1, now_ms - 4_000 * DAY_MS, now_ms - 400 * DAY_MS, now_ms + 1_800_000])
+    return st.one_of(st.integers(now_ms - DAY_MS, now_ms), odd)
+
+
+def _records(now_ms: int, *, keyed: bool, most: int) -> st.SearchStrategy[tuple[Record, ...]]:
+    some_bytes = st.one_of(
+        st.binary(max_size=20), st.integers(0, 900).map(lambda size: bytes(range(250)) * 4 + b"." * size)
+    )
+    keys = st.sampled_from(KEYS)
+    headers = st.lists(
+        st.tuples(st.sampled_from(["", "a", "a", "b", "ü"]), st.one_of(st.none(), st.binary(max_size=5))), max_size=3
+    ).map(tuple)
+    record = st.builds(
+        Record,
+        st.just(0),
+        _times(now_ms),
+        keys if keyed else st.one_of(st.none(), keys),
+        st.one_of(st.none(), st.just(b""), some_bytes),
+        headers,
+    )
+    return st.lists(record, min_size=1, max_size=most).map(tuple)
+
+
+def _logs(now_ms: int, *, keyed: bool) -> st.SearchStrategy[Log]:
+    codecs = st.sampled_from(sorted(COMPRESS))
+    bits = st.sampled_from([0, 0, DELETE_HORIZON, UNKNOWN_BITS, DELETE_HORIZON | UNKNOWN_BITS])
+    few = _records(now_ms, keyed=keyed, most=6)
+    steps = st.one_of(
+        st.builds(Whole, few, codecs, bits),
+        st.builds(Swarm, _records(now_ms, keyed=keyed, most=25), codecs),
+        st.builds(Transactions, few, st.booleans(), st.one_of(st.just(()), few), st.booleans()),
+    )
+    return st.lists(steps, min_size=2, max_size=6).map(tuple)
+
+
+def generated(count: int, *, keyed: bool) -> list[Log]:
+    """So many logs, the same ones each time but for the clock. `keyed`: no record without a key, as compacted topics
+    want."""
+    found: list[Log] = []
+    now_ms = time.time_ns() // 1_000_000
+
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(_logs(now_ms, keyed=keyed))
+    def collect(log: Log) -> None:
+        found.append(log)
+
+    collect()
+    return found[:count]
+
+
+class Writer:
+    """Writes steps to one cluster; an async context manager. Raw batches go through the data plane's own connection,
+    without a producer id, transactions through librdkafka producers, which take turns: nobody may begin anew while the
+    coordinator still writes the markers of the last one."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._cluster: Cluster = cluster_of("written", {"bootstrap.servers": bootstrap}, "generated-logs")
+        self._producers = [
+            Producer(
+                {
+                    "bootstrap.servers": bootstrap,
+                    "transactional.id": unique_name("generated"),
+                    "linger.ms": 0,
+                    "transaction.timeout.ms": 600_000,  # one is left open until a whole mirror has started
+                    "compression.type": codec,
+                }
+            )
+            for codec in ("none", "lz4", "none", "gzip", "zstd", "none")
+        ]
+        self._turn = 0
+
+    async def __aenter__(self) -> Self:
+        for producer in self._producers:
+            producer.init_transactions(TRANSACTION_TIMEOUT)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self._cluster.close()
+
+    async def write(self, topic: str, partition: int, step: Step) -> None:
+        """All of a step, acknowledged."""
+        if isinstance(step, Whole):
+            await self.append(topic, partition, [_batch(step.records, step.codec, step.attributes)])
+        elif isinstance(step, Swarm):
+            await self.append(topic, partition, [_batch([r], step.codec, 0) for r in step.records])
+        else:
+            self._transactions(topic, partition, step)
+
+    async def append(self, topic: str, partition: int, batches: Iterable[bytes]) -> None:
+        """Raw batches, one after the other. Raises AssertionError with the broker's words when one is refused."""
+        if self._cluster.leader((topic, partition)) is None:
+            await self._cluster.refresh([topic])
+        leader = self._cluster.leader((topic, partition))
+        assert leader is not None, f"{topic}-{partition} has a leader"
+        connection = await self._cluster.connection(leader.broker, "raw")
+        m: Any = message("produce", 13, "request")
+        asked = []
+        for batch in batches:
+            part = m.PartitionProduceData(index=partition, records=batch)
+            data = m.TopicProduceData(topic_id=leader.topic_id, partition_data=(part,))
+            asked.append(
+                connection.ask(
+                    m.ProduceRequest(transactional_id=None, acks=-1, timeout=ACKNOWLEDGED_WITHIN, topic_data=(data,))
+                )
+            )
+        for answer in asked:
+            (said,) = (await answer).responses[0].partition_responses
+            assert said.error_code == 0, (said.error_code, said.error_message, said.record_errors)
+
+    async def shapes(self, topics: Iterable[str]) -> set[str]:
+        """What kinds of batches lie in the logs of these topics now."""
+        found: set[str] = set()
+        for topic in topics:
+            await self._cluster.refresh([topic])
+            number = 0
+            while self._cluster.leader((topic, number)) is not None:
+                for batch in await self._batches((topic, number)):
+                    found |= shapes_of(batch)
+                number += 1
+        return found
+
+    async def _batches(self, tp: TopicPartition) -> list[Batch]:
+        """All batches of a log that fits into one fetch."""
+        leader = self._cluster.leader(tp)
+        assert leader is not None
+        connection = await self._cluster.connection(leader.broker, "raw")
+        wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2))]
+        answer = await connection.call(fetch_request(connection, wanted, FetchSettings(max_wait_ms=0)))
+        return [batch for fetched in read_answer(connection, wanted, answer) for batch in scan(fetched.records)]
+
+    def begin(self) -> Producer:
+        """The next of the transactional producers, with a transaction open. Who leaves one open takes up its place."""
+        producer = self._producers[self._turn % len(self._producers)]
+        self._turn += 1
+        producer.begin_transaction()
+        return producer
+
+    def end(self, producer: Producer, *, commit: bool) -> None:
+        if commit:
+            producer.commit_transaction(TRANSACTION_TIMEOUT)
+        else:
+            producer.abort_transaction(TRANSACTION_TIMEOUT)
+
+    def _transactions(self, topic: str, partition: int, step: Transactions) -> None:
+        one = self.begin()
+        other = self.begin() if step.second else None
+        for turn in range(max(len(step.first), len(step.second))):
+            for producer, records in ((one, step.first), (other, step.second)):
+                if producer is not None:
+                    send(producer, topic, partition, records[turn : turn + 1])
+        self.end(one, commit=step.first_commits)
+        if other is not None:
+            self.end(other, commit=step.second_commits)
+
+
+def shapes_of(batch: Batch) -> set[str]:
+    """The words for what is special about a batch."""
+    named = {
+        "transactional": batch.attributes & TRANSACTIONAL,
+        "control batch": batch.attributes & CONTROL,
+        "log append time": batch.attributes & LOG_APPEND_TIME,
+        "delete horizon": batch.attributes & DELETE_HORIZON,
+        "unknown bits": batch.attributes & UNKNOWN_BITS,
+        "gap inside": batch.last_offset_delta + 1 > batch.record_count > 0,
+        "empty": batch.record_count == 0,
+        "one record": batch.record_count == 1,
+        "no time": batch.base_timestamp == NO_TIME,
+    }
+    codec = next(name for name, number in CODECS.items() if number == batch.attributes & CODEC_MASK)
+    return {word for word, is_so in named.items() if is_so} | {codec}
+
+
+def send(producer: Producer, topic: str, partition: int, records: Sequence[Record]) -> None:
+    """Records of an open transaction, acknowledged."""
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    for r in records:
+        options: dict[str, Any] = {} if r.timestamp < 1 else {"timestamp": r.timestamp}  # librdkafka takes 0 for now
+        producer.produce(
+            topic, r.value, r.key, partition=partition, headers=list(r.headers), on_delivery=delivered, **options
+        )
+    left = producer.flush(TRANSACTION_TIMEOUT)
+    assert (left, failures) == (0, [])
+
+
+def _batch(records: Sequence[Record], codec: int, attributes: int) -> bytes:
+    numbered = [r._replace(offset=i) for i, r in enumerate(records)]
+    return batch_bytes(numbered, codec=codec, attributes=attributes)

@@ -1,0 +1,185 @@
+"""Each client key has its row in `docs/client-keys.md`, and what the row says is so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from lockstep_config.client_keys import (
+    CLIENT,
+    CONNECTION,
+    CONNECTION_REFUSED,
+    CONNECTION_USED,
+    CONNECTION_WITHOUT_EFFECT,
+    ClientKey,
+    ClientKind,
+)
+from lockstep_config.key_types import Status
+from lockstep_config.librdkafka import translated
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText, MistakesOf
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "client-keys.md"
+KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
+PEM = "-----BEGIN {0}-----\\nTUlJQg==\\n-----END {0}-----"
+CERTIFICATE, KEY = PEM.format("CERTIFICATE"), PEM.format("PRIVATE KEY")
+SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
+SECURE = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "SCRAM-SHA-256",
+    "sasl.jaas.config": SCRAM,
+    "ssl.truststore.type": "PEM",
+    "ssl.keystore.type": "PEM",
+}
+
+
+def fate(key: ClientKey) -> str:
+    """The word for it in the table."""
+    if key.status is not Status.USED:
+        return "refused" if key.status is Status.REFUSED else "without effect"
+    return "used" if key.librdkafka in ("", key.name) else "translated"
+
+
+def how(key: ClientKey) -> tuple[str, str]:
+    """The columns *records* and *elsewhere*."""
+    if key.status is not Status.USED:
+        return key.why, ""
+    values = f": {', '.join(key.choices)}" if key.choices else ""
+    elsewhere = f"`{key.librdkafka}`" if key.librdkafka else ""
+    if key.librdkafka and key.minimum is not None:
+        elsewhere += f", {key.minimum} to {key.maximum}"
+    return key.records + values if key.records else "", elsewhere
+
+
+def drawn_connection() -> str:
+    """The table of connection keys, for the document."""
+    lines = ["| key | what becomes of it | how, or why not |", "|---|---|---|"]
+    for name in sorted(CONNECTION):
+        if name in CONNECTION_USED:
+            become = CONNECTION_USED[name]
+            lines.append(f"| `{name}` | {'translated' if renamed(name) else 'used'} | {become} |")
+        elif name in CONNECTION_REFUSED:
+            lines.append(f"| `{name}` | refused | {CONNECTION_REFUSED[name]} |")
+        else:
+            lines.append(f"| `{name}` | without effect | {CONNECTION_WITHOUT_EFFECT[name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def renamed(name: str) -> bool:
+    named = re.findall(r"`([^`]+)`", CONNECTION_USED[name])
+    return bool(named) and named != [name]
+
+
+def drawn(kind: ClientKind) -> str:
+    """The table of one kind of client, for the document: what counts first."""
+    order = ["used", "translated", "refused", "without effect"]
+    lines = ["| key | what becomes of it | records, or why not | elsewhere |", "|---|---|---|---|"]
+    for key in sorted(CLIENT[kind].values(), key=lambda key: (order.index(fate(key)), key.name)):
+        records, elsewhere = how(key)
+        lines.append(f"| `{key.name}` | {fate(key)} | {records} | {elsewhere} |")
+    return "\n".join(lines) + "\n"
+
+
+def tables() -> Iterator[str]:
+    yield drawn_connection()
+    yield from map(drawn, KINDS)
+
+
+def test_the_document_shows_each_table_as_it_is_declared() -> None:
+    text = DOCUMENT.read_text()
+    for table in tables():
+        assert table in text, f"docs/client-keys.md is to hold this:\n{table}"
+
+
+def test_each_connection_key_has_one_fate() -> None:
+    fates = [set(CONNECTION_USED), set(CONNECTION_REFUSED), set(CONNECTION_WITHOUT_EFFECT)]
+    assert set.union(*fates) == CONNECTION
+    assert sum(map(len, fates)) == len(CONNECTION)
+
+
+def test_no_client_key_without_a_reason_or_a_use() -> None:
+    for kind in KINDS:
+        for key in CLIENT[kind].values():
+            records, elsewhere = how(key)
+            assert records or elsewhere, key.name
+
+
+OTHER_VALUE = {
+    "ssl.truststore.location": "/trust.pem",
+    "ssl.truststore.certificates": CERTIFICATE.replace("\\n", "\n"),
+    "ssl.keystore.location": "/identity.pem",
+    "ssl.keystore.certificate.chain": CERTIFICATE.replace("\\n", "\n"),
+    "ssl.keystore.key": KEY.replace("\\n", "\n"),
+    "ssl.key.password": "secret",
+    "ssl.endpoint.identification.algorithm": "",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.jaas.config": SCRAM.replace('"u"', '"other"').replace('"p"', '"others"'),
+}
+TOGETHER = {"ssl.keystore.certificate.chain": "ssl.keystore.key", "ssl.keystore.key": "ssl.keystore.certificate.chain"}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in CONNECTION_USED if "`" in CONNECTION_USED[name]))
+def test_a_translated_connection_key_becomes_what_the_table_says(name: str) -> None:
+    properties = {"bootstrap.servers": "a:9092", **SECURE}
+    before = translated(properties, "consumer").settings
+    changed = {name: OTHER_VALUE[name]}
+    if name in TOGETHER:
+        changed[TOGETHER[name]] = OTHER_VALUE[TOGETHER[name]]
+    translation = translated(properties | changed, "consumer")
+    assert translation.refused == ()
+    for setting in re.findall(r"`([^`]+)`", CONNECTION_USED[name]):
+        assert translation.settings.get(setting) != before.get(setting), setting
+
+
+@pytest.mark.parametrize("name", sorted(CONNECTION_REFUSED))
+def test_a_refused_connection_key_stops_the_start(name: str, mistakes_of: MistakesOf) -> None:
+    lines = [f"A.{key} = {value}" for key, value in SECURE.items()]
+    found = mistakes_of("\n".join([*lines, f"A.{name} = anything"]) + "\n")
+    assert [line for line in found if f" A.{name}: " in line]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_without_effect_is_named_with_the_reason_of_the_table(kind: ClientKind, load_text: LoadText) -> None:
+    unused = [key for key in CLIENT[kind].values() if key.status is Status.WITHOUT_EFFECT]
+    loaded = load_text("".join(f"A.{kind}.{key.name} = 1\n" for key in unused))
+    assert [(u.key, u.message) for u in loaded.unused] == [
+        (f"A.{kind}.{key.name}", f"has no effect: {key.why}") for key in unused
+    ]
+
+
+def test_the_levels_of_compression_reach_the_data_plane(load_text: LoadText) -> None:
+    lines = "".join(f"B.producer.compression.{codec}.level = {level}\n" for codec, level in LEVELS.items())
+    how = load_text(lines).flow(Flow("A", "B")).data_plane.compression
+    assert {"gzip": how.gzip_level, "lz4": how.lz4_level, "zstd": how.zstd_level} == LEVELS
+
+
+LEVELS = {"gzip": 1, "lz4": 17, "zstd": -5}
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"), [("gzip", "0"), ("gzip", "10"), ("lz4", "0"), ("zstd", "23"), ("zstd", "x")]
+)
+def test_a_level_that_java_refuses_is_refused(codec: str, level: str, mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(f"B.producer.compression.{codec}.level = {level}\n")
+    assert mistake.startswith(f"5 B.producer.compression.{codec}.level: is ")
+
+
+class TestRecompress:
+    def test_is_off_unless_asked_for(self, load_text: LoadText) -> None:
+        assert not load_text("").flow(Flow("A", "B")).data_plane.compression.recompress
+
+    def test_counts_with_an_explicit_codec(self, load_text: LoadText) -> None:
+        loaded = load_text("A->B.lockstep.recompress = true\nB.producer.compression.type = zstd\n")
+        assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress
+        assert loaded.notes == ()
+
+    def test_without_one_it_says_that_nothing_comes_of_it(self, load_text: LoadText) -> None:
+        (note,) = load_text("A->B.lockstep.recompress = true\n").notes
+        assert note.message == (
+            "is true, but no compression.type of the producer on B says into what: batches pass as they are"
+        )

@@ -1,0 +1,71 @@
+"""What a produce request says, byte by byte as it leaves (`wire.md` §1.10, 1.12)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from kio.serial import entity_reader
+
+from lockstep_data_plane.batches.judge import AbortedTransactions
+from lockstep_data_plane.cluster import Leader
+from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.producing import Lane
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import batch, records
+
+LEADER = Leader(1, 0, UUID(int=7))
+
+
+class Written:
+    """Stands where a connection has its stream: keeps what is written."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def write(self, frame: bytes | memoryview) -> None:
+        self.frames.append(bytes(frame))
+
+
+def lane() -> tuple[Lane, Written]:
+    connection = Connection("broker", 9092, client_id="client")
+    stream = Written()
+    connection._writer = stream
+    connection._versions = {APIS["produce"].key: (0, 13)}
+    return Lane(connection, timedelta(seconds=30), lambda *_: None), stream
+
+
+def waiting(number: int, batches: int) -> Partition:
+    """A partition with so many large batches to send; its first append was acknowledged."""
+    p = Partition("t", number, "a.t", 100)
+    p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), -1, -1)
+    large = [batch(records(i, 1)) for i in range(batches + 1)]
+    p.admit(large[:1], AbortedTransactions())
+    p.acknowledged(p.launch(), 0)
+    for one in large[1:]:
+        p.admit([one], AbortedTransactions())
+    p.limits = type(p.limits)(max_bytes=1)  # nothing is merged
+    return p
+
+
+def asked(frame: bytes) -> Any:
+    read = entity_reader(message("produce", 13, "request").ProduceRequest)
+    header = 4 + 2 + 2 + 4 + 2 + len("client") + 1
+    request, _ = read(frame, header)
+    return request
+
+
+async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:
+    made, stream = lane()
+    for number in (0, 1):
+        made._ready[waiting(number, 3)] = LEADER
+    made.pump()
+    assert len(stream.frames) >= 3
+    for frame in stream.frames:
+        request = asked(frame)
+        assert request.acks == -1
+        assert request.transactional_id is None
+        numbers = [part.index for topic in request.topic_data for part in topic.partition_data]
+        assert len(numbers) == len(set(numbers))

@@ -1,0 +1,88 @@
+"""Header names that are no text: rare, legal to a broker, and copied byte by byte also where a batch is rebuilt."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from aiokafka.errors import CorruptRecordException
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches import plain
+from lockstep_data_plane.batches.judge import Limits
+from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.batches.piece import as_piece
+from lockstep_data_plane.batches.rebuild import Record, read, rebuild
+from lockstep_data_plane.chain import Chain
+from tests.unit.data_plane.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
+
+PLACEHOLDER = b"name-that-is-text"
+NO_TEXT = b"\xff\xfe\x80 \xc3("
+few_bytes = st.one_of(st.none(), st.binary(max_size=12))
+names = st.one_of(st.text(max_size=4), st.sampled_from(["a", "a", ""]))
+
+
+def with_odd_names(content: list[Record], **more: int) -> Batch:
+    """The batch with `NO_TEXT`, padded, wherever a name is the placeholder."""
+    raw = bytes(batch(content, **more).data)
+    (found,) = scan(raw.replace(PLACEHOLDER, NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")))
+    return found
+
+
+def odd() -> list[Record]:
+    name = PLACEHOLDER.decode()
+    return [record(0, b"1"), record(1, None, headers=[(name, b"x"), ("h", None), (name, b"")]), record(3, b"2")]
+
+
+@st.composite
+def contents(draw: st.DrawFn) -> list[Record]:
+    offset, found = draw(st.integers(0, 2**40)), []
+    for _ in range(draw(st.integers(1, 6))):
+        headers = tuple(draw(st.lists(st.tuples(names, few_bytes), max_size=3)))
+        timestamp = draw(st.one_of(st.just(-1), st.integers(-(2**40), 2**41)))
+        found.append(Record(offset, timestamp, draw(few_bytes), draw(few_bytes), headers))
+        offset += draw(st.sampled_from([1, 1, 4]))
+    return found
+
+
+@given(content=contents(), codec=st.sampled_from([0, GZIP, SNAPPY, LZ4, ZSTD]), append_time=st.booleans())
+def test_what_it_reads_is_what_the_compiled_code_reads(content: list[Record], codec: int, append_time: bool) -> None:
+    one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
+    theirs = [Record(*r[:4], tuple(r.headers)) for r in read(one)]
+    assert list(plain.records_of(one)) == theirs
+
+
+@given(content=contents())
+def test_what_it_writes_is_read_back(content: list[Record]) -> None:
+    assert decoded(bytes(plain.encode(content))) == [r._replace(offset=i) for i, r in enumerate(content)]
+
+
+@pytest.mark.parametrize("codec", [0, GZIP, ZSTD])
+def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -> None:
+    source = with_odd_names(odd())
+    (piece,) = rebuild(source, 0, Limits(codec=codec))
+    (copy,) = scan(piece.data)
+    ours, theirs = list(plain.records_of(copy)), list(plain.records_of(source))
+    assert [r[1:] for r in ours] == [r[1:] for r in theirs]
+    written = ours[1].headers[0][0].encode(*plain.NAMES)
+    assert written == NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")
+
+
+def test_so_does_a_merged_one() -> None:
+    chain = Chain(1, 0, -1, -1)
+    for r in odd():
+        chain.admit(as_piece(with_odd_names([r])))
+    flight = chain.launch(64 * 1024)
+    (copy,) = scan(flight.data)
+    assert flight.piece.count == 3
+    assert bytes(copy.data).count(NO_TEXT) == 2
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_records_that_end_in_the_middle_are_refused(cut: int) -> None:
+    raw = bytearray(batch([record(0, b"value", headers=[("h", b"x")])]).data)[:-cut]
+    raw[8:12] = struct.pack(">i", len(raw) - 12)
+    (bad,) = scan(bytes(raw))
+    with pytest.raises(CorruptRecordException):
+        list(plain.records_of(bad))
