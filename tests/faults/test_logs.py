@@ -1,0 +1,168 @@
+"""Logs that are not what was copied: restored from an older backup, or cleaned before the copy was written down
+(`docs/no-silent-loss.md`). Each has clusters, or a mirror, of its own."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from lockstep_protocol.names import state_topic
+from tests.conftest import Pair
+from tests.harness.broker import Broker, start_all
+from tests.harness.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow
+
+pytestmark = pytest.mark.long
+
+SOON = 120.0
+
+
+def numbered(count: int, stem: bytes = b"r", first: int = 0) -> list[Record]:
+    return [Record(key=b"k", value=b"%s %d" % (stem, first + n)) for n in range(count)]
+
+
+def wait_values(flow: MirroredFlow, topic: str, wanted: list[Record]) -> None:
+    def there() -> bool:
+        assert [r.value for r in read_topic(flow.target, flow.remote(topic))] == [r.value for r in wanted]
+        return True
+
+    wait_until(there, within=SOON, every=0.5)
+
+
+def wait_upstream(flow: MirroredFlow, topic: str, upstream: int) -> None:
+    wait_until(lambda: flow.progress(topic)[0].upstream == upstream, within=SOON, every=0.25)
+
+
+class Backup:
+    """A broker's data as it was, to be put back: its log is then truncated, and its topics have the same ids."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker, self.folder = broker, folder
+        broker.stop()
+        shutil.copytree(broker.folder / "data", folder)
+        broker.start()
+
+    def restore(self) -> None:
+        self.broker.kill()
+        shutil.rmtree(self.broker.folder / "data")
+        shutil.copytree(self.folder, self.broker.folder / "data")
+        for _ in range(2):  # one leader epoch more than the log that is gone ever had
+            self.broker.start()
+            self.broker.stop()
+        self.broker.start()
+
+
+@pytest.fixture
+def own() -> Iterator[tuple[Broker, Broker]]:
+    pair = Broker("A"), Broker("B")
+    try:
+        start_all(*pair)
+        yield pair
+    finally:
+        for broker in pair:
+            broker.close()
+
+
+def mirror_of(folder: Path, a: Broker, b: Broker, gap: str) -> Mirror:
+    mark = uuid.uuid4().hex[:6]
+    return Mirror.one_flow(
+        folder, mark, (a.bootstrap,) * 2, (b.bootstrap,) * 2, f"lockstep.on.gap = halt, {mark}-decided.*={gap}"
+    )
+
+
+def test_a_source_restored_from_an_older_backup_and_grown_again(own: tuple[Broker, Broker], tmp_path: Path) -> None:
+    a, b = own
+    with mirror_of(tmp_path, a, b, "skip") as mirror:
+        flow = mirror.flow
+        mark = flow.flow.source[1:]
+        topics = [create_topic(a.bootstrap, f"{mark}-{name}") for name in ("waits", "decided")]
+        for topic in topics:
+            produce(a.bootstrap, topic, numbered(100))
+            flow.wait_copied(topic, within=SOON)
+        backup = Backup(a, tmp_path / "backup")
+        for topic in topics:
+            produce(a.bootstrap, topic, numbered(50, b"lost", 100))
+            wait_upstream(flow, topic, 149)
+        mirror.kill_data_plane()
+        backup.restore()
+        for topic in topics:
+            produce(a.bootstrap, topic, numbered(80, b"other", 100))  # beyond where the copy stands: nothing is missing
+        mirror.data_plane.start()
+        halted = flow.wait_event("PartitionHalted", f"{topics[0]}-0", within=SOON)
+        assert "up to offset 100 only, not up to 149" in halted.detail["reason"]
+        wait_values(flow, topics[1], [*numbered(100), *numbered(50, b"lost", 100), *numbered(80, b"other", 100)])
+        found = flow.wait_event("GapFound", f"{topics[1]}-0", within=SOON)
+        assert found.detail["case"] == "source-truncated"
+        assert len(read_topic(b.bootstrap, flow.remote(topics[0]))) == 150
+
+
+def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_path: Path) -> None:
+    a, b = own
+    with mirror_of(tmp_path, a, b, "restart") as mirror:
+        flow = mirror.flow
+        mark = flow.flow.source[1:]
+        topics = [create_topic(a.bootstrap, f"{mark}-{name}") for name in ("waits", "decided")]
+        for topic in topics:
+            produce(a.bootstrap, topic, numbered(100))
+            flow.wait_copied(topic, within=SOON)
+            wait_upstream(flow, topic, 99)
+        state = state_topic(flow.flow)
+        backup = Backup(b, tmp_path / "backup")
+        for topic in topics:
+            produce(a.bootstrap, topic, numbered(50, b"later", 100))
+            flow.wait_copied(topic, within=SOON)
+            wait_upstream(flow, topic, 149)
+        mirror.kill_data_plane()
+        rows = [r for r in read_topic(b.bootstrap, state) if (r.key or b"").startswith(b"partition/")]
+        backup.restore()
+        # The state topic went back as well; put what it said in again, as a target of several brokers keeps one topic
+        # and loses another.
+        producer = Producer({"bootstrap.servers": b.bootstrap})
+        for row in rows:
+            producer.produce(state, row.value, row.key, 0)
+        producer.flush(30)
+        mirror.data_plane.start()
+        flow.wait_event("PartitionHalted", f"{topics[0]}-0", within=SOON)
+        assert flow.wait_event("GapFound", f"{topics[0]}-0", within=SOON).detail["case"] == "target-truncated"
+        everything = [*numbered(100), *numbered(50, b"later", 100)]
+        wait_values(flow, topics[1], [*numbered(100), *everything])
+        restarted = flow.wait_event("CopyRestarted", f"{topics[1]}-0", within=SOON)
+        assert restarted.detail["again"] == [0, 149]
+
+
+def test_records_that_left_the_source_after_they_were_copied_and_before_that_was_written_down(
+    pair: Pair, tmp_path: Path
+) -> None:
+    mark = uuid.uuid4().hex[:6]
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b) as mirror:
+        flow = mirror.flow
+        topics = [create_topic(flow.source, unique_name(f"{mark}-{name}")) for name in ("some", "all")]
+        for topic in topics:
+            produce(flow.source, topic, numbered(100))
+            flow.wait_copied(topic, within=SOON)
+            wait_upstream(flow, topic, 99)
+        mirror.kill_data_plane()
+        producer = Producer({"bootstrap.servers": flow.target})
+        for topic in topics:  # as if the last second's rows had never been written
+            row = flow.progress(topic)[0]
+            base = row.downstream - 99
+            early = replace(row, upstream=39, downstream=base + 39, sequence=39, open_run=())
+            key, value = early.encode()
+            producer.produce(state_topic(flow.flow), value, key, 0)
+        producer.flush(30)
+        delete_records(flow.source, topics[0], 70)
+        produce(flow.source, topics[1], numbered(50, first=100))
+        delete_records(flow.source, topics[1], 120)
+        produce(flow.source, topics[0], numbered(20, first=100))
+        mirror.data_plane.start()
+        wait_values(flow, topics[0], numbered(120))
+        assert flow.events("GapFound", f"{topics[0]}-0") == []
+        gap = flow.wait_event("GapFound", f"{topics[1]}-0", within=SOON)
+        assert (gap.detail["case"], gap.detail["wanted"], gap.detail["source_start"]) == ("records-gone", 100, 120)
+        assert len(read_topic(flow.target, flow.remote(topics[1]))) == 100
