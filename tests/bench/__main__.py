@@ -20,8 +20,9 @@ from tests.bench.clusters import Clusters
 from tests.bench.distance import Distance
 from tests.bench.figures import Part, Scalar, failures, flat
 from tests.bench.load import NotLoaded
-from tests.bench.parts import BY_DEFAULT, PARTITIONS, PARTS, Bench
+from tests.bench.parts import BY_DEFAULT, PARTS, run
 from tests.bench.report import markdown, show
+from tests.bench.stage import PARTITIONS, Stage
 from tests.bench.systems import SYSTEMS
 from tests.harness import kafka_jars
 from tests.harness.broker import Broker, BrokerDied, start_all
@@ -109,7 +110,7 @@ def main() -> int:
     around, parts, distance = environment(), list[Part](), Distance()
     try:
         with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, clusters(distance) as pair:
-            bench = Bench(
+            stage = Stage(
                 clusters=pair,
                 distance=distance,
                 systems=[SYSTEMS[name] for name in chosen.systems],
@@ -123,7 +124,7 @@ def main() -> int:
                 say=say,
             )
             for name in chosen.parts:
-                parts.append(bench.part(name))
+                parts.append(run(stage, name))
                 write(chosen.output, parts, around)
     except (BrokerDied, NotLoaded, NeverHappened) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
