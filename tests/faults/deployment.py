@@ -5,9 +5,10 @@ Nothing here starts a part of Lockstep again after it was struck: that it comes 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +103,16 @@ class Deployment:
 
         wait_until(settled, within=CAUGHT_UP_WITHIN, every=STEP_S, what=f"{topic} is copied to {wanted}")
 
+    def heal(self) -> None:
+        """What a fault left broken of the clusters is whole again: brokers run, everything passes."""
+        for broker in (self.source, *self.targets):
+            if broker.proxy:
+                broker.proxy.heal()
+            if broker.running:
+                broker.resume()
+            else:
+                broker.start()
+
     def victim(self, kind: str, pick: Callable[[Sequence[psutil.Process]], psutil.Process]) -> psutil.Process:
         """A process of that kind (`VICTIMS`), as soon as there is one. Raises NeverHappened."""
 
@@ -112,26 +123,23 @@ class Deployment:
         return wait_until(found, within=VICTIM_WITHIN, every=STEP_S, what=f"a {kind} to strike")
 
     def processes(self, *words: str) -> list[psutil.Process]:
-        """Processes of the run whose command line contains one of the words."""
+        """Processes of the run whose command line contains one of the words.
+
+        By session, which each service leads: what the death of a parent left alone belongs to it too.
+        """
+        sessions = {_session(child) for child in psutil.Process(self.run.pid).children()} - {None}
         found = []
-        for process in psutil.Process(self.run.pid).children(recursive=True):
-            try:
-                if process.status() != psutil.STATUS_ZOMBIE and any(each in process.cmdline() for each in words):
+        for process in psutil.process_iter():
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+                if _session(process) in sessions and any(each in process.cmdline() for each in words):
                     found.append(process)
-            except psutil.NoSuchProcess:
-                continue
         return found
 
     def slots(self) -> list[psutil.Process]:
         """Spark's Python workers that hold connections to the clusters: those which slots run in."""
         ports = {port for broker in (self.source, *self.targets) for port in _ports(broker)}
-        workers = []
-        for daemon in self.processes("lockstep_data_plane.daemon"):
-            try:
-                workers += [child for child in daemon.children() if ports & set(ports_of(child).values())]
-            except (psutil.NoSuchProcess, psutil.ZombieProcess):
-                continue
-        return workers
+        workers = self.processes("lockstep_data_plane.daemon")
+        return [worker for worker in workers if ports & set(ports_of(worker).values())]
 
     def _alive(self, ends: Mapping[int, int] | None) -> Mapping[int, int] | None:
         self.run.check()
@@ -143,14 +151,21 @@ def _drivers(there: Deployment) -> list[psutil.Process]:
 
 
 def _jvms(there: Deployment) -> list[psutil.Process]:
-    return [child for driver in _drivers(there) for child in driver.children() if child.name() == "java"]
+    found = []
+    for driver in _drivers(there):
+        with suppress(psutil.NoSuchProcess):
+            found += [child for child in driver.children() if child.name() == "java"]
+    return found
 
 
 def _daemons(there: Deployment) -> list[psutil.Process]:
-    """Spark's Python daemon itself, not the workers it forked, whose command lines are the same."""
-    forks = there.processes("lockstep_data_plane.daemon")
-    pids = {process.pid for process in forks}
-    return [process for process in forks if process.ppid() not in pids]
+    """Spark's Python daemon itself, not the workers it forked, whose command lines are the same.
+
+    Once it was killed its workers copy on, and Spark starts another only for the next task: until then, a worker.
+    """
+    jvms = {jvm.pid for jvm in _jvms(there)}
+    daemons = [each for each in there.processes("lockstep_data_plane.daemon") if each.ppid() in jvms]
+    return daemons or there.slots()
 
 
 def _others(there: Deployment) -> list[psutil.Process]:
@@ -210,6 +225,14 @@ def _file(folder: Path, source: str, target: str, factor: int) -> Path:
     }
     file.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     return file
+
+
+def _session(process: psutil.Process) -> int | None:
+    """None for a process that has ended."""
+    try:
+        return os.getsid(process.pid) if process.status() != psutil.STATUS_ZOMBIE else None
+    except (psutil.NoSuchProcess, ProcessLookupError):
+        return None
 
 
 def _ports(broker: Broker) -> list[int]:

@@ -23,7 +23,7 @@ from tests.harness.clusters import admin
 from tests.harness.eventually import wait_until
 from tests.harness.proxy import Proxy
 
-__all__ = ["FAULTS", "ROLLING", "SHORT", "Fault", "Scene"]
+__all__ = ["FAULTS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
 
 MOVES = ("driver", "JVM", "Python daemon", "slot")
 """What moves records, or is needed to; each is killed equally often."""
@@ -124,20 +124,27 @@ def stalled(scene: Scene, proxy: Proxy, seconds: float) -> int:
 
 
 def refused_writes(scene: Scene, seconds: float) -> int:
-    """The target wants more replicas than there are brokers: each append is answered NOT_ENOUGH_REPLICAS."""
-    remote = f"A.{scene.topic}"
-    _replicas_wanted(scene.there, remote, "2")
-    stands: list[Mapping[int, int] | None] = [scene.there.ends(scene.topic)]
+    """The remote topic wants all three replicas and one broker is away: each append is answered NOT_ENOUGH_REPLICAS.
+
+    For a target of three brokers: no topic can want more replicas than it has.
+    """
+    there, remote = scene.there, f"A.{scene.topic}"
+    away = scene.dice.choice(there.targets)
+    _replicas_wanted(there, remote, "3")
+    away.stop()
+    stands: list[Mapping[int, int] | None] = [None]
 
     def refuses() -> bool:
-        stands.append(scene.there.ends(scene.topic))
+        stands.append(there.ends(scene.topic))
         return stands[-1] is not None and stands[-1] == stands[-2]
 
     wait_until(refuses, within=REFUSED_WITHIN, every=1.0, what=f"{remote} takes no records")
-    scene.say(f"the target refuses writes for {seconds:g} s")
+    scene.say(f"{away.alias} is away, the target refuses writes for {seconds:g} s")
     time.sleep(seconds)
-    assert scene.there.ends(scene.topic) == stands[-1], "the target took records although it should refuse them"
-    _replicas_wanted(scene.there, remote, "1")
+    assert there.ends(scene.topic) == stands[-1], "the target took records although it should refuse them"
+    away.start()
+    _in_sync(there)
+    _replicas_wanted(there, remote, "2")
     scene.goes_on()
     return 1
 
@@ -231,7 +238,6 @@ FAULTS: Sequence[Fault] = (
     Fault("connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 6)),
     Fault("connections to the source stalled 30 s", lambda scene: stalled(scene, _before(scene.there.source), 30.0)),
     Fault("connections to the target stalled 30 s", lambda scene: stalled(scene, _before(scene.there.target), 30.0)),
-    Fault("target refuses writes", lambda scene: refused_writes(scene, 20.0)),
     Fault("target disk full", full_disk),
     Fault("slot frozen", lambda scene: suspended(scene, "slot", (5.0, 30.0))),
     Fault("JVM frozen", lambda scene: suspended(scene, "JVM", (5.0, 30.0))),
@@ -241,7 +247,10 @@ FAULTS: Sequence[Fault] = (
 )
 """On clusters of one broker each."""
 
-ROLLING: Sequence[Fault] = (Fault("rolling restart of a target of three brokers", rolling_restart),)
+THREE_BROKERS: Sequence[Fault] = (
+    Fault("target refuses writes", lambda scene: refused_writes(scene, 20.0)),
+    Fault("rolling restart of the target", rolling_restart),
+)
 """On a target of three brokers."""
 
 SHORT = Fault("kill -9 of slot and driver, connections to the target cut", short)

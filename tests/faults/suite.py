@@ -37,7 +37,7 @@ class Outcome:
 def strike(there: Deployment, fault: Fault, seed: int, say: Callable[[str], None]) -> Outcome:
     """Write numbered records, strike, stop writing, let the copy catch up, and count.
 
-    A deployment that does not recover is an outcome, not an exception.
+    A deployment that does not recover is an outcome, not an exception; its clusters are made whole for the next fault.
     """
     topic = "fault-" + "".join(each if each.isalnum() else "-" for each in fault.name)
     dice = random.Random(seed ^ zlib.crc32(fault.name.encode()))  # its own, whichever others are run
@@ -54,6 +54,7 @@ def strike(there: Deployment, fault: Fault, seed: int, say: Callable[[str], None
     except (AssertionError, SystemEnded) as wrong:
         failed = f"{type(wrong).__name__}: {wrong}"
         say(f"{fault.name}: {failed}")
+        there.heal()
     counted = count(read_numbers(there.source.bootstrap, topic), read_numbers(there.target_bootstrap, f"A.{topic}"))
     if not counted.equal:
         say(f"{fault.name}: {counted.first}")
