@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +56,10 @@ def idle(fleet: Fleet, say: Callable[[str], None], system: System, file: Path, l
         copied_s = run.elapsed()
         say(f"{wanted:,} partitions copied after {copied_s:.1f} s; at rest for {REST_S + fleet.period_s:.0f} s")
         time.sleep(REST_S)  # let it come to rest
-        before, began = run.use(), time.perf_counter()
+        before, each_before, began = run.use(), run.seconds(), time.perf_counter()
         time.sleep(fleet.period_s)
         share = run.use().since(before).total / (time.perf_counter() - began)
-        held = run.resident()
+        each_after, held = run.seconds(), run.resident()
         firsts = sorted(_firsts(fleet, run))
     return Readings(
         values={
@@ -70,7 +70,9 @@ def idle(fleet: Fleet, say: Callable[[str], None], system: System, file: Path, l
             "all_copied_s": copied_s,
         },
         notes=[
-            ", ".join(f"{name} {size / MEBIBYTE:.0f} MiB" for name, size in sorted(held, key=lambda each: -each[1]))
+            ", ".join(f"{name} {size / MEBIBYTE:.0f} MiB" for name, size in _largest_first(held)),
+            ", ".join(f"{name} {used:.1%}" for name, used in _shares(each_before, each_after, fleet.period_s))
+            + " of a core",
         ],
         log=log.name,
     )
@@ -78,6 +80,14 @@ def idle(fleet: Fleet, say: Callable[[str], None], system: System, file: Path, l
 
 def _largest_first(held: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
     return sorted(held, key=lambda each: -each[1])
+
+
+def _shares(
+    before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]], period_s: float
+) -> Sequence[tuple[str, float]]:
+    """What part of a core each process has used, the greediest first."""
+    used = [(name, (seconds - before[pid][1]) / period_s) for pid, (name, seconds) in after.items() if pid in before]
+    return sorted(used, key=lambda each: -each[1])
 
 
 def _firsts(fleet: Fleet, run: SystemRun) -> list[float]:

@@ -174,6 +174,15 @@ class SystemRun:
                 held.append((_called(process.cmdline()) or process.name(), process.memory_info().rss))
         return held
 
+    def seconds(self) -> Mapping[int, tuple[str, float]]:
+        """CPU seconds that each living process has used so far, by its id, with what it is."""
+        used = {}
+        for process in [self._root, *self._children()]:
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                times = process.cpu_times()
+                used[process.pid] = _called(process.cmdline()) or process.name(), times.user + times.system
+        return used
+
     def slots(self) -> Sequence[int]:
         """Resident bytes of each of Spark's Python workers, which the slots run in: what its Python daemon forked."""
         held = []
