@@ -130,8 +130,9 @@ def refused_writes(scene: Scene, seconds: float) -> int:
     """
     there, remote = scene.there, f"A.{scene.topic}"
     away = scene.dice.choice(there.targets)
-    _replicas_wanted(there, remote, "3")
     away.stop()
+    scene.goes_on()  # with new leaders, which know their ends only once they may append
+    _replicas_wanted(there, remote, "3")
     stands: list[Mapping[int, int] | None] = [None]
 
     def refuses() -> bool:
@@ -142,9 +143,10 @@ def refused_writes(scene: Scene, seconds: float) -> int:
     scene.say(f"{away.alias} is away, the target refuses writes for {seconds:g} s")
     time.sleep(seconds)
     assert there.ends(scene.topic) == stands[-1], "the target took records although it should refuse them"
+    _replicas_wanted(there, remote, "2")
+    scene.goes_on()
     away.start()
     _in_sync(there)
-    _replicas_wanted(there, remote, "2")
     scene.goes_on()
     return 1
 
