@@ -88,7 +88,7 @@ def killed_while_paced(scene: Scene, seconds: float, times: int) -> int:
 
 def short(scene: Scene) -> int:
     """A little of everything that takes little time."""
-    return cut(scene, _before(scene.there.target), 2) + killed(scene, ["slot", "driver"], 1)
+    return cut(scene, _before(scene.there.target), 2) + killed(scene, [scene.dice.choice(MOVES)], 1)
 
 
 def broker_restarted(scene: Scene, broker: Broker) -> int:
@@ -255,5 +255,5 @@ THREE_BROKERS: Sequence[Fault] = (
 )
 """On a target of three brokers."""
 
-SHORT = Fault("kill -9 of slot and driver, connections to the target cut", short)
+SHORT = Fault("connections to the target cut, kill -9 of something", short)
 """What `make test` has time for."""

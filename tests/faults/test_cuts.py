@@ -15,6 +15,9 @@ from tests.harness.mirror import MirroredFlow
 from tests.harness.proxy import Proxy
 from tests.harness.traffic import Traffic
 
+# `test_random` has what `make test` has time for.
+pytestmark = pytest.mark.long
+
 PARTITIONS = 3
 DAY_MS = 86_400_000
 
@@ -46,7 +49,6 @@ def test_records_three_days_old_with_cuts(there: MirroredFlow, proxy_b: Proxy) -
     assert {record.timestamp_ms for record in copy} == {old}
 
 
-@pytest.mark.long
 def test_both_clusters_away_for_a_while(there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy) -> None:
     topic = create_topic(there.source, unique_name("there-away"), partitions=PARTITIONS)
     with Traffic(there.source, topic, partitions=PARTITIONS, rate=300) as traffic:
