@@ -9,10 +9,10 @@ MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
 PREPARED := .cache/kafka/.prepared
 
-export DURATION KEEP ONLY
+export DURATION KEEP ONLY SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench test-long lock clean clean-all java
+.PHONY: help demo test setup check bench faults test-long lock clean clean-all java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -36,6 +36,9 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 
 bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
 	@$(PY) -m tests.bench
+
+faults: setup ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
+	@$(PY) -m tests.faults
 
 test-long: setup ## the long tests (at most 60 minutes)
 	$(PY) -m pytest -q -m long tests

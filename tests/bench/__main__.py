@@ -17,10 +17,12 @@ import psutil
 from rich.console import Console
 
 from tests.bench.clusters import Clusters
+from tests.bench.distance import Distance
 from tests.bench.figures import Part, Scalar, failures, flat
 from tests.bench.load import NotLoaded
-from tests.bench.parts import PARTITIONS, PARTS, Bench
+from tests.bench.parts import BY_DEFAULT, PARTS, run
 from tests.bench.report import markdown, show
+from tests.bench.stage import PARTITIONS, Stage
 from tests.bench.systems import SYSTEMS
 from tests.harness import kafka_jars
 from tests.harness.broker import Broker, BrokerDied, start_all
@@ -49,6 +51,7 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
     for name, default, what in (
         ("RECORDS", 3_000_000, "records of a throughput part"),
+        ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
         ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
         ("LATENCY_SECONDS", 30, "how long latency is measured"),
         ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
@@ -57,7 +60,7 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
         parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     chosen = parser.parse_args()
-    chosen.parts = PARTS if chosen.only == "all" else tuple(chosen.only.split(","))
+    chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
     for given, known in ((chosen.parts, PARTS), (chosen.systems, tuple(SYSTEMS))):
         if unknown := [each for each in given if each not in known]:
@@ -68,9 +71,12 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
 
 
 @contextmanager
-def clusters() -> Iterator[Clusters]:
-    """Two clusters of one broker each; their data is removed at the end."""
-    pair = [Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM) for alias in "AB"]
+def clusters(distance: Distance) -> Iterator[Clusters]:
+    """Two clusters of one broker each, A also to be reached from a distance; their data is removed at the end."""
+    pair = [
+        Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
+        for alias, behind in (("A", distance), ("B", None))
+    ]
     try:
         start_all(*pair)
         yield Clusters(*(broker.bootstrap for broker in pair))
@@ -101,13 +107,15 @@ def main() -> int:
     def say(line: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    around, parts = environment(), list[Part]()
+    around, parts, distance = environment(), list[Part](), Distance()
     try:
-        with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, clusters() as pair:
-            bench = Bench(
+        with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, clusters(distance) as pair:
+            stage = Stage(
                 clusters=pair,
+                distance=distance,
                 systems=[SYSTEMS[name] for name in chosen.systems],
                 records=chosen.records,
+                backlog_bytes=chosen.bytes,
                 batch_bytes=chosen.batch_bytes,
                 measured_s=chosen.latency_seconds,
                 warm_up_s=chosen.warm_up_seconds,
@@ -116,7 +124,7 @@ def main() -> int:
                 say=say,
             )
             for name in chosen.parts:
-                parts.append(bench.part(name))
+                parts.append(run(stage, name))
                 write(chosen.output, parts, around)
     except (BrokerDied, NotLoaded, NeverHappened) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)

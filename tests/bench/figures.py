@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from tests.bench.outcome import Failed, Scalar
+from tests.bench.readings import ReadingsPart
 from tests.bench.usage import Cpu
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "LatencyPart",
     "Limit",
     "Part",
+    "Scalar",
     "Start",
     "StartPart",
     "ThroughputPart",
@@ -30,10 +33,9 @@ __all__ = [
 
 OURS = "lockstep"
 PEERS = ("mm2_tuned", "mm2")
+UNDELAYED = "undelayed"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 MEBIBYTE = 1 << 20
-
-Scalar = float | int | str | bool
 
 
 def percentile(ordered: Sequence[float], quantile: float) -> float:
@@ -53,17 +55,6 @@ def ratio(ours: float | None, theirs: float | None) -> float | None:
     if ours is None or not theirs:
         return None
     return ours / theirs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A system that did not do what was asked: why, and the file that holds its log."""
-
-    reason: str
-    log: str = ""
-
-    def __str__(self) -> str:
-        return f"FAILED: {self.reason}" + (f" (log: {self.log})" if self.log else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,10 +194,13 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputPart:
+    """``undelayed`` is Lockstep through the same proxy without its delay, where the part has a delay."""
+
     name: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     limit: Limit | Failed
     systems: Mapping[str, Copy | Failed]
+    undelayed: Copy | Failed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +220,7 @@ class StartPart:
     systems: Mapping[str, Start | Failed]
 
 
-Part = ThroughputPart | LatencyPart | StartPart
+Part = ThroughputPart | LatencyPart | StartPart | ReadingsPart
 
 
 def failures(parts: Iterable[Part]) -> list[str]:
@@ -235,7 +229,7 @@ def failures(parts: Iterable[Part]) -> list[str]:
     for part in parts:
         beside: dict[str, object] = {}
         if isinstance(part, ThroughputPart):
-            beside["limit"] = part.limit
+            beside |= {"limit": part.limit, UNDELAYED: part.undelayed}
         elif isinstance(part, LatencyPart):
             beside["floor"] = part.floor
         lines += [
@@ -258,22 +252,29 @@ def flat(parts: Iterable[Part], environment: Mapping[str, Scalar]) -> dict[str, 
             if isinstance(what, Failed):
                 of_part[f"failed.{system}"] = str(what)
             else:
-                of_part |= {f"{figure}.{system}": value for figure, value in what.figures().items()}
+                of_part |= _named(system, what.figures())
         of_part |= _beside(part)
         keys |= {f"{part.name}.{key}": value for key, value in of_part.items()}
     return {key: round(value, 4) if isinstance(value, float) else value for key, value in keys.items()}
 
 
+def _named(system: str, figures: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {f"{figure}.{system}": value for figure, value in figures.items()}
+
+
 def _beside(part: Part) -> dict[str, Scalar]:
     match part:
-        case ThroughputPart(limit=Failed() as failed):
-            return {"failed.limit": str(failed)} | _rate_ratios(part)
-        case ThroughputPart(limit=Limit() as limit):
-            return limit.figures() | _rate_ratios(part)
+        case ThroughputPart(limit=limit, undelayed=undelayed):
+            found = {"failed.limit": str(limit)} if isinstance(limit, Failed) else limit.figures()
+            if isinstance(undelayed, Failed):
+                found[f"failed.{UNDELAYED}"] = str(undelayed)
+            elif undelayed is not None:
+                found |= _named(UNDELAYED, undelayed.figures())
+            return found | _rate_ratios(part)
         case LatencyPart(floor=Failed() as failed):
             return {"failed.floor": str(failed)} | _latency_ratios(part)
         case LatencyPart(floor=Latency() as floor):
-            return {f"{figure}.floor": value for figure, value in floor.figures().items()} | _latency_ratios(part)
+            return _named("floor", floor.figures()) | _latency_ratios(part)
         case _:
             return {}
 
@@ -291,6 +292,8 @@ def _rate_ratios(part: ThroughputPart) -> dict[str, Scalar]:
             found[f"cpu_from_start_ratio_to_{peer}"] = ratio(
                 ours.cpu_s_per_million_from_start, theirs.cpu_s_per_million_from_start
             )
+    if isinstance(part.undelayed, Copy):
+        found[f"ratio_to_{UNDELAYED}"] = ratio(ours.records_per_s, part.undelayed.records_per_s)
     if isinstance(part.limit, Limit):
         found["ratio_to_limit"] = ratio(ours.records_per_s, part.limit.records_per_s)
     return {key: value for key, value in found.items() if value is not None}

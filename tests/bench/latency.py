@@ -24,7 +24,7 @@ from tests.bench.systems import System, SystemEnded, SystemRun
 from tests.bench.wire import Connection, end_offsets
 from tests.harness.eventually import NeverHappened, wait_until
 
-__all__ = ["Course", "floor", "latency"]
+__all__ = ["Course", "Lost", "Reader", "Writer", "floor", "latency", "reading", "writing"]
 
 FIRST_RECORD_WITHIN_S = 240.0
 ARRIVE_WITHIN_S = 60.0
@@ -59,14 +59,14 @@ class _Arrivals:
 
 def floor(course: Course) -> Latency:
     """Writer and reader on the source topic, without a mirror. Raises Lost."""
-    with _writing(course) as writer:
+    with writing(course) as writer:
         return _measure(course, writer, course.source, course.topic, lambda: None)
 
 
 def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
     """One system between writer and reader. Raises SystemEnded and Lost."""
     remote = f"A.{course.topic}"
-    with SystemRun(system, file, log) as run, _writing(course) as writer:
+    with SystemRun(system, file, log) as run, writing(course) as writer:
         with Connection(course.target) as target:
 
             def mirrored() -> bool:
@@ -81,7 +81,7 @@ def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
     return Latency(ordered_ms=found.ordered_ms, offered_per_s=found.offered_per_s, log=log.name)
 
 
-class _Writer:
+class Writer:
     """Writes at an even rate on a thread of its own until it is told to end."""
 
     def __init__(self, course: Course) -> None:
@@ -132,10 +132,11 @@ class _Writer:
 
 
 @contextmanager
-def _writing(course: Course) -> Iterator[_Writer]:
+def writing(course: Course) -> Iterator[Writer]:
+    """A writer that trickles until it is told to write at full rate."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    writer = _Writer(course)
+    writer = Writer(course)
     writer.start()
     try:
         yield writer
@@ -144,10 +145,10 @@ def _writing(course: Course) -> Iterator[_Writer]:
         sys.setswitchinterval(usual)
 
 
-def _measure(course: Course, writer: _Writer, bootstrap: str, topic: str, check: Callable[[], None]) -> Latency:
+def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, check: Callable[[], None]) -> Latency:
     """Read from now on; count what was sent between the end of the warm-up and the end of the measured time."""
     writer.at_full_rate()
-    with _reading(bootstrap, topic, course.partitions) as read:
+    with reading(bootstrap, topic, course.partitions) as read:
         _read_until(read, time.monotonic() + course.warm_up_s, check)
         first = time.monotonic_ns()
         _read_until(read, time.monotonic() + course.measured_s, check)
@@ -168,13 +169,14 @@ def _measure(course: Course, writer: _Writer, bootstrap: str, topic: str, check:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class Reader:
     consumer: Any
     arrivals: _Arrivals
 
 
 @contextmanager
-def _reading(bootstrap: str, topic: str, partitions: int) -> Iterator[_Reader]:
+def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Reader]:
+    """A consumer that waits for nothing, at the present ends of the partitions."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -189,12 +191,12 @@ def _reading(bootstrap: str, topic: str, partitions: int) -> Iterator[_Reader]:
         ends = end_offsets(connection, topic, partitions)
     consumer.assign([TopicPartition(topic, partition, end) for partition, end in enumerate(ends)])
     try:
-        yield _Reader(consumer, _Arrivals())
+        yield Reader(consumer, _Arrivals())
     finally:
         consumer.close()
 
 
-def _read_until(read: _Reader, deadline: float, check: Callable[[], None]) -> None:
+def _read_until(read: Reader, deadline: float, check: Callable[[], None]) -> None:
     pairs, poll = read.arrivals.pairs, read.consumer.poll
     checked = time.monotonic()
     while (now := time.monotonic()) < deadline:

@@ -11,11 +11,12 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
-from tests.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced, whole_batches
+from tests.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced, record_count, whole_batches
 
-__all__ = ["Batches", "Requests", "fetch_only", "log_shape", "produce_only", "read_batches", "requests"]
+__all__ = ["Batches", "LogShape", "Requests", "fetch_only", "log_shape", "produce_only", "read_batches", "requests"]
 
 CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
@@ -44,11 +45,26 @@ def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
     return time.perf_counter() - began
 
 
-def log_shape(bootstrap: str, topic: str, ends: Sequence[int]) -> tuple[int, int]:
-    """How many batches the topic's log holds, and their bytes as stored. Raises BrokerRefused."""
+@dataclass(frozen=True, slots=True)
+class LogShape:
+    """What a topic's log holds; ``stored`` are the bytes of its batches."""
+
+    batches: int
+    stored: int
+    records: int
+
+
+def log_shape(bootstrap: str, topic: str, ends: Sequence[int]) -> LogShape:
+    """Read the whole log and count. Raises BrokerRefused."""
     sizes: list[int] = []
-    _read(bootstrap, topic, dict(enumerate(ends)), lambda partition, records, start, end: sizes.append(end - start))
-    return len(sizes), sum(sizes)
+    counts: list[int] = []
+
+    def count(partition: int, records: bytes, start: int, end: int) -> None:
+        sizes.append(end - start)
+        counts.append(record_count(records, start))
+
+    _read(bootstrap, topic, dict(enumerate(ends)), count)
+    return LogShape(len(sizes), sum(sizes), sum(counts))
 
 
 def read_batches(bootstrap: str, topic: str, ends: Sequence[int]) -> Batches:

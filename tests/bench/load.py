@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +29,20 @@ class Loaded:
     record_bytes: float
 
 
-def load(bootstrap: str, topic: str, *, records: int, partitions: int, codec: str, batch_bytes: int) -> Loaded:
+def load(
+    bootstrap: str,
+    topic: str,
+    *,
+    records: int,
+    partitions: int,
+    codec: str,
+    batch_bytes: int,
+    key_of: Callable[[int], bytes] | None = None,
+) -> Loaded:
     """Write the records, dealt to the partitions in turn, so that each holds the same number.
 
-    Without a producer id: the stored batches can then be produced again just as they lie. Raises NotLoaded.
+    ``key_of`` a number is the order's own key where nothing is given. Without a producer id: the stored batches can
+    then be produced again just as they lie. Raises NotLoaded.
     """
     refused: list[str] = []
 
@@ -41,8 +52,9 @@ def load(bootstrap: str, topic: str, *, records: int, partitions: int, codec: st
 
     producer = Producer(_settings(bootstrap, codec, batch_bytes) | {"on_delivery": delivered})
     orders, size = Orders.drawn(), 0
+    draw_key = key_of or orders.key
     for number in range(records):
-        key, value = orders.key(number), orders.value(number)
+        key, value = draw_key(number), orders.value(number)
         size += len(key) + len(value)
         _produce(producer, topic, key, value, number % partitions)
         if number % EVERY == 0:

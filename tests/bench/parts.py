@@ -1,162 +1,190 @@
-"""The parts of the bench, each with its preparation, and with every system that fails shown as failed."""
+"""The parts of the bench, each with its preparation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
-from confluent_kafka import KafkaException
-
-from tests.bench.clusters import Clusters
-from tests.bench.compare import Differs
-from tests.bench.figures import Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
-from tests.bench.latency import Course, Lost, floor, latency
-from tests.bench.limit import log_shape
+from tests.bench.alone import ALONE
+from tests.bench.compacted import UNCLEANED, clean, key_of
+from tests.bench.figures import OURS, UNDELAYED, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
+from tests.bench.latency import Course, floor, latency
+from tests.bench.limit import LogShape, fetch_only, log_shape
 from tests.bench.load import load
+from tests.bench.stage import PARTITIONS, Stage
 from tests.bench.starting import start
-from tests.bench.systems import System, SystemEnded, properties
+from tests.bench.systems import System
 from tests.bench.throughput import Workload, copy, limit
-from tests.bench.wire import BrokerRefused, Connection, end_offsets
-from tests.harness.eventually import NeverHappened
+from tests.bench.wire import Connection, end_offsets
 
-__all__ = ["PARTITIONS", "PARTS", "Bench"]
+__all__ = ["BY_DEFAULT", "PARTS", "run"]
 
-PARTITIONS = 8
 CODECS = {"lz4": "lz4", "none": "none"}
 RATES = {"latency_500": 500, "latency_5000": 5_000}
-WARM_PER_S = 4_000
-WARM_S = 20.0
 START = "startup"
-PARTS = (*CODECS, *RATES, START)
 START_RECORDS = 10_000
-
-# What a system, or a broker under load, may do wrong; anything else is our mistake and ends the bench with a traceback.
-WRONG = (SystemEnded, Differs, Lost, BrokerRefused, NeverHappened, KafkaException, OSError)
-
-Measured = TypeVar("Measured")
-Measure = Callable[[System, Path, Path], Measured]
+ROUND_TRIPS = {"rtt_80": 0.080, "rtt_200": 0.200}
+FAR_CODEC = "lz4"
+PROXY_RUNS = 3
+COMPACTED = "compacted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """One invocation: which systems, on which clusters, how much, and where the output goes."""
+def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:
+    work, facts = _loaded(stage, name, codec)
+    bound = stage.attempt(name, "limit", "", partial(limit, work, stage.say))
+    return ThroughputPart(name=name, facts=facts, limit=bound, systems=_copies(stage, name, work))
 
-    clusters: Clusters
-    systems: Sequence[System]
-    records: int
-    batch_bytes: int
-    measured_s: float
-    warm_up_s: float
-    output: Path
-    work: Path
-    say: Callable[[str], None]
 
-    def part(self, name: str) -> Part:
-        """Run one of `PARTS`. Raises NotLoaded and NeverHappened where the preparation, not a system, fails."""
-        if name in CODECS:
-            return self._throughput(name, CODECS[name])
-        if name in RATES:
-            return self._latency(name, RATES[name])
-        return self._start()
+def _compacted(stage: Stage) -> ThroughputPart:
+    """The limit is that of the batches before they were cleaned: no broker takes them afterwards."""
+    work, facts = _loaded(stage, COMPACTED, "lz4", UNCLEANED, lambda number: key_of(number, PARTITIONS))
+    bound = stage.attempt(COMPACTED, "limit", "", partial(limit, work, stage.say))
+    stage.say(f"{COMPACTED}: cleaning")
+    left, shape = clean(stage.clusters, work.topic, PARTITIONS, work.loaded, stage.say)
+    work = replace(work, loaded=left, gaps=True)
+    facts |= {"records": left.records, "written": stage.records, **_log_facts(shape)}
+    return ThroughputPart(name=COMPACTED, facts=facts, limit=bound, systems=_copies(stage, COMPACTED, work))
 
-    def _throughput(self, name: str, codec: str) -> ThroughputPart:
-        topic = f"orders-{name}"
-        source = self.clusters.source
-        self._fresh(topic)
-        self.say(f"{name}: loading {self.records:,} records")
-        loaded = load(
-            source, topic, records=self.records, partitions=PARTITIONS, codec=codec, batch_bytes=self.batch_bytes
-        )
-        with Connection(source) as connection:
-            ends = end_offsets(connection, topic, PARTITIONS)
-        batches, stored = log_shape(source, topic, ends)
-        work = Workload(clusters=self.clusters, topic=topic, partitions=PARTITIONS, codec=codec, loaded=loaded)
-        bound = self._try(name, "limit", "", partial(limit, work, self.say))
-        systems = self._each(name, topic, codec, partial(copy, work), before=partial(self.clusters.begin_anew, [topic]))
-        facts: dict[str, Scalar] = {
-            "records": loaded.records,
-            "record_bytes": loaded.record_bytes,
-            "codec": codec,
-            "partitions": PARTITIONS,
-            "batches": batches,
-            "batch_records": loaded.records / batches,
-            "batch_stored_bytes": stored / batches,
-        }
-        return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems)
 
-    def _latency(self, name: str, per_s: int) -> LatencyPart:
-        course = Course(
-            source=self.clusters.source,
-            target=self.clusters.target,
-            topic=f"orders-{per_s}",
-            partitions=PARTITIONS,
-            per_s=per_s,
-            warm_up_s=self.warm_up_s,
-            measured_s=self.measured_s,
-        )
-        self._warm(course)
-        again = partial(self._fresh, course.topic)
-        again()
-        lowest = self._try(name, "floor", "", partial(floor, course))
-        systems = self._each(name, course.topic, "none", partial(latency, course), before=again)
-        facts: dict[str, Scalar] = {
-            "per_s": per_s,
-            "partitions": PARTITIONS,
-            "warm_up_s": self.warm_up_s,
-            "measured_s": self.measured_s,
-        }
-        return LatencyPart(name=name, facts=facts, floor=lowest, systems=systems)
+def _far(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
+    """The source is far away from every system; the target is near, as one that pulls has it."""
+    work, facts = _loaded(stage, name, FAR_CODEC)
+    bound = stage.attempt(name, "limit", "", partial(limit, work, stage.say))
+    log = stage.logs() / f"{name}-proxy.log"
+    with stage.distance.away(0.0, log) as near:
+        facts |= _proxy(stage, name, near, work)
+        called = f"{name}-{UNDELAYED}"
+        undelayed = _copies(stage, name, work, systems=stage.ours, source=near, called=called).get(OURS)
+    with stage.distance.away(round_trip_s, log) as far:
+        systems = _copies(stage, name, work, source=far)
+    facts["round_trip_ms"] = round_trip_s * 1e3
+    return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems, undelayed=undelayed)
 
-    def _warm(self, course: Course) -> None:
-        """Let both brokers compile what they do for single records, or whoever is measured first pays for it: a
-        broker's compiler takes whole cores for half a minute."""
-        self.say(f"{course.per_s} records/s: warming both brokers")
-        for broker in (course.target, course.source):
-            self.clusters.begin_anew(keep=[])
-            self.clusters.create(broker, course.topic, PARTITIONS)
-            floor(replace(course, source=broker, per_s=WARM_PER_S, warm_up_s=0.0, measured_s=WARM_S))
 
-    def _start(self) -> StartPart:
-        topic = "orders-startup"
-        self._fresh(topic)
-        load(
-            self.clusters.source,
-            topic,
-            records=START_RECORDS,
-            partitions=PARTITIONS,
-            codec="lz4",
-            batch_bytes=self.batch_bytes,
-        )
-        measure = partial(start, self.clusters, topic, PARTITIONS, START_RECORDS)
-        systems = self._each(START, topic, "lz4", measure, before=partial(self.clusters.begin_anew, [topic]))
-        return StartPart(name=START, facts={"records": START_RECORDS, "partitions": PARTITIONS}, systems=systems)
+def _proxy(stage: Stage, name: str, near: str, work: Workload) -> dict[str, Scalar]:
+    """What the proxy itself can carry when it adds no delay."""
+    with Connection(stage.clusters.source) as connection:
+        ends = end_offsets(connection, work.topic, PARTITIONS)
+    stored = log_shape(stage.clusters.source, work.topic, ends).stored
+    seconds = min(fetch_only(near, work.topic, ends) for _ in range(PROXY_RUNS))
+    found: dict[str, Scalar] = {
+        "proxy_mb_per_s": stored / seconds / 1e6,
+        "proxy_records_per_s": sum(ends) / seconds,
+    }
+    stage.say(f"{name}: the proxy alone carries {found['proxy_mb_per_s']:,.0f} stored MB/s")
+    return found
 
-    def _fresh(self, topic: str) -> None:
-        self.clusters.begin_anew(keep=[])
-        self.clusters.create(self.clusters.source, topic, PARTITIONS)
 
-    def _each(
-        self, part: str, topic: str, codec: str, measure: Measure[Measured], *, before: Callable[[], None]
-    ) -> Mapping[str, Measured | Failed]:
-        """Every system in turn, after ``before`` has removed what the one before it left."""
-        logs = self.output / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
-        found = {}
-        for system in self.systems:
-            before()
-            file, log = self.work / f"{part}-{system.name}.properties", logs / f"{part}-{system.name}.log"
-            file.write_text(properties(self.clusters.source, self.clusters.target, topic, system.settings(codec)))
-            found[system.name] = self._try(part, system.name, log.name, partial(measure, system, file, log))
-        return found
+def _loaded(
+    stage: Stage,
+    name: str,
+    codec: str,
+    configs: Mapping[str, str] | None = None,
+    key_of: Callable[[int], bytes] | None = None,
+) -> tuple[Workload, dict[str, Scalar]]:
+    """The source topic of a throughput part, filled, and what is to be said of it."""
+    topic, source = f"orders-{name}", stage.clusters.source
+    stage.say(f"{name}: loading {stage.records:,} records")
+    stage.clusters.begin_anew(keep=[])
+    stage.clusters.create(source, topic, PARTITIONS, configs)
+    loaded = load(
+        source,
+        topic,
+        records=stage.records,
+        partitions=PARTITIONS,
+        codec=codec,
+        batch_bytes=stage.batch_bytes,
+        key_of=key_of,
+    )
+    with Connection(source) as connection:
+        ends = end_offsets(connection, topic, PARTITIONS)
+    shape = log_shape(source, topic, ends)
+    work = Workload(clusters=stage.clusters, topic=topic, partitions=PARTITIONS, codec=codec, loaded=loaded)
+    return work, {
+        "records": loaded.records,
+        "record_bytes": loaded.record_bytes,
+        "codec": codec,
+        "partitions": PARTITIONS,
+        **_log_facts(shape),
+    }
 
-    def _try(self, part: str, what: str, log: str, measure: Callable[[], Measured]) -> Measured | Failed:
-        self.say(f"{part}: {what}")
-        try:
-            return measure()
-        except WRONG as wrong:
-            failed = Failed(reason=f"{type(wrong).__name__}: {wrong}", log=log)
-            self.say(f"{part}: {what} {failed}")
-            return failed
+
+def _copies(
+    stage: Stage,
+    name: str,
+    work: Workload,
+    *,
+    systems: Sequence[System] | None = None,
+    source: str = "",
+    called: str = "",
+) -> Mapping[str, Copy | Failed]:
+    before = partial(stage.clusters.begin_anew, [work.topic])
+    return stage.each(
+        called or name, work.topic, work.codec, partial(copy, work), before=before, systems=systems, source=source
+    )
+
+
+def _latency(stage: Stage, name: str, per_s: int) -> LatencyPart:
+    course = Course(
+        source=stage.clusters.source,
+        target=stage.clusters.target,
+        topic=f"orders-{per_s}",
+        partitions=PARTITIONS,
+        per_s=per_s,
+        warm_up_s=stage.warm_up_s,
+        measured_s=stage.measured_s,
+    )
+    stage.warm(course)
+    again = partial(stage.fresh, course.topic)
+    again()
+    lowest = stage.attempt(name, "floor", "", partial(floor, course))
+    systems = stage.each(name, course.topic, "none", partial(latency, course), before=again)
+    facts: dict[str, Scalar] = {
+        "per_s": per_s,
+        "partitions": PARTITIONS,
+        "warm_up_s": stage.warm_up_s,
+        "measured_s": stage.measured_s,
+    }
+    return LatencyPart(name=name, facts=facts, floor=lowest, systems=systems)
+
+
+def _start(stage: Stage) -> StartPart:
+    topic = "orders-startup"
+    stage.fresh(topic)
+    load(
+        stage.clusters.source,
+        topic,
+        records=START_RECORDS,
+        partitions=PARTITIONS,
+        codec="lz4",
+        batch_bytes=stage.batch_bytes,
+    )
+    measure = partial(start, stage.clusters, topic, PARTITIONS, START_RECORDS)
+    systems = stage.each(START, topic, "lz4", measure, before=partial(stage.clusters.begin_anew, [topic]))
+    return StartPart(name=START, facts={"records": START_RECORDS, "partitions": PARTITIONS}, systems=systems)
+
+
+def _log_facts(shape: LogShape) -> dict[str, Scalar]:
+    return {
+        "batches": shape.batches,
+        "batch_records": shape.records / shape.batches,
+        "batch_stored_bytes": shape.stored / shape.batches,
+    }
+
+
+WAYS: Mapping[str, Callable[[Stage], Part]] = {
+    **{name: partial(_throughput, name=name, codec=codec) for name, codec in CODECS.items()},
+    COMPACTED: _compacted,
+    **{name: partial(_far, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
+    **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
+    START: _start,
+    **ALONE,
+}
+PARTS = tuple(WAYS)
+BY_DEFAULT = tuple(name for name in PARTS if name != "rtt_200")
+
+
+def run(stage: Stage, name: str) -> Part:
+    """Run one of `PARTS`. Raises NotLoaded and NeverHappened where the preparation, not a system, fails."""
+    return WAYS[name](stage)

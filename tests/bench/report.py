@@ -23,6 +23,7 @@ from tests.bench.figures import (
     ThroughputPart,
     ratio,
 )
+from tests.bench.readings import SHEETS, ReadingsPart
 
 __all__ = ["Table", "markdown", "show", "table"]
 
@@ -63,6 +64,8 @@ def table(part: Part) -> Table:
             return _latency(part)
         case StartPart():
             return _start(part)
+        case ReadingsPart():
+            return _readings(part)
 
 
 def show(parts: Iterable[Part], console: Console) -> None:
@@ -117,6 +120,7 @@ def _throughput(part: ThroughputPart) -> Table:
     rate = tuned.records_per_s if isinstance(tuned, Copy) else None
     cpu = tuned.cpu_s_per_million if isinstance(tuned, Copy) else None
     limit = part.limit.records_per_s if isinstance(part.limit, Limit) else None
+    undelayed = part.undelayed.records_per_s if isinstance(part.undelayed, Copy) else None
     record_mb = float(part.facts["record_bytes"]) / 1e6
 
     def of_rate(records_per_s: float) -> dict[str, str]:
@@ -125,7 +129,7 @@ def _throughput(part: ThroughputPart) -> Table:
             "MB/s": f"{records_per_s * record_mb:,.0f}",
             "  to tuned MM2": _times(ratio(records_per_s, rate)),
             "  to the limit": _times(ratio(records_per_s, limit)),
-        }
+        } | ({"  to undelayed": _times(ratio(records_per_s, undelayed))} if part.undelayed else {})
 
     def of_copy(copied: Copy) -> dict[str, str]:
         return of_rate(copied.records_per_s) | {
@@ -144,13 +148,16 @@ def _throughput(part: ThroughputPart) -> Table:
         NAMES.get(system, system): what if isinstance(what, Failed) else of_copy(what)
         for system, what in part.systems.items()
     }
+    if part.undelayed is not None:
+        columns["undelayed"] = part.undelayed if isinstance(part.undelayed, Failed) else of_copy(part.undelayed)
     if isinstance(part.limit, Failed):
         columns["limit"] = part.limit
     else:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
     measures = (
-        "records/s", "MB/s", "  to tuned MM2", "  to the limit", "CPU s per million", "  user + system",
+        "records/s", "MB/s", "  to tuned MM2", "  to the limit", *(("  to undelayed",) if part.undelayed else ()),
+        "CPU s per million", "  user + system",
         "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",
         "  records compared",
@@ -163,7 +170,25 @@ def _throughput(part: ThroughputPart) -> Table:
         "The limit is the lower of fetch only and produce only, each the best of its runs. Equal: the end "
         "offsets of every partition, and the sampled records in key, value, headers and timestamp.",
     ]
+    notes += _way(part)
     return Table(f"Throughput, {part.name}", measures, columns, notes)
+
+
+def _way(part: ThroughputPart) -> list[str]:
+    """What stood between the source and the systems, and what the source was before it was cleaned."""
+    facts, lines = part.facts, []
+    if "round_trip_ms" in facts:
+        lines.append(
+            f"A proxy before the source makes each round trip {facts['round_trip_ms']:g} ms longer; undelayed is "
+            "Lockstep through the same proxy without its delay. Without delay the proxy alone carries "
+            f"{facts['proxy_mb_per_s']:,.0f} stored MB/s, {facts['proxy_records_per_s']:,.0f} records/s (fetch only)."
+        )
+    if "written" in facts:
+        lines.append(
+            f"The log cleaner has been through the source: {facts['records']:,} of {facts['written']:,} records are "
+            "left, and batches have gaps. The limit is of before that. Every record was compared, not samples."
+        )
+    return lines
 
 
 def _latency(part: LatencyPart) -> Table:
@@ -219,6 +244,23 @@ def _start(part: StartPart) -> Table:
         columns,
         notes,
     )
+
+
+def _readings(part: ReadingsPart) -> Table:
+    sheet = SHEETS[part.name]
+    columns: dict[str, Column] = {}
+    notes = [", ".join(f"{name.replace('_', ' ')} {value}" for name, value in part.facts.items()) + "."]
+    for system, what in part.systems.items():
+        name = NAMES.get(system, system)
+        if isinstance(what, Failed):
+            columns[name] = what
+            continue
+        columns[name] = {
+            row.words: row.shown(what.values[key]) for key, row in sheet.rows.items() if key in what.values
+        }
+        notes += [f"{name}: {note}" for note in what.notes]
+    columns["wanted"] = {row.words: row.wanted for row in sheet.rows.values() if row.wanted}
+    return Table(sheet.title, tuple(row.words for row in sheet.rows.values()), columns, notes)
 
 
 def _processes(what: Start) -> str:

@@ -154,6 +154,10 @@ class SystemRun:
                 process.kill()
         psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def elapsed(self) -> float:
         """Seconds since the process was started."""
         return time.perf_counter() - self.began
@@ -168,6 +172,25 @@ class SystemRun:
         for process in [self._root, *self._children()]:
             with suppress(psutil.NoSuchProcess):
                 held.append((_called(process.cmdline()) or process.name(), process.memory_info().rss))
+        return held
+
+    def seconds(self) -> Mapping[int, tuple[str, float]]:
+        """CPU seconds that each living process has used so far, by its id, with what it is."""
+        used = {}
+        for process in [self._root, *self._children()]:
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                times = process.cpu_times()
+                used[process.pid] = _called(process.cmdline()) or process.name(), times.user + times.system
+        return used
+
+    def slots(self) -> Sequence[int]:
+        """Resident bytes of each of Spark's Python workers, which the slots run in: what its Python daemon forked."""
+        held = []
+        for process in self._children():
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                parent = process.parent()
+                if parent is not None and _called(parent.cmdline()).endswith(".daemon"):
+                    held.append(process.memory_info().rss)
         return held
 
     def check(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tests.bench.clusters import Clusters
-from tests.bench.compare import compare
+from tests.bench.compare import compare, compare_in_order
 from tests.bench.figures import Copy, Limit
 from tests.bench.limit import fetch_only, produce_only, read_batches, requests
 from tests.bench.load import Loaded
@@ -30,13 +30,14 @@ LIMIT_TOPIC = "limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What lies on the source before a part begins."""
+    """What lies on the source before a part begins; ``gaps``: its offsets are not those of the copy."""
 
     clusters: Clusters
     topic: str
     partitions: int
     codec: str
     loaded: Loaded
+    gaps: bool = False
 
     @property
     def remote(self) -> str:
@@ -61,7 +62,8 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
             _follow(run, there, at_first, work.loaded.records, course)
         last_at, last_cpu = run.elapsed(), run.use()
         peak = run.account.peak_rss
-    compared = compare(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
+    compare_all = compare_in_order if work.gaps else compare
+    compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
     return Copy(
         records=work.loaded.records,
         window_records=work.loaded.records - at_first,

@@ -32,12 +32,14 @@ __all__ = [
     "fetched",
     "produce_frame",
     "produced",
+    "record_count",
     "whole_batches",
 ]
 
 TIMEOUT = timedelta(seconds=60)
 BATCH_OVERHEAD = 12  # baseOffset and batchLength stand before what batchLength counts
 LAST_OFFSET_DELTA_AT = 23
+RECORD_COUNT_AT = 57
 HEADER = 61
 LATEST = -1
 NOT_YET = (3, 5, 6)  # unknown topic, leader not available, not the leader: while a topic is being created
@@ -155,6 +157,12 @@ def whole_batches(records: bytes) -> Iterator[tuple[int, int, int]]:
         (last_delta,) = struct.unpack_from(">i", records, start + LAST_OFFSET_DELTA_AT)
         yield start, end, base + last_delta + 1
         start = end
+
+
+def record_count(records: bytes, start: int) -> int:
+    """How many records the batch that begins at ``start`` holds, by its header."""
+    (count,) = struct.unpack_from(">i", records, start + RECORD_COUNT_AT)
+    return int(count)
 
 
 def produce_frame(topic: str, batches: Iterable[tuple[int, bytes]]) -> bytes:

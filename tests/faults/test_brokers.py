@@ -16,6 +16,9 @@ from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror
 from tests.harness.traffic import Traffic
 
+# `test_random` has what `make test` has time for.
+pytestmark = pytest.mark.long
+
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2
 BACK_WITHIN = 120.0
@@ -53,7 +56,7 @@ def wait_served(mirror: Mirror, topic: str) -> None:
     wait_until(served, within=30, every=0.25)
 
 
-@pytest.mark.parametrize("side", ["target", pytest.param("source", marks=pytest.mark.long)])
+@pytest.mark.parametrize("side", ["target", "source"])
 def test_a_broker_restarts_under_traffic(own: Pair, mirror: Mirror, side: str) -> None:
     flow, broker = mirror.flow, own.b if side == "target" else own.a
     topic = create_topic(flow.source, unique_name(f"{MARK}-{side}"), partitions=PARTITIONS)

@@ -9,32 +9,17 @@ import time
 
 import pytest
 
+from tests.faults.cutting import CUTS, cut_with_answers_held
 from tests.harness.clusters import create_topic, unique_name
-from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
 from tests.harness.proxy import Proxy
 from tests.harness.traffic import Traffic
 
+# `test_random` has what `make test` has time for.
+pytestmark = pytest.mark.long
+
 PARTITIONS = 3
 DAY_MS = 86_400_000
-
-
-def cut_with_answers_held(proxy: Proxy, dice: random.Random) -> None:
-    """What is in flight was received by the broker and its answers are lost."""
-    proxy.hold(requests=False, answers=True)
-    before = proxy.requested
-    wait_until(lambda: proxy.requested > before, within=30, what="a request under way")
-    time.sleep(dice.uniform(0.0, 0.1))  # not to wait for anything: where in the pipeline the cut falls is to vary
-    proxy.cut()
-    proxy.heal()
-
-
-def cut_with_requests_held(proxy: Proxy, dice: random.Random) -> None:
-    """What is in flight never reaches the broker."""
-    proxy.hold(requests=True, answers=False)
-    time.sleep(dice.uniform(0.05, 0.2))
-    proxy.cut()
-    proxy.heal()
 
 
 @pytest.mark.parametrize("side", ["target", "source"])
@@ -45,7 +30,7 @@ def test_connections_cut_under_traffic(there: MirroredFlow, proxy_a: Proxy, prox
     with Traffic(there.source, topic, partitions=PARTITIONS, rate=600):
         for turn in range(6):
             there.wait_for_more(topic)
-            (cut_with_answers_held, cut_with_requests_held)[turn % 2](proxy, dice)
+            CUTS[turn % 2](proxy, dice)
     assert len(there.wait_copied(topic)) > 1_000
     assert there.events("PartitionHalted", topic) == []
     assert there.events("ForeignWrite", there.remote(topic)) == []
@@ -64,7 +49,6 @@ def test_records_three_days_old_with_cuts(there: MirroredFlow, proxy_b: Proxy) -
     assert {record.timestamp_ms for record in copy} == {old}
 
 
-@pytest.mark.long
 def test_both_clusters_away_for_a_while(there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy) -> None:
     topic = create_topic(there.source, unique_name("there-away"), partitions=PARTITIONS)
     with Traffic(there.source, topic, partitions=PARTITIONS, rate=300) as traffic:

@@ -18,6 +18,9 @@ from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
+# `test_random` has what `make test` has time for.
+pytestmark = pytest.mark.long
+
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2
 RATE = 400

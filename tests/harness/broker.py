@@ -1,4 +1,4 @@
-"""One-node Kafka clusters as subprocesses, for tests, the demo and the bench.
+"""Kafka clusters as subprocesses, mostly of one node, for tests, the demo and the bench.
 
 A `Broker` is a KRaft node that is broker and controller at once, started by its JVM directly. What makes it start
 within 1.5 s: the feature levels that `StorageTool` would write are taken from a copy made once per checkout (one JVM
@@ -21,9 +21,10 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -34,7 +35,7 @@ from tests.harness.java import find_java
 from tests.harness.processes import end, kill, spawn, tail
 from tests.harness.proxy import Proxy
 
-__all__ = ["Broker", "BrokerDied", "free_port", "prepare", "start_all"]
+__all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "prepare", "start_all"]
 
 STARTED_WITHIN = 120.0  # seconds; usual is 1.5, but the cores may be busy with something else
 STOPPED_WITHIN = 20.0
@@ -87,8 +88,32 @@ class BrokerDied(Exception):
     """The broker ended, or did not become ready in time; the message ends with the last lines of its log."""
 
 
+class Forwarder(Protocol):
+    """Whatever carries connections to a broker: it listens on `port` of 127.0.0.1."""
+
+    port: int
+
+    def forward_to(self, host: str, port: int) -> None:
+        """Where connections are to lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The nodes of one cluster: each is told it, and its own number. `controllers`: the port of each node."""
+
+    cluster_id: str
+    controllers: Mapping[int, int]
+
+    @classmethod
+    def of(cls, nodes: int) -> Self:
+        """A new cluster of so many nodes, numbered from 1."""
+        return cls(_kafka_uuid(), {node: free_port() for node in range(1, nodes + 1)})
+
+
 class Broker:
     """One Kafka cluster of one node. Use it as a context manager, or `start()` and `close()`.
+
+    With a `quorum` of several it is node `node` of it: `start_all` all of them, none is ready alone.
 
     `properties` are added to server.properties (they win). With `authorizer` ACLs can be created and listed. `behind` a
     proxy the broker has a second listener whose advertised address is the proxy's: clients that bootstrap from
@@ -101,18 +126,22 @@ class Broker:
         *,
         properties: Mapping[str, str] | None = None,
         authorizer: bool = False,
-        behind: Proxy | None = None,
+        behind: Forwarder | None = None,
         heap: str = "384m",
         jvm: Sequence[str] = (),
         log_level: str = "warn",
+        quorum: Quorum | None = None,
+        node: int = 1,
     ) -> None:
         self.alias = alias
-        self.cluster_id = _kafka_uuid()
+        self.node = node
+        self._quorum = quorum or Quorum.of(1)
+        self.cluster_id = self._quorum.cluster_id
         self.folder = Path(tempfile.mkdtemp(prefix=f"lockstep-broker-{alias}-"))
         self.log = self.folder / "broker.log"
-        self.proxy = behind
+        self.proxy = behind if isinstance(behind, Proxy) else None
+        self._forwarder = behind
         self.port = free_port()
-        self._controller_port = free_port()
         self._proxied_port = free_port()
         self._properties = {**SETTINGS, **(AUTHORIZER if authorizer else {}), **(properties or {})}
         self._jvm = [*JVM, f"-Xmx{heap}", *jvm]
@@ -218,20 +247,21 @@ class Broker:
             data.mkdir()
             shutil.copy(_features(), data / "bootstrap.checkpoint")
             (data / "meta.properties").write_text(
-                f"version=1\ncluster.id={self.cluster_id}\nnode.id=1\ndirectory.id={_kafka_uuid()}\n"
+                f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node}\ndirectory.id={_kafka_uuid()}\n"
             )
 
     def _listeners(self) -> dict[str, str]:
-        listen = {"PLAINTEXT": self.port, "CONTROLLER": self._controller_port}
+        controllers = self._quorum.controllers
+        listen = {"PLAINTEXT": self.port, "CONTROLLER": controllers[self.node]}
         advertise = {"PLAINTEXT": self.port}
-        if self.proxy is not None:
+        if self._forwarder is not None:
             listen["PROXIED"] = self._proxied_port
-            advertise["PROXIED"] = self.proxy.port
-            self.proxy.forward_to("127.0.0.1", self._proxied_port)
+            advertise["PROXIED"] = self._forwarder.port
+            self._forwarder.forward_to("127.0.0.1", self._proxied_port)
         return {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "node.id": str(self.node),
+            "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items()),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listen.items()),

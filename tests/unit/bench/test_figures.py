@@ -18,6 +18,7 @@ from tests.bench.figures import (
     percentile,
     ratio,
 )
+from tests.bench.readings import Readings, ReadingsPart
 from tests.bench.usage import Cpu
 
 
@@ -168,3 +169,33 @@ def test_everything_that_failed_is_listed() -> None:
         "latency_500: floor FAILED: late",
         "latency_500: lockstep FAILED: gone",
     ]
+
+
+def test_the_keys_of_a_part_with_a_distance() -> None:
+    part = ThroughputPart(
+        name="rtt_80", facts={"proxy_mb_per_s": 900.0}, limit=PART.limit, systems=PART.systems,
+        undelayed=copied(1_200_000, 1.0),
+    )  # fmt: skip
+    keys = flat([part], {})
+    assert keys["rtt_80.ratio_to_mm2_tuned"] == 3.2
+    assert keys["rtt_80.ratio_to_undelayed"] == 0.8
+    assert keys["rtt_80.records_per_s.undelayed"] == 1_200_000
+    assert keys["rtt_80.proxy_mb_per_s"] == 900
+    failed = ThroughputPart(
+        name="rtt_80", limit=PART.limit, systems=PART.systems, undelayed=Failed(reason="no proxy")
+    )  # fmt: skip
+    assert flat([failed], {})["rtt_80.failed.undelayed"] == "FAILED: no proxy"
+    assert "rtt_80: undelayed FAILED: no proxy" in failures([failed])
+
+
+def test_the_keys_of_readings() -> None:
+    read = Readings(values={"median_s": 1.25, "longest_s": 2.5, "shortest_s": 0.5})
+    part = ReadingsPart(name="new_topic", facts={"partitions": 8}, systems={"lockstep": read})
+    assert flat([part], {}) == {
+        "new_topic.partitions": 8,
+        "new_topic.median_s.lockstep": 1.25,
+        "new_topic.longest_s.lockstep": 2.5,
+        "new_topic.shortest_s.lockstep": 0.5,
+    }
+    broken = ReadingsPart(name="catch_up", systems={"lockstep": Failed(reason="no room")})
+    assert failures([broken]) == ["catch_up: lockstep FAILED: no room"]

@@ -1,10 +1,12 @@
 """The bench's tables, which never hide what failed."""
 
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
 
-from tests.bench.figures import Copy, Failed, Latency, LatencyPart, Limit, Start, StartPart, ThroughputPart
+from tests.bench.figures import Copy, Failed, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
+from tests.bench.readings import SHEETS, Readings, ReadingsPart
 from tests.bench.report import markdown, show, table
 from tests.bench.usage import Cpu
 
@@ -35,7 +37,19 @@ START = StartPart(
     facts={},
     systems={"lockstep": Start(seconds=(4.0, 5.0, 6.0), idle_rss=(("heartbeat", 50 << 20),), idle_cpu_share=0.02)},
 )
-PARTS = (THROUGHPUT, LATENCY, START)
+FAR = replace(
+    THROUGHPUT,
+    name="rtt_80",
+    facts={**THROUGHPUT.facts, "round_trip_ms": 80.0, "proxy_mb_per_s": 900.0, "proxy_records_per_s": 5e6},
+    undelayed=COPY,
+)
+READ = tuple(
+    ReadingsPart(
+        name=name, facts={"partitions": 8}, systems={"lockstep": Readings(values=dict.fromkeys(sheet.rows, 0.5))}
+    )
+    for name, sheet in SHEETS.items()
+)
+PARTS: tuple[Part, ...] = (THROUGHPUT, FAR, LATENCY, START, *READ)
 
 
 def test_a_throughput_table_has_the_rate_and_both_ratios_of_each_system() -> None:
@@ -83,3 +97,20 @@ def test_a_failure_is_on_the_terminal_with_the_name_of_its_log() -> None:
     show(PARTS, Console(file=out, width=200))
     assert "MM2 as shipped FAILED: ended by itself (log: lz4-mm2.log)" in out.getvalue()
     assert "heartbeat 50 MiB" in out.getvalue()
+
+
+def test_a_part_with_a_distance_has_the_ratio_to_itself_without_and_says_what_its_proxy_carries() -> None:
+    rows = {row[0].strip(): row[1:] for row in table(FAR).rows()}
+    assert rows["to undelayed"][0] == "1.00x"
+    assert "to undelayed" not in {row[0].strip() for row in table(THROUGHPUT).rows()}
+    assert any("80 ms" in note and "900 stored MB/s" in note for note in table(FAR).notes)
+
+
+def test_readings_stand_beside_what_is_wanted_of_them() -> None:
+    part = ReadingsPart(
+        name="idle_2000", systems={"lockstep": Readings(values={"idle_cpu_share": 0.021, "idle_rss_mib": 1100.4})}
+    )
+    rows = {row[0]: row[1:] for row in table(part).rows()}
+    assert rows["CPU, % of a core"] == ["2.1", "below 5"]
+    assert rows["RSS of all processes, MiB"] == ["1,100", "below 1,229"]
+    assert rows["production to first record, s: median"] == ["-", "-"]

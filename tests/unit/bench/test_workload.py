@@ -8,16 +8,20 @@ from statistics import mean
 
 import pytest
 
+from tests.bench.arriving import longest_gap
+from tests.bench.compacted import key_of, left_of
 from tests.bench.compare import places
 from tests.bench.limit import requests
 from tests.bench.orders import Orders
 from tests.bench.systems import SYSTEMS, properties
-from tests.bench.wire import whole_batches
+from tests.bench.wire import record_count, whole_batches
 
 
 def batch(base: int, records: int, payload: int = 100) -> bytes:
     """A header as a broker stores it, with room for records that nobody decodes."""
-    after_length = struct.pack(">iBIhi", 0, 2, 0, 0, records - 1) + bytes(34) + bytes(payload)
+    after_length = (
+        struct.pack(">iBIhi", 0, 2, 0, 0, records - 1) + bytes(30) + struct.pack(">i", records) + bytes(payload)
+    )
     return struct.pack(">qi", base, len(after_length)) + after_length
 
 
@@ -34,6 +38,24 @@ def test_a_cut_batch_at_the_end_of_a_fetch_is_left_out() -> None:
     found = list(whole_batches(first + second[:-1]))
     assert found == [(0, len(first), 10)]
     assert list(whole_batches(first + second)) == [(0, len(first), 10), (len(first), len(first) + len(second), 15)]
+
+
+def test_a_header_says_how_many_records_its_batch_holds() -> None:
+    both = batch(0, 10) + batch(10, 5)
+    assert [record_count(both, start) for start, _, _ in whole_batches(both)] == [10, 5]
+
+
+@pytest.mark.parametrize("records", [8, 31, 64, 1_000])
+def test_as_many_records_are_left_as_there_are_keys_in_each_partition(records: int) -> None:
+    partitions = 8
+    keys = {(number % partitions, key_of(number, partitions)) for number in range(records)}
+    assert left_of(records, partitions) == len(keys)
+
+
+def test_the_longest_gap_includes_the_edges_and_passes_over_what_lies_outside() -> None:
+    assert longest_gap([1.0, 2.0, 4.0, 5.0], 1.5, 5.5) == 2.0
+    assert longest_gap([0.0, 9.0], 1.0, 4.0) == 3.0
+    assert longest_gap([1.1, 1.2, 1.3], 1.0, 4.0) == pytest.approx(2.7)
 
 
 def test_every_batch_is_in_exactly_one_request_and_a_request_holds_at_most_one_batch_of_a_partition() -> None:

@@ -1,0 +1,93 @@
+"""What a part read off one system, where nothing stands beside it but the figure that is wanted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.bench.outcome import Failed, Scalar
+
+__all__ = ["SHEETS", "Readings", "ReadingsPart", "Row", "Sheet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Values by key; ``notes`` stand below the table."""
+
+    values: Mapping[str, float]
+    notes: Sequence[str] = ()
+    log: str = ""
+
+    def figures(self) -> dict[str, Scalar]:
+        return dict(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How a value is shown: its words, how many digits, by what it is multiplied, and what is wanted of it."""
+
+    words: str
+    digits: int
+    wanted: str = ""
+    times: float = 1.0
+
+    def shown(self, value: float) -> str:
+        return f"{value * self.times:,.{self.digits}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The table of one part: its title and its rows by the key of the value."""
+
+    title: str
+    rows: Mapping[str, Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingsPart:
+    """``name`` is a key of `SHEETS`; the values of each system have the keys of its rows."""
+
+    name: str
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    systems: Mapping[str, Readings | Failed]
+
+
+SHEETS: Mapping[str, Sheet] = {
+    "idle_2000": Sheet(
+        "2,000 idle partitions",
+        {
+            "idle_cpu_share": Row("CPU, % of a core", 1, "below 5", 100),
+            "idle_rss_mib": Row("RSS of all processes, MiB", 0, "below 1,229"),
+            "first_record_s": Row("production to first record, s: median", 3),
+            "first_record_longest_s": Row("  longest", 3, "below 1"),
+            "all_copied_s": Row("start to all partitions copied, s", 1),
+        },
+    ),
+    "catch_up": Sheet(
+        "Catching up",
+        {
+            "slot_peak_rss_mib": Row("peak RSS of a slot, MiB", 0, "at most 300"),
+            "peak_rss_mib": Row("peak RSS of all processes, MiB", 0, "at most 1,638"),
+            "records_per_s": Row("records/s, with start", 0),
+            "mb_per_s": Row("MB/s, with start", 0),
+            "total_s": Row("start to last record, s", 1),
+        },
+    ),
+    "new_topic": Sheet(
+        "New topic to its first mirrored record",
+        {
+            "median_s": Row("median, s", 2, "at most 3"),
+            "longest_s": Row("longest, s", 2, "at most 5"),
+            "shortest_s": Row("shortest, s", 2),
+        },
+    ),
+    "ten_topics": Sheet(
+        "Ten topics added under load",
+        {
+            "longest_gap_before_ms": Row("longest gap between arrivals, ms: the minute before", 0),
+            "longest_gap_ms": Row("  the minute from when they were added", 0),
+            "gap_ratio": Row("  to the minute before", 2),
+            "all_mirrored_s": Row("until each had its first mirrored record, s", 1),
+        },
+    ),
+}

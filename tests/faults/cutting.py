@@ -1,0 +1,32 @@
+"""Ways to end connections with requests in flight, whose outcome nobody knows then."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from tests.harness.eventually import wait_until
+from tests.harness.proxy import Proxy
+
+__all__ = ["CUTS", "cut_with_answers_held", "cut_with_requests_held"]
+
+
+def cut_with_answers_held(proxy: Proxy, dice: random.Random) -> None:
+    """What is in flight was received by the broker and its answers are lost."""
+    proxy.hold(requests=False, answers=True)
+    before = proxy.requested
+    wait_until(lambda: proxy.requested > before, within=30, what="a request under way")
+    time.sleep(dice.uniform(0.0, 0.1))  # not to wait for anything: where in the pipeline the cut falls is to vary
+    proxy.cut()
+    proxy.heal()
+
+
+def cut_with_requests_held(proxy: Proxy, dice: random.Random) -> None:
+    """What is in flight never reaches the broker."""
+    proxy.hold(requests=True, answers=False)
+    time.sleep(dice.uniform(0.05, 0.2))
+    proxy.cut()
+    proxy.heal()
+
+
+CUTS = (cut_with_answers_held, cut_with_requests_held)

@@ -1,0 +1,246 @@
+"""Everything that a fault may strike: two clusters behind proxies, and `lockstep run` between them.
+
+Nothing here starts a part of Lockstep again after it was struck: that it comes back by itself is what is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from confluent_kafka import KafkaException
+
+from tests.bench.systems import SYSTEMS, SystemRun
+from tests.harness.broker import Broker, Quorum, start_all
+from tests.harness.clusters import admin, create_topic, end_offsets
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import ports_of
+from tests.harness.proxy import Proxy
+
+__all__ = ["PARTITIONS", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
+
+PARTITIONS = 4
+SLOTS = 2
+GOES_ON_WITHIN = 240.0  # a service that crashed often is started again after 30 s, and Spark takes 12
+CAUGHT_UP_WITHIN = 300.0
+SETTLED_S = 3.0
+VICTIM_WITHIN = 90.0
+STEP_S = 0.1
+
+THREE = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+}
+FACTORS = (
+    *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
+    "offset.storage.replication.factor",
+)
+
+
+@dataclass
+class Deployment:
+    """Both clusters and the run between them, for topics whose names begin with ``fault-``.
+
+    ``longest_s`` is the longest time that anything took to go on since it was last set to zero.
+    """
+
+    source: Broker
+    targets: Sequence[Broker]
+    run: SystemRun
+    folder: Path
+    longest_s: float = field(default=0.0)
+
+    @property
+    def target(self) -> Broker:
+        """The target's only broker, or its first."""
+        return self.targets[0]
+
+    @property
+    def target_bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.targets)
+
+    def create(self, topic: str) -> None:
+        create_topic(self.source.bootstrap, topic, partitions=PARTITIONS)
+
+    def ends(self, topic: str) -> Mapping[int, int] | None:
+        """Where each partition of the copy ends; None while the target cannot say."""
+        return _ends(self.target_bootstrap, f"A.{topic}")
+
+    def goes_on(self, topic: str) -> None:
+        """Returns when every partition of the copy has grown from now on. Raises NeverHappened."""
+        began = time.monotonic()
+        before = wait_until(lambda: self._alive(self.ends(topic)), within=GOES_ON_WITHIN, what=f"{topic} on the target")
+
+        def grown() -> bool:
+            now = self._alive(self.ends(topic))
+            return now is not None and all(now.get(each, 0) > end for each, end in before.items())
+
+        wait_until(grown, within=GOES_ON_WITHIN, every=STEP_S, what=f"the copy of {topic} goes on")
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+    def caught_up(self, topic: str) -> None:
+        """Returns when the copy is at least as long as the source and has not grown for some seconds: what is late has
+        come in. Raises NeverHappened."""
+        wanted = _ends(self.source.bootstrap, topic)
+        assert wanted, f"{topic} is not on the source"
+        seen: list[tuple[float, Mapping[int, int]]] = []
+
+        def settled() -> bool:
+            now = self._alive(self.ends(topic))
+            if now is None or any(now.get(each, 0) < end for each, end in wanted.items()):
+                return False
+            if not seen or seen[-1][1] != now:
+                seen.append((time.monotonic(), now))
+            return time.monotonic() - seen[-1][0] >= SETTLED_S
+
+        wait_until(settled, within=CAUGHT_UP_WITHIN, every=STEP_S, what=f"{topic} is copied to {wanted}")
+
+    def heal(self) -> None:
+        """What a fault left broken of the clusters is whole again: brokers run, everything passes."""
+        for broker in (self.source, *self.targets):
+            if broker.proxy:
+                broker.proxy.heal()
+            if broker.running:
+                broker.resume()
+            else:
+                broker.start()
+
+    def victim(self, kind: str, pick: Callable[[Sequence[psutil.Process]], psutil.Process]) -> psutil.Process:
+        """A process of that kind (`VICTIMS`), as soon as there is one. Raises NeverHappened."""
+
+        def found() -> psutil.Process | None:
+            there = VICTIMS[kind](self)
+            return pick(there) if there else None
+
+        return wait_until(found, within=VICTIM_WITHIN, every=STEP_S, what=f"a {kind} to strike")
+
+    def processes(self, *words: str) -> list[psutil.Process]:
+        """Processes of the run whose command line contains one of the words.
+
+        By session, which each service leads: what the death of a parent left alone belongs to it too.
+        """
+        sessions = {_session(child) for child in psutil.Process(self.run.pid).children()} - {None}
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+                if _session(process) in sessions and any(each in process.cmdline() for each in words):
+                    found.append(process)
+        return found
+
+    def slots(self) -> list[psutil.Process]:
+        """Spark's Python workers that hold connections to the clusters: those which slots run in."""
+        ports = {port for broker in (self.source, *self.targets) for port in _ports(broker)}
+        workers = self.processes("lockstep_data_plane.daemon")
+        return [worker for worker in workers if ports & set(ports_of(worker).values())]
+
+    def _alive(self, ends: Mapping[int, int] | None) -> Mapping[int, int] | None:
+        self.run.check()
+        return ends
+
+
+def _drivers(there: Deployment) -> list[psutil.Process]:
+    return there.processes("lockstep_data_plane")
+
+
+def _jvms(there: Deployment) -> list[psutil.Process]:
+    found = []
+    for driver in _drivers(there):
+        with suppress(psutil.NoSuchProcess):
+            found += [child for child in driver.children() if child.name() == "java"]
+    return found
+
+
+def _daemons(there: Deployment) -> list[psutil.Process]:
+    """Spark's Python daemon itself, not the workers it forked, whose command lines are the same.
+
+    Once it was killed its workers copy on, and Spark starts another only for the next task: until then, a worker.
+    """
+    jvms = {jvm.pid for jvm in _jvms(there)}
+    daemons = [each for each in there.processes("lockstep_data_plane.daemon") if each.ppid() in jvms]
+    return daemons or there.slots()
+
+
+def _others(there: Deployment) -> list[psutil.Process]:
+    return there.processes(*(f"lockstep_{name}" for name in ("topic_sync", "acl_sync", "checkpoint", "heartbeat")))
+
+
+VICTIMS: Mapping[str, Callable[[Deployment], list[psutil.Process]]] = {
+    "driver": _drivers,
+    "JVM": _jvms,
+    "Python daemon": _daemons,
+    "slot": Deployment.slots,
+    "control service": _others,
+}
+
+
+@contextmanager
+def one_broker_each(folder: Path, log: Path) -> Iterator[Deployment]:
+    """Clusters of one broker, both behind proxies."""
+    with ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy()) for _ in "AB"]
+        a, b = (Broker(alias, behind=proxy) for alias, proxy in zip("AB", proxies, strict=True))
+        stack.callback(a.close)
+        stack.callback(b.close)
+        start_all(a, b)
+        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1)
+        run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], file, log))
+        yield Deployment(a, [b], run, folder)
+
+
+@contextmanager
+def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
+    """A source of one broker, a target of three; no proxies."""
+    with ExitStack() as stack:
+        a, quorum = Broker("A"), Quorum.of(3)
+        targets = [Broker(f"B{node}", properties=THREE, quorum=quorum, node=node) for node in quorum.controllers]
+        for broker in (a, *targets):
+            stack.callback(broker.close)
+        start_all(a, *targets)
+        bootstrap = ",".join(broker.bootstrap for broker in targets)
+        wait_until(lambda: len(admin(bootstrap).list_topics(timeout=5).brokers) == len(targets), within=60)
+        run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], _file(folder, a.bootstrap, bootstrap, 3), log))
+        yield Deployment(a, targets, run, folder)
+
+
+def _file(folder: Path, source: str, target: str, factor: int) -> Path:
+    file = folder / "mm2.properties"
+    lines = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source,
+        "B.bootstrap.servers": target,
+        "A->B.enabled": "true",
+        "A->B.topics": "fault-.*",
+        "A->B.tasks.max": str(SLOTS),
+        "B->A.enabled": "false",
+        "offset-syncs.topic.replication.factor": "1",
+        **dict.fromkeys(FACTORS, str(factor)),
+    }
+    file.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    return file
+
+
+def _session(process: psutil.Process) -> int | None:
+    """None for a process that has ended."""
+    try:
+        return os.getsid(process.pid) if process.status() != psutil.STATUS_ZOMBIE else None
+    except (psutil.NoSuchProcess, ProcessLookupError):
+        return None
+
+
+def _ports(broker: Broker) -> list[int]:
+    return [broker.port, broker.proxy.port] if broker.proxy else [broker.port]
+
+
+def _ends(bootstrap: str, topic: str) -> Mapping[int, int] | None:
+    try:
+        return end_offsets(bootstrap, topic) or None
+    except KafkaException:
+        return None

@@ -1,0 +1,134 @@
+"""Records that bear their number: written at an even rate by a process of its own, and read back.
+
+The writer is another process so that it keeps its rate whatever the one that breaks things is doing.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from tests.harness import processes
+from tests.harness.clusters import unique_name
+
+__all__ = ["Writer", "read_numbers"]
+
+DIGITS = 12
+PADDING = b" " + b"x" * 100
+TICK_S = 0.005
+FLUSH_S = 240.0
+READ_S = 60.0
+CHUNK = 10_000
+WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
+
+
+class Writer:
+    """Writes ``rate`` records a second, dealt to the partitions in turn, until it is left.
+
+    What the broker took is the truth. Raises AssertionError on leaving when the source did not acknowledge everything.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, *, partitions: int, rate: int, log: Path) -> None:
+        self._command = [sys.executable, "-m", "tests.faults.numbered", bootstrap, topic, str(partitions), str(rate)]
+        self._log = log
+
+    def __enter__(self) -> Self:
+        self._process = processes.spawn(self._command, output=self._log)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        status = processes.end(self._process, within=FLUSH_S)
+        if error is None:
+            assert status == 0, f"the writer ended with {status}:\n{processes.tail(self._log)}"
+
+
+def read_numbers(bootstrap: str, topic: str) -> Mapping[int, array[int]]:
+    """The number of every record that stands in the topic now, by partition, in order.
+
+    Raises KafkaException, and TimeoutError when a partition is not read to its end.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": unique_name("numbers"),
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "auto.offset.reset": "error",
+            "isolation.level": "read_uncommitted",
+            "check.crcs": "true",
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=READ_S).topics[topic].partitions
+        found = {partition: array("q") for partition in sorted(partitions)}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in found])
+        ended: set[int] = set()
+        heard = time.monotonic()
+        while len(ended) < len(found):
+            messages = consumer.consume(CHUNK, WAIT_S)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > READ_S:
+                raise TimeoutError(f"{topic}: partitions {sorted(found.keys() - ended)} not read to their ends")
+            for message in messages:
+                error, partition = message.error(), message.partition() or 0
+                if error is None:
+                    found[partition].append(int((message.value() or b"")[:DIGITS]))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    ended.add(partition)
+                else:
+                    raise KafkaException(error)
+        return found
+    finally:
+        consumer.close()
+
+
+def _write(bootstrap: str, topic: str, partitions: int, rate: int) -> int:
+    """Returns the exit status: 0 when every record was acknowledged."""
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    refused: list[str] = []
+
+    def delivered(error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            refused.append(str(error))
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": "true",
+            "linger.ms": "5",
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": "1000000",
+            "delivery.timeout.ms": str(int(FLUSH_S * 1000)),
+            "delivery.report.only.error": True,
+            "on_delivery": delivered,
+            "log_level": "0",
+        }
+    )
+    number, began = 0, time.monotonic()
+    while not stopping.wait(TICK_S):
+        due = int((time.monotonic() - began) * rate)
+        while number < due:
+            try:
+                producer.produce(topic, b"%0*d" % (DIGITS, number) + PADDING, partition=number % partitions)
+            except BufferError:  # the source is away and the queue is full: later
+                break
+            number += 1
+        producer.poll(0)
+    left = producer.flush(FLUSH_S)
+    print(f"written {number}, not acknowledged {left}, refused {len(refused)} {refused[:1]}")  # noqa: T201 - its log
+    return 1 if left or refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(_write(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -1,0 +1,259 @@
+"""The faults: each strikes a deployment under traffic, some times over, and returns how often.
+
+What is random is drawn from the dice given, so that a seed gives the same strikes at the same moments; what the
+processes make of them is their own.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+from tests.faults.cutting import CUTS
+from tests.faults.deployment import Deployment
+from tests.harness.broker import Broker
+from tests.harness.clusters import admin
+from tests.harness.eventually import wait_until
+from tests.harness.proxy import Proxy
+
+__all__ = ["FAULTS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
+
+MOVES = ("driver", "JVM", "Python daemon", "slot")
+"""What moves records, or is needed to; each is killed equally often."""
+
+REFUSED_WITHIN = 30.0
+ADMIN_S = 30.0
+Pick = Callable[[Sequence[psutil.Process]], psutil.Process]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One fault on its way: what is struck, the topic under traffic, and the dice."""
+
+    there: Deployment
+    topic: str
+    dice: random.Random
+    say: Callable[[str], None]
+
+    def kill(self, kind: str) -> None:
+        """SIGKILL for one of that kind."""
+        victim = self.there.victim(kind, self.dice.choice)
+        self.say(f"kill -9 {kind} {victim.pid}")
+        with suppress(psutil.NoSuchProcess):
+            victim.kill()
+
+    def goes_on(self) -> None:
+        self.there.goes_on(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``rate``: records per second while it strikes."""
+
+    name: str
+    strike: Callable[[Scene], int]
+    rate: int = 5_000
+
+
+def killed(scene: Scene, kinds: Sequence[str], times: int) -> int:
+    """Each kind so many times, in random order; three of four times once all goes on, else while it still recovers."""
+    order = list(kinds) * times
+    scene.dice.shuffle(order)
+    for kind in order:
+        time.sleep(scene.dice.uniform(0.0, 3.0))
+        scene.kill(kind)
+        if scene.dice.random() < 0.75:
+            scene.goes_on()
+    return len(order)
+
+
+def killed_while_paced(scene: Scene, seconds: float, times: int) -> int:
+    """Three kills at moments drawn before, whatever has recovered by then."""
+    moments = sorted(scene.dice.uniform(0.0, seconds) for _ in range(times))
+    kinds = [scene.dice.choice(MOVES) for _ in moments]
+    began = time.monotonic()
+    for moment, kind in zip(moments, kinds, strict=True):
+        time.sleep(max(0.0, began + moment - time.monotonic()))
+        scene.kill(kind)
+    time.sleep(max(0.0, began + seconds - time.monotonic()))
+    return times
+
+
+def short(scene: Scene) -> int:
+    """A little of everything that takes little time."""
+    return cut(scene, _before(scene.there.target), 2) + killed(scene, [scene.dice.choice(MOVES)], 1)
+
+
+def broker_restarted(scene: Scene, broker: Broker) -> int:
+    """In order, and by kill -9."""
+    scene.say(f"{broker.alias} restarts")
+    broker.restart()
+    scene.goes_on()
+    time.sleep(scene.dice.uniform(0.0, 3.0))
+    scene.say(f"kill -9 {broker.alias}")
+    broker.kill()
+    broker.start()
+    scene.goes_on()
+    return 2
+
+
+def cut(scene: Scene, proxy: Proxy, times: int) -> int:
+    """Connections reset with requests in flight: appended or not, nobody knows."""
+    for turn in range(times):
+        time.sleep(scene.dice.uniform(0.0, 2.0))
+        CUTS[turn % len(CUTS)](proxy, scene.dice)
+        scene.goes_on()
+    return times
+
+
+def stalled(scene: Scene, proxy: Proxy, seconds: float) -> int:
+    """Connections stay open and nothing passes, then all that was held arrives."""
+    scene.say(f"nothing passes for {seconds:g} s")
+    proxy.hold()
+    time.sleep(seconds)
+    proxy.heal()
+    scene.goes_on()
+    return 1
+
+
+def refused_writes(scene: Scene, seconds: float) -> int:
+    """The remote topic wants all three replicas and one broker is away: each append is answered NOT_ENOUGH_REPLICAS.
+
+    For a target of three brokers: no topic can want more replicas than it has.
+    """
+    there, remote = scene.there, f"A.{scene.topic}"
+    away = scene.dice.choice(there.targets)
+    away.stop()
+    scene.goes_on()  # with new leaders, which know their ends only once they may append
+    _replicas_wanted(there, remote, "3")
+    stands: list[Mapping[int, int] | None] = [None]
+
+    def refuses() -> bool:
+        stands.append(there.ends(scene.topic))
+        return stands[-1] is not None and stands[-1] == stands[-2]
+
+    wait_until(refuses, within=REFUSED_WITHIN, every=1.0, what=f"{remote} takes no records")
+    scene.say(f"{away.alias} is away, the target refuses writes for {seconds:g} s")
+    time.sleep(seconds)
+    assert there.ends(scene.topic) == stands[-1], "the target took records although it should refuse them"
+    _replicas_wanted(there, remote, "2")
+    scene.goes_on()
+    away.start()
+    _in_sync(there)
+    scene.goes_on()
+    return 1
+
+
+def _replicas_wanted(there: Deployment, remote: str, number: str) -> None:
+    entry = ConfigEntry("min.insync.replicas", number, incremental_operation=AlterConfigOpType.SET)
+    client = admin(there.target_bootstrap)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, remote, incremental_configs=[entry])
+    for done in client.incremental_alter_configs([resource]).values():
+        done.result(ADMIN_S)
+
+
+def full_disk(scene: Scene) -> int:
+    """The target's broker can no longer write to any file, as on a full disk: it ends itself. Then there is room."""
+    broker = scene.there.target
+    scene.say("no room on the target's disk")
+    _, hard = resource.prlimit(broker.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (0, hard))
+    wait_until(lambda: not broker.running, within=120, what="the broker ends for want of room")
+    broker.start()
+    scene.goes_on()
+    return 1
+
+
+def suspended(scene: Scene, kind: str, seconds: Sequence[float]) -> int:
+    """SIGSTOP, and SIGCONT so many seconds later, for one process of that kind."""
+    for each in seconds:
+        victim = scene.there.victim(kind, scene.dice.choice)
+        scene.say(f"SIGSTOP {kind} {victim.pid} for {each:g} s")
+        victim.suspend()
+        try:
+            time.sleep(each)
+        finally:
+            with suppress(psutil.NoSuchProcess):  # who froze too long may have been ended
+                victim.resume()
+        scene.goes_on()
+    return len(seconds)
+
+
+def broker_suspended(scene: Scene, broker: Broker, seconds: float) -> int:
+    """SIGSTOP and SIGCONT for a broker: its connections stay open."""
+    scene.say(f"SIGSTOP {broker.alias} for {seconds:g} s")
+    broker.suspend()
+    try:
+        time.sleep(seconds)
+    finally:
+        broker.resume()
+    scene.goes_on()
+    return 1
+
+
+def rolling_restart(scene: Scene) -> int:
+    """Each broker of the target in order, the next once all replicas are in sync again; then one by kill -9."""
+    for broker in scene.there.targets:
+        scene.say(f"{broker.alias} restarts")
+        broker.restart()
+        _in_sync(scene.there)
+        scene.goes_on()
+    victim = scene.dice.choice(scene.there.targets)
+    scene.say(f"kill -9 {victim.alias}")
+    victim.kill()
+    scene.goes_on()
+    victim.start()
+    _in_sync(scene.there)
+    scene.goes_on()
+    return len(scene.there.targets) + 1
+
+
+def _in_sync(there: Deployment) -> None:
+    client = admin(there.target_bootstrap)
+
+    def all_of_them() -> bool:
+        topics = client.list_topics(timeout=ADMIN_S).topics.values()
+        return all(len(one.isrs) == len(one.replicas) for topic in topics for one in topic.partitions.values())
+
+    wait_until(all_of_them, within=120, every=0.25, what="every replica of the target in sync")
+
+
+def _before(broker: Broker) -> Proxy:
+    assert broker.proxy is not None, f"{broker.alias} has no proxy"
+    return broker.proxy
+
+
+FAULTS: Sequence[Fault] = (
+    Fault("kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 5)),
+    Fault("kill -9 at 100,000 records/s", lambda scene: killed_while_paced(scene, 60.0, 3), 100_000),
+    Fault("kill -9 of control services", lambda scene: killed(scene, ["control service"], 4)),
+    Fault("source broker restarts", lambda scene: broker_restarted(scene, scene.there.source)),
+    Fault("target broker restarts", lambda scene: broker_restarted(scene, scene.there.target)),
+    Fault("connections to the source cut", lambda scene: cut(scene, _before(scene.there.source), 6)),
+    Fault("connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 6)),
+    Fault("connections to the source stalled 30 s", lambda scene: stalled(scene, _before(scene.there.source), 30.0)),
+    Fault("connections to the target stalled 30 s", lambda scene: stalled(scene, _before(scene.there.target), 30.0)),
+    Fault("target disk full", full_disk),
+    Fault("slot frozen", lambda scene: suspended(scene, "slot", (5.0, 30.0))),
+    Fault("JVM frozen", lambda scene: suspended(scene, "JVM", (5.0, 30.0))),
+    Fault("driver frozen", lambda scene: suspended(scene, "driver", (5.0, 30.0))),
+    Fault("source broker frozen", lambda scene: broker_suspended(scene, scene.there.source, 15.0)),
+    Fault("target broker frozen", lambda scene: broker_suspended(scene, scene.there.target, 15.0)),
+)
+"""On clusters of one broker each."""
+
+THREE_BROKERS: Sequence[Fault] = (
+    Fault("target refuses writes", lambda scene: refused_writes(scene, 20.0)),
+    Fault("rolling restart of the target", rolling_restart),
+)
+"""On a target of three brokers."""
+
+SHORT = Fault("connections to the target cut, kill -9 of something", short)
+"""What `make test` has time for."""
