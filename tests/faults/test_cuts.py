@@ -16,7 +16,6 @@ from tests.harness.proxy import Proxy
 from tests.harness.traffic import Traffic
 
 # `test_random` has what `make test` has time for.
-pytestmark = pytest.mark.long
 
 PARTITIONS = 3
 DAY_MS = 86_400_000
@@ -36,6 +35,7 @@ def test_connections_cut_under_traffic(there: MirroredFlow, proxy_a: Proxy, prox
     assert there.events("ForeignWrite", there.remote(topic)) == []
 
 
+@pytest.mark.long
 def test_records_three_days_old_with_cuts(there: MirroredFlow, proxy_b: Proxy) -> None:
     """Brokers forget a producer by record time, so here only the target's log can say what was appended."""
     dice = random.Random(11)
@@ -49,6 +49,7 @@ def test_records_three_days_old_with_cuts(there: MirroredFlow, proxy_b: Proxy) -
     assert {record.timestamp_ms for record in copy} == {old}
 
 
+@pytest.mark.long
 def test_both_clusters_away_for_a_while(there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy) -> None:
     topic = create_topic(there.source, unique_name("there-away"), partitions=PARTITIONS)
     with Traffic(there.source, topic, partitions=PARTITIONS, rate=300) as traffic:

@@ -19,7 +19,6 @@ from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
 # `test_random` has what `make test` has time for.
-pytestmark = pytest.mark.long
 
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2

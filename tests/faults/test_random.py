@@ -1,10 +1,9 @@
 """The short form of `make faults`: a whole `lockstep run` is struck at random moments, and comes back by itself.
 
-The dice are thrown anew each time; the seed stands in what pytest shows of a failure, and SEED gives it again.
+The same strikes each time, so that a failure can be looked at; SEED gives others, as does `make faults`.
 """
 
 import os
-import secrets
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.faults.suite import strike
 
 @pytest.mark.timeout(600)
 def test_a_run_that_is_struck_at_random_moments_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    seed = int(os.environ.get("SEED") or secrets.randbelow(1_000_000))
+    seed = int(os.environ.get("SEED") or 686_717)
     print(f"SEED={seed}")  # noqa: T201 - pytest shows it with the failure
     with one_broker_each(tmp_path, tmp_path / "run.log") as there:
         outcome = strike(there, SHORT, seed, print)

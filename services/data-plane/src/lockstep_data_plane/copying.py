@@ -90,7 +90,6 @@ class Copying:
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
-            settings.clients.source_consumer.get("client.rack", ""),
             has_room=self._has_room,
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,

@@ -33,7 +33,7 @@ CORRUPT_MESSAGE = 2
 PATIENCE_S = 40.0
 """How long a fetch may stay unanswered beyond what it asked the broker to wait."""
 
-PACE_S = 0.002
+PACE_S = 0.003
 """How close the questions of one connection follow each other at most when answers come at once: single records then
 come a few at a time, and leave the brokers, and us, time for other things."""
 
@@ -61,7 +61,6 @@ def fetch_request(
     *,
     isolation: str = "read_uncommitted",
     wait_ms: int | None = None,
-    rack: str = "",
     session: Plan | None = None,
 ) -> Any:
     """A fetch of these partitions from these offsets, by topic id where the broker knows ids: sessionless, or what a
@@ -88,7 +87,7 @@ def fetch_request(
             m.ForgottenTopic(**{name: key, "partitions": tuple(numbers)}) for key, numbers in forgotten.items()
         ),
         **({} if session is None else {"session_id": session.session_id, "session_epoch": session.epoch}),
-        rack_id=rack,
+        rack_id="",  # with one a leader may answer with the name of a follower, and no records (KIP-392)
     )
 
 
@@ -197,7 +196,6 @@ class Shard:
             self._fetching.settings,
             isolation=self._fetching.isolation,
             wait_ms=wait_ms,
-            rack=self._fetching.rack,
             session=plan,
         )
         return wanted, connection.ask(request)
@@ -241,7 +239,6 @@ class Fetching:
         cluster: Cluster,
         settings: FetchSettings,
         isolation: str,
-        rack: str,
         *,
         has_room: Callable[[Partition], bool],
         on_fetched: Callable[[Delivery], None],
@@ -251,7 +248,6 @@ class Fetching:
         self.cluster = cluster
         self.settings = settings
         self.isolation = isolation
-        self.rack = rack
         self.has_room = has_room
         self._on_fetched = on_fetched
         self._on_delivered = on_delivered

@@ -185,7 +185,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     )),
-    _same("client.rack", CONSUMER, records="sent with each fetch (KIP-392)"),
+    _same("client.rack", CONSUMER, records="without effect on records, which come from the leaders (no KIP-392 yet)"),
     _as("request.timeout.ms", "socket.timeout.ms", ALL, 10, 300_000),
     _same("socket.connection.setup.timeout.ms", ALL, 1_000, 2_147_483_647),
     _same("connections.max.idle.ms", ALL, 0, 2_147_483_647),
