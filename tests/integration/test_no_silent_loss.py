@@ -114,7 +114,7 @@ def test_a_source_topic_created_again(pair: Pair, there: MirroredFlow, policy: s
     assert row.source_topic_id == there.wait_mirrored(topic).source_topic_id
 
 
-@pytest.mark.parametrize("policy", ["skip", "restart"])
+@pytest.mark.parametrize("policy", [pytest.param("skip", marks=pytest.mark.long), "restart"])
 def test_a_target_topic_created_again(there: MirroredFlow, policy: str) -> None:
     topic = copied(there, policy, numbered(50))
     delete_topic(there.target, there.remote(topic))
