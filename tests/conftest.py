@@ -76,21 +76,25 @@ MARK = uuid.uuid4().hex[:6]
 
 @pytest.fixture(scope="session")
 def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
-    """topic-sync and the data plane between A and B, started once for the whole run: a flow each way, and from A a
-    second one that reads `read_committed`. Behind both proxies. Which topics a flow takes is said by `there`, `back`
-    and `committed`. Nobody ends these processes; who needs that makes a `tests.harness.mirror.Mirror` of its own.
+    """topic-sync and the data plane between A and B, started once for the whole run: a flow each way, from A a second
+    one that reads `read_committed`, and two that feed each other under the same names. Behind both proxies. Which
+    topics a flow takes is said by `there`, `back`, `committed` and `same_names`. Nobody ends these processes; who needs
+    that makes a `tests.harness.mirror.Mirror` of its own.
     """
     assert pair.a.proxy is not None
     assert pair.b.proxy is not None
     there, back, committed = Flow(f"a{MARK}", f"b{MARK}"), Flow(f"b{MARK}", f"a{MARK}"), Flow(f"c{MARK}", f"b{MARK}")
+    onward, backward = Flow(f"d{MARK}", f"e{MARK}"), Flow(f"e{MARK}", f"d{MARK}")
     # What tests set on the target stays as they set it.
     kept = r"message\\.timestamp\\..*, max\\.message\\.bytes, cleanup\\.policy, compression\\.type, segment\\.bytes"
     file = two_cluster_file(
         tmp_path_factory.mktemp("mirror"),
         (there.source, pair.a.proxy.bootstrap),
         (there.target, pair.b.proxy.bootstrap),
-        f"clusters = {there.source}, {there.target}, {committed.source}",
+        f"clusters = {there.source}, {there.target}, {committed.source}, {onward.source}, {onward.target}",
         f"{committed.source}.bootstrap.servers = {pair.a.proxy.bootstrap}",
+        f"{onward.source}.bootstrap.servers = {pair.a.proxy.bootstrap}",
+        f"{onward.target}.bootstrap.servers = {pair.b.proxy.bootstrap}",
         "offset-syncs.topic.replication.factor = 1",
         "tasks.max = 1",
         f"{there}.enabled = true",
@@ -108,9 +112,20 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{committed}.enabled = true",
         f"{committed}.topics = committed-.*",
         f"{committed}.consumer.isolation.level = read_committed",
+        *(
+            f"{flow}.{line}"
+            for flow in (onward, backward)
+            for line in (
+                "enabled = true",
+                "topics = same-.*",
+                "sync.topic.configs.interval.seconds = 1",
+                "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            )
+        ),
     )
     a, b = pair.a.bootstrap, pair.b.bootstrap
     flows = [MirroredFlow(there, a, b), MirroredFlow(back, b, a), MirroredFlow(committed, a, b)]
+    flows += [MirroredFlow(onward, a, b), MirroredFlow(backward, b, a)]
     with Mirror(file, flows) as running:
         yield running
 
@@ -131,3 +146,10 @@ def back(mirror: Mirror) -> MirroredFlow:
 def committed(mirror: Mirror) -> MirroredFlow:
     """A->B under read_committed, for topics that begin with `committed-`."""
     return list(mirror.flows.values())[2]
+
+
+@pytest.fixture
+def same_names(mirror: Mirror) -> tuple[MirroredFlow, MirroredFlow]:
+    """A->B and B->A, for topics that begin with `same-`, which keep their names."""
+    onward, backward = list(mirror.flows.values())[3:]
+    return onward, backward

@@ -32,13 +32,14 @@ WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the en
 
 
 class Writer:
-    """Writes ``rate`` records a second, dealt to the partitions in turn, until it is left.
+    """Writes ``rate`` records a second, dealt to the partitions in turn, until it is left. Numbers begin at ``first``.
 
     What the broker took is the truth. Raises AssertionError on leaving when the source did not acknowledge everything.
     """
 
-    def __init__(self, bootstrap: str, topic: str, *, partitions: int, rate: int, log: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.faults.numbered", bootstrap, topic, str(partitions), str(rate)]
+    def __init__(self, bootstrap: str, topic: str, *, partitions: int, rate: int, log: Path, first: int = 0) -> None:
+        self._command = [sys.executable, "-m", "tests.faults.numbered", bootstrap, topic]
+        self._command += [str(partitions), str(rate), str(first)]
         self._log = log
 
     def __enter__(self) -> Self:
@@ -92,7 +93,7 @@ def read_numbers(bootstrap: str, topic: str) -> Mapping[int, array[int]]:
         consumer.close()
 
 
-def _write(bootstrap: str, topic: str, partitions: int, rate: int) -> int:
+def _write(bootstrap: str, topic: str, partitions: int, rate: int, first: int) -> int:
     """Returns the exit status: 0 when every record was acknowledged."""
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
@@ -120,7 +121,7 @@ def _write(bootstrap: str, topic: str, partitions: int, rate: int) -> int:
         due = int((time.monotonic() - began) * rate)
         while number < due:
             try:
-                producer.produce(topic, b"%0*d" % (DIGITS, number) + PADDING, partition=number % partitions)
+                producer.produce(topic, b"%0*d" % (DIGITS, first + number) + PADDING, partition=number % partitions)
             except BufferError:  # the source is away and the queue is full: later
                 break
             number += 1
@@ -131,4 +132,4 @@ def _write(bootstrap: str, topic: str, partitions: int, rate: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_write(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    sys.exit(_write(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])))

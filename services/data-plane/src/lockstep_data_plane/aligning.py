@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from lockstep_data_plane.align import Alignment, Ambiguous
@@ -9,6 +10,7 @@ from lockstep_data_plane.batches.judge import Limits, Verdict, judge
 from lockstep_data_plane.batches.layout import LOG_APPEND_TIME
 from lockstep_data_plane.batches.rebuild import Record, read
 from lockstep_data_plane.cluster import Cluster, TopicPartition
+from lockstep_data_plane.provenance import Traces
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.state import PartitionProgress
 
@@ -38,9 +40,11 @@ async def align_logs(
     beyond: int,
     *,
     isolation: str,
+    traces: Traces,
+    ours: Set[int],
 ) -> Aligned:
-    """Where the source's log goes on behind the `beyond` records of ours that the target holds beyond `row`. Raises
-    Ambiguous, and what passes: kafka_error, BrokerUnreachable."""
+    """Where the source's log goes on behind the `beyond` records of ours that the target holds beyond `row`; `ours` are
+    the producer ids that they bear. Raises Ambiguous, and what passes: kafka_error, BrokerUnreachable."""
     if beyond > MOST:
         raise Ambiguous(f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}")
     tail: list[Record] = []
@@ -48,15 +52,18 @@ async def align_logs(
     end = await target.end_offset(target_tp)
     async for batches, _ in log_between(target, target_tp, row.downstream + 1, end):
         for batch in batches:
-            if (batch.producer_id, batch.producer_epoch) == (row.producer_id, row.producer_epoch):
+            if batch.producer_id in ours and batch.producer_epoch == row.producer_epoch:
                 stamped_there = stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
                 tail.extend(read(batch))
     alignment = Alignment(_timeless(tail) if stamped_there else tail)
     end = await source.end_offset(tp)
     position = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
     async for batches, aborted in log_between(source, tp, position, end, isolation):
+        await traces.learn(batch.producer_id for batch in batches)
         for batch in batches:
-            if judge(batch, position, NO_LIMITS, aborted=aborted.holds(batch))[0] in (Verdict.SKIP, Verdict.REFUSE):
+            elsewhere = traces.producer_of(batch) is None
+            verdict, _ = judge(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
+            if verdict in (Verdict.SKIP, Verdict.REFUSE):
                 continue
             records = [r for r in read(batch) if r.offset >= position]
             if alignment.take(_timeless(records) if stamped_there else records) and alignment.next is not None:

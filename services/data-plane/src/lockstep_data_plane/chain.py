@@ -10,6 +10,7 @@ the chain begins anew from what it says: an unknown outcome is resolved by the l
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
@@ -48,12 +49,15 @@ class Receipt:
 class Chain:
     """The appends of one partition in one epoch. No I/O, no clock."""
 
-    def __init__(self, producer_id: int, epoch: int, sequence: int, downstream: int) -> None:
+    def __init__(
+        self, producer_id: int, epoch: int, sequence: int, downstream: int, others: Iterable[tuple[int, int]] = ()
+    ) -> None:
         """`sequence` and `downstream` are those of the last record of ours in the target's log (-1: none; then
-        `downstream` is the log end minus 1, or -1 where that is not known)."""
+        `downstream` is the log end minus 1, or -1 where that is not known). `others`: as `PartitionProgress.others`."""
         self.producer_id = producer_id
+        self._sequences = {producer_id: sequence, **dict(others)}
+        self._current = producer_id
         self.epoch = epoch
-        self.sequence = sequence
         self.downstream = downstream
         self._next = add_sequence(sequence, 1)
         self._window = 1
@@ -62,22 +66,40 @@ class Chain:
         self.broken = False
         self.bytes_held = 0
 
-    def admit(self, piece: Piece) -> None:
-        """Queue a piece behind all others."""
+    @property
+    def sequence(self) -> int:
+        """That of the last record acknowledged under our own producer id."""
+        return self._sequences[self.producer_id]
+
+    @property
+    def others(self) -> tuple[tuple[int, int], ...]:
+        """As `PartitionProgress.others`."""
+        return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
+
+    def admit(self, piece: Piece, producer_id: int = -1) -> None:
+        """Queue a piece behind all others, to bear this producer id of ours; -1: the partition's own."""
+        piece.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(piece)
         self.bytes_held += piece.size
 
     @property
     def sendable(self) -> bool:
-        """Whether `launch` may be called now."""
-        return bool(self._waiting) and not self.broken and len(self._flying) < self._window
+        """Whether `launch` may be called now. Brokers keep the order of one producer id only, so another one waits
+        until nothing flies (`wire.md` §1)."""
+        if not self._waiting or self.broken or len(self._flying) >= self._window:
+            return False
+        return not self._flying or self._waiting[0].producer_id == self._current
 
     def launch(self, merge_up_to: int = 0, levels: Levels = JAVAS_LEVELS) -> Flight:
         """Stamp the next waiting piece, or several small ones merged into one of at most `merge_up_to` bytes; the
         caller sends it at once, on the partition's one lane."""
+        if self._waiting[0].producer_id != self._current:
+            self._current = self._waiting[0].producer_id
+            self._next = add_sequence(self._sequences.get(self._current, -1), 1)
+            self._window = 1
         piece, taken = next_piece(self._waiting, merge_up_to, levels)
         self.bytes_held += piece.size - taken
-        flight = Flight(piece, self._next, stamp(piece.data, self.producer_id, self.epoch, self._next))
+        flight = Flight(piece, self._next, stamp(piece.data, self._current, self.epoch, self._next))
         self._next = add_sequence(self._next, piece.count)
         self._flying.append(flight)
         return flight
@@ -100,7 +122,7 @@ class Chain:
         expected = self.downstream + 1
         repeated = done.landed < expected
         foreign = max(0, done.landed - expected)
-        self.sequence = add_sequence(done.sequence, done.piece.count - 1)
+        self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
         self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
         self.bytes_held -= done.piece.size
         return Receipt(done.piece, done.landed, foreign, repeated)

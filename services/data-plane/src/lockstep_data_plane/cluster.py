@@ -76,6 +76,14 @@ class Cluster:
                 tried.append(str(exc))
         raise BrokerUnreachable("; ".join(tried), self.alias)
 
+    async def topic_names(self) -> list[str]:
+        """Every topic that we may describe. Raises BrokerUnreachable."""
+        if not self._brokers:
+            await self.refresh([])
+        connection = await self.any_connection()
+        answer = await connection.call(_metadata_request(connection, None))
+        return [str(topic.name) for topic in answer.topics if topic.name is not None]
+
     async def _lane_to(self, address: tuple[str, int]) -> Connection:
         broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
         return await self._open((broker, "metadata"), address)
@@ -204,10 +212,11 @@ def _address(entry: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _metadata_request(connection: Connection, topics: Sequence[str]) -> Any:
+def _metadata_request(connection: Connection, topics: Sequence[str] | None) -> Any:
+    """None: of every topic."""
     m = message("metadata", connection.version("metadata"), "request")
     return m.MetadataRequest(
-        topics=tuple(m.MetadataRequestTopic(topic_id=None, name=name) for name in topics),
+        topics=None if topics is None else tuple(m.MetadataRequestTopic(topic_id=None, name=name) for name in topics),
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=False,
         **({"include_cluster_authorized_operations": False} if connection.version("metadata") == 10 else {}),

@@ -27,6 +27,7 @@ from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
+from lockstep_data_plane.tracing import Tracing
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
@@ -85,6 +86,17 @@ class Copying:
             rows,
             lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
         )
+        self._tracing = Tracing(
+            settings,
+            producer_id,
+            self._source,
+            self._target,
+            ledger,
+            deliver=self._judge,
+            delivered=self._traced,
+            passing=PASSING,
+            trouble=self._untraced,
+        )
         self._producing = Producing(self._target, self._on_answer)
         self._fetching = Fetching(
             self._source,
@@ -106,6 +118,7 @@ class Copying:
         for handle in self._waking.values():
             handle.cancel()
         await self._fetching.close()
+        await self._tracing.close()
         await self._source.close()
         await self._target.close()
         if self._saying:
@@ -116,7 +129,7 @@ class Copying:
         mistake."""
         self._fetching.end_stuck()
         self._producing.end_stuck()
-        if (crash := self._fetching.crashed()) is not None:
+        if (crash := self._fetching.crashed() or self._tracing.crashed()) is not None:
             raise crash
 
     def remove(self, tp: TopicPartition) -> None:
@@ -126,6 +139,7 @@ class Copying:
             self._left += partition.counters.records
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
+            self._tracing.forget(partition)
 
     def leave(self, tp: TopicPartition) -> None:
         """The partition is to leave: what flies is awaited, then it is released."""
@@ -152,6 +166,8 @@ class Copying:
         """See the partition through its phases until it is released."""
         partition = Partition(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = self._limits(topic)
+        if self._tracing.concerns(partition.topic, partition.target_topic):
+            partition.traces = self._tracing
         self.partitions[tp] = partition
         changed = self._changes[partition] = asyncio.Event()
         backoff = Backoff()
@@ -268,7 +284,7 @@ class Copying:
         if partition.phase is not Phase.RESUMING:
             return
         runs = self._runs_of((partition.topic, partition.number))
-        partition.resumed(row, end.sequence, end.downstream, end.last, runs)
+        partition.resumed(row, end.sequence, end.downstream, end.last, runs, end.others)
         self._fetching.attach(partition)
         if partition.to_number:
             name = f"{partition.topic}-{partition.number}"
@@ -296,7 +312,8 @@ class Copying:
         share = max(
             self._plane.max_in_flight_bytes // max(1, len(self.partitions)), 2 * self._plane.fetch.max_partition_bytes
         )
-        return partition.chain.bytes_held < share and self._within_rate(partition)
+        held = self._tracing.holds(partition)
+        return not held and partition.chain.bytes_held < share and self._within_rate(partition)
 
     def _within_rate(self, partition: Partition) -> bool:
         """Whether its limit of bytes a second lets the partition be fetched now; else it is looked at again in time."""
@@ -318,6 +335,20 @@ class Copying:
         self._limits_of_rate.share(mine, everywhere)
 
     def _on_fetched(self, delivery: Delivery) -> None:
+        if delivery.partition.traces is not self._tracing or not self._tracing.takes(delivery):
+            self._judge(delivery)
+
+    def _traced(self, partition: Partition) -> None:
+        self._producing.pump()
+        self._fetching.nudge(partition)
+
+    def _untraced(self, trouble: BaseException | None) -> None:
+        if trouble is None:
+            self._troubles.over("provenance")
+        else:
+            self._troubles.began("provenance", self._as_trouble(trouble))
+
+    def _judge(self, delivery: Delivery) -> None:
         p = delivery.partition
         if p.phase is not Phase.COPYING or p.incarnation != delivery.incarnation:
             return

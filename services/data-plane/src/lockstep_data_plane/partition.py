@@ -25,8 +25,8 @@ from lockstep_data_plane.batches.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.batches.merge import MERGED_BYTES
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read, rebuild
-from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.chain import Chain, Flight, Receipt
+from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
 from lockstep_data_plane.runs import RunLog
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -115,6 +115,8 @@ class Partition:
         self.incarnation = 0
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
         self.limits = Limits()
+        self.traces: Traces = UNTRACED
+        """Where batches of the source originated, and what that makes of them."""
         self.syncs = OffsetSyncRule(offset_lag_max)
         self.runs = RunLog(offset_lag_max)
         self.counters = Counters()
@@ -138,6 +140,7 @@ class Partition:
         self.upstream_epoch = -1
         self.downstream = -1
         self.sequence = -1
+        self.others: tuple[tuple[int, int], ...] = ()
         self.source_end = -1
         self.last_timestamp = -1
         self.latency_ms = 0
@@ -178,7 +181,7 @@ class Partition:
         it cannot resume, never says less."""
         self.written = row
         self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
-        self.downstream, self.sequence = row.downstream, row.sequence
+        self.downstream, self.sequence, self.others = row.downstream, row.sequence, row.others
 
     @property
     def known(self) -> bool:
@@ -192,16 +195,18 @@ class Partition:
         downstream: int,
         last: Batch | None = None,
         runs: Iterable[OffsetRuns] = (),
+        others: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
         or as much. The source is judged again from there, and as many records as lie between are counted past. With
         the target's `last` batch of ours, the record arrived at is held against the one there. `runs` are the rows that
-        tell of its offset runs; they count where this partition does not know better."""
+        tell of its offset runs; they count where this partition does not know better. `others`: where the chain ends
+        under other producer ids of ours."""
         self.know(row)
         self.runs = self.runs.continued(row, runs)
-        self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream)
+        self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream, others)
         self.position = self.fetch_from = row.upstream + 1
-        self.to_number = (sequence - row.sequence) % SEQUENCES
+        self.to_number = appended_since(row, sequence, others)
         self._last = last if self.to_number else None
         self.misnumbered = False
         self._counted = []
@@ -222,6 +227,7 @@ class Partition:
             upstream_epoch=self.upstream_epoch,
             downstream=self.downstream,
             sequence=self.sequence,
+            others=self.others,
             open_run=self.runs.open_run if self.incarnation else self.written.open_run,
             source_end=self.source_end,
             lag_records=self.lag,
@@ -236,12 +242,15 @@ class Partition:
         """Judge what was fetched at `position` and queue what is to be sent. Raises BatchRefused; what came before the
         refused batch stays queued."""
         for batch in batches:
-            verdict, why = judge(batch, self.position, self.limits, aborted=aborted.holds(batch))
+            producer = self.traces.producer_of(batch)
+            verdict, why = judge(
+                batch, self.position, self.limits, aborted=aborted.holds(batch), elsewhere=producer is None
+            )
             if self._skips and self._passes_over(batch, verdict):
                 continue
             if verdict is Verdict.PASS and not self.to_number:
                 self.position = batch.last_offset + 1
-                self.chain.admit(as_piece(batch))
+                self.chain.admit(as_piece(batch), -1 if producer is None else producer)
             elif verdict is Verdict.SKIP:
                 self.counters.skipped += 1
                 self._pass_over(batch.last_offset, batch.leader_epoch)
@@ -264,9 +273,10 @@ class Partition:
             raise BatchRefused(f"offsets from {batch.base_offset}: {exc}", of_batch(batch, str(exc))) from exc
         if not pieces:
             self._pass_over(batch.last_offset, batch.leader_epoch)
+        producer = self.traces.producer_of(batch)
         for piece in pieces:
             self.position = piece.covers + 1
-            self.chain.admit(piece)
+            self.chain.admit(piece, -1 if producer is None else producer)
 
     @property
     def _skips(self) -> tuple[tuple[int, int], ...]:
@@ -332,7 +342,7 @@ class Partition:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream
         offset."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
-        self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
+        self._tell_ends()
         for stretch in self._counted:
             self.runs.add(*stretch)
         self._counted = []
@@ -366,8 +376,11 @@ class Partition:
                 syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
         if receipts:
             self.fruitless = False
-            self.downstream, self.sequence = self.chain.downstream, self.chain.sequence
+            self._tell_ends()
         return receipts, tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
+
+    def _tell_ends(self) -> None:
+        self.downstream, self.sequence, self.others = self.chain.downstream, self.chain.sequence, self.chain.others
 
     def lost(self, flight: Flight) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""

@@ -8,7 +8,8 @@ watermark: together they say exactly how many records of ours the log holds more
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from lockstep_data_plane.batches.layout import Batch
@@ -27,11 +28,18 @@ SETTLE = timedelta(seconds=30)
 @dataclass(frozen=True, slots=True)
 class ChainEnd:
     """The last record of our chain: its sequence and its offset downstream; and the batch it lies in, where that was
-    read."""
+    read. `others`: where it ends under other producer ids (`PartitionProgress.others`); the offset is that of the last
+    record of all. What of ours lies up to `read_to` is known."""
 
     sequence: int
     downstream: int
     last: Batch | None = field(default=None, compare=False)
+    others: tuple[tuple[int, int], ...] = ()
+    read_to: int = field(default=-1, compare=False)
+
+    def sequence_of(self, producer_id: int, own: int) -> int:
+        """Under this producer id, of which `own` is the partition's own; -1: nothing."""
+        return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
 
 class InDoubt(RuntimeError):
@@ -55,61 +63,101 @@ class NotReplicated(RuntimeError):
     """The target's leader has appended more of ours than its replicas have; going on would be a guess."""
 
 
-def end_from_log(found: ChainEnd, batches: list[Batch], producer_id: int, epoch: int) -> ChainEnd:
-    """Follow the chain through some batches of the target's log; batches of others do not matter.
+def end_from_log(
+    found: ChainEnd, batches: list[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
+) -> ChainEnd:
+    """Follow the chain through some batches of the target's log, under our own producer id and `others` of ours;
+    batches of others do not matter.
 
     Raises LaterEpoch when the log holds batches of a later epoch of ours."""
     for batch in batches:
-        if batch.producer_id != producer_id:
+        if batch.producer_id != producer_id and batch.producer_id not in others:
             continue
         if batch.producer_epoch > epoch:
             raise LaterEpoch(
-                f"the target's log holds epoch {batch.producer_epoch} of our producer {producer_id} at offset "
+                f"the target's log holds epoch {batch.producer_epoch} of our producer {batch.producer_id} at offset "
                 f"{batch.base_offset}, our row knows epoch {epoch} only",
                 batch.producer_epoch,
             )
         if batch.producer_epoch == epoch:
-            found = ChainEnd(add_sequence(batch.base_sequence, batch.last_offset_delta), batch.last_offset, batch)
+            ends = {**dict(found.others), producer_id: found.sequence}
+            ends[batch.producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
+            sequence = ends.pop(producer_id)
+            found = ChainEnd(sequence, batch.last_offset, batch, tuple(sorted(ends.items())))
     return found
 
 
-async def chain_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> ChainEnd:
-    """Where the chain that `row` describes ends now in `tp` of the target.
+async def chain_end(
+    target: Cluster, tp: TopicPartition, row: PartitionProgress, ours: Callable[[], Awaitable[frozenset[int]]]
+) -> ChainEnd:
+    """Where the chain that `row` describes ends now in `tp` of the target. `ours`: the producer ids other than the
+    row's that may be ours, as of now.
 
     Raises InDoubt (somebody has to decide), NotReplicated (try again later), kafka_error and BrokerUnreachable
     (likewise)."""
     deadline = asyncio.get_running_loop().time() + SETTLE.total_seconds()
+    others = await ours() | dict(row.others).keys()
     while True:
-        remembered = await _remembered(target, tp, row.producer_id)
-        found = await _read_tail(target, tp, row)
-        if remembered is None or remembered[0] < row.producer_epoch:
-            return found
-        epoch, sequence = remembered
-        if epoch > row.producer_epoch:
-            raise LaterEpoch(
-                f"the target knows epoch {epoch} of our producer {row.producer_id}, our row knows {row.producer_epoch}",
-                epoch,
-            )
-        if sequence == found.sequence:
-            return found
+        end = await _end(target, tp, row)
+        remembered = await _remembered(target, tp, {row.producer_id, *others})
+        found = ChainEnd(row.sequence, row.downstream, others=row.others, read_to=end - 1)
+        if not _told(remembered, found, row, others):
+            found = await _read_tail(target, tp, row, others)
+        since = await ours()
+        if not since <= others:
+            others |= since  # another slot has got itself one meanwhile, and may have used it
+            continue
         late = asyncio.get_running_loop().time() > deadline
-        if (sequence - found.sequence) % SEQUENCES > SEQUENCES // 2:
-            # Appended between the two questions, by a slot that still holds the partition: ask again.
-            if late:
-                raise TargetShort(
-                    f"the target's log of {tp[0]}-{tp[1]} ends at our sequence {sequence}, but up to {row.sequence} "
-                    "was appended: it was truncated"
-                )
-        elif late:
-            raise NotReplicated(
-                f"the leader of {tp[0]}-{tp[1]} on cluster {target.alias} holds our sequence {sequence}, "
-                f"what is replicated ends at {found.sequence}"
-            )
+        if all(_agrees(tp, target, row, found, p, *remembered[p], late=late) for p in sorted(remembered)):
+            return found
         await asyncio.sleep(0.05)
 
 
-async def _remembered(target: Cluster, tp: TopicPartition, producer_id: int) -> tuple[int, int] | None:
-    """(epoch, last sequence) of our producer as the leader remembers it at its log's end, or None when it does not."""
+def _told(remembered: Mapping[int, tuple[int, int]], found: ChainEnd, row: PartitionProgress, others: Set[int]) -> bool:
+    """Whether the leader itself says that nothing of ours was appended since: then the log need not be read."""
+    return row.sequence >= 0 and all(
+        remembered.get(p) == (row.producer_epoch, found.sequence_of(p, row.producer_id))
+        for p in {row.producer_id, *others}
+    )
+
+
+def _agrees(
+    tp: TopicPartition,
+    target: Cluster,
+    row: PartitionProgress,
+    found: ChainEnd,
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    *,
+    late: bool,
+) -> bool:
+    """Whether what the leader remembers of a producer id is what was read; False: look again. Raises InDoubt, and
+    NotReplicated."""
+    ends = found.sequence_of(producer_id, row.producer_id)
+    if epoch > row.producer_epoch:
+        raise LaterEpoch(
+            f"the target knows epoch {epoch} of our producer {producer_id}, our row knows {row.producer_epoch}", epoch
+        )
+    if epoch < row.producer_epoch or sequence == ends:
+        return True
+    if (sequence - ends) % SEQUENCES > SEQUENCES // 2:
+        # Appended between the two questions, by a slot that still holds the partition: ask again.
+        if late:
+            raise TargetShort(
+                f"the target's log of {tp[0]}-{tp[1]} ends at our sequence {sequence}, but up to {ends} "
+                "was appended: it was truncated"
+            )
+    elif late:
+        raise NotReplicated(
+            f"the leader of {tp[0]}-{tp[1]} on cluster {target.alias} holds our sequence {sequence}, "
+            f"what is replicated ends at {ends}"
+        )
+    return False
+
+
+async def _remembered(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
+    """(epoch, last sequence) of those of our producers that the leader remembers at its log's end."""
     leader = target.leader(tp)
     if leader is None:
         raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", target.alias)
@@ -120,23 +168,28 @@ async def _remembered(target: Cluster, tp: TopicPartition, producer_id: int) -> 
     partition = answer.topics[0].partitions[0]
     if partition.error_code != 0:
         raise kafka_error(int(partition.error_code), f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}")
-    for producer in partition.active_producers:
-        if producer.producer_id == producer_id and producer.last_sequence >= 0:
-            return int(producer.producer_epoch), int(producer.last_sequence)
-    return None
+    return {
+        int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
+        for p in partition.active_producers
+        if p.producer_id in producer_ids and p.last_sequence >= 0
+    }
 
 
-async def _read_tail(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> ChainEnd:
-    found = ChainEnd(row.sequence, row.downstream)
-    offset = row.downstream + 1
-    start = await target.end_offset(tp, timestamp=-2)
+async def _end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> int:
+    """The log's end. Raises TargetShort where that lies before what was appended."""
     end = await target.end_offset(tp)
-    if end < offset:
+    if end < row.downstream + 1:
         raise TargetShort(
             f"the target's log of {tp[0]}-{tp[1]} ends at {end}, but our row says that {row.downstream} was appended: "
             "it was truncated"
         )
-    offset = max(offset, start)
+    return end
+
+
+async def _read_tail(target: Cluster, tp: TopicPartition, row: PartitionProgress, others: Set[int]) -> ChainEnd:
+    end = await _end(target, tp, row)
+    found = ChainEnd(row.sequence, row.downstream, others=row.others)
+    offset = max(row.downstream + 1, await target.end_offset(tp, timestamp=-2))
     async for batches, _ in log_between(target, tp, offset, end):
-        found = end_from_log(found, batches, row.producer_id, row.producer_epoch)
-    return found
+        found = end_from_log(found, batches, row.producer_id, row.producer_epoch, others)
+    return replace(found, read_to=end - 1)

@@ -13,6 +13,7 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found, Policies, decide
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.provenance import appended_since
 from lockstep_data_plane.resume import ChainEnd, InDoubt, NotReplicated, chain_end
 from lockstep_data_plane.standing import Standing
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
@@ -165,10 +166,10 @@ class Resuming:
         target_tp = (partition.target_topic, partition.number)
         await self._target.refresh([partition.target_topic])
         try:
-            chain = await chain_end(self._target, target_tp, row)
+            chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc
-        if chain.sequence != row.sequence:
+        if appended_since(row, chain.sequence, chain.others):
             return None
         found = await self.new_epoch(partition, row, row.upstream + 1)
         skips = tuple(sorted({*row.skips, *ranges}))
@@ -195,6 +196,7 @@ class Resuming:
             downstream=target_end - 1,
             producer_epoch=epoch,
             sequence=-1,
+            others=(),
             skips=(),
         )
 

@@ -10,10 +10,10 @@ from aiokafka.errors import CorruptRecordException
 from lockstep_config import FlowSettings
 from lockstep_data_plane.align import Ambiguous
 from lockstep_data_plane.aligning import align_logs
-from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.provenance import appended_since
 from lockstep_data_plane.resume import ChainEnd, InDoubt, LaterEpoch, NotReplicated, TargetShort, chain_end
 from lockstep_protocol.state import PartitionProgress
 
@@ -48,7 +48,7 @@ class Standing:
                 here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
             )
         try:
-            chain = await chain_end(self._target, target_tp, row)
+            chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
         except LaterEpoch as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
@@ -60,10 +60,16 @@ class Standing:
         if agreed < here.wanted:
             text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
             return replace(here, case=Case.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
-        beyond = (chain.sequence - row.sequence) % SEQUENCES
+        beyond = appended_since(row, chain.sequence, chain.others)
         if beyond and (start > here.wanted or partition.misnumbered):
             return await self._aligned(partition, row, chain, here, beyond)
-        return _gone(here) if start > here.wanted else (row, chain)
+        if start > here.wanted:
+            return _gone(here)
+        if partition.topic == partition.target_topic and not beyond:
+            # Others write there as well, so what was read and holds nothing of ours need not be read again.
+            row = replace(row, downstream=max(row.downstream, chain.read_to))
+            chain = replace(chain, downstream=row.downstream)
+        return row, chain
 
     def _awaited(self, partition: Partition, later: LaterEpoch) -> int:
         """The later epoch, once its row has been waited for long enough. Raises NotReplicated before."""
@@ -93,6 +99,8 @@ class Standing:
                 row,
                 beyond,
                 isolation=self._settings.data_plane.isolation_level,
+                traces=partition.traces,
+                ours={row.producer_id, *dict(chain.others)},
             )
         except (Ambiguous, CorruptRecordException) as exc:
             return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")
@@ -100,7 +108,12 @@ class Standing:
             # Everything of ours is gone from the source, and at least so much behind it that is not there.
             return _gone(replace(here, wanted=here.wanted + beyond))
         row = replace(
-            row, upstream=aligned.next - 1, upstream_epoch=-1, downstream=chain.downstream, sequence=chain.sequence
+            row,
+            upstream=aligned.next - 1,
+            upstream_epoch=-1,
+            downstream=chain.downstream,
+            sequence=chain.sequence,
+            others=chain.others,
         )
         return row, chain
 

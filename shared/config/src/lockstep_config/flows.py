@@ -37,7 +37,7 @@ from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow, progress_topic
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
-__all__ = ["check_identity_loops", "cluster_of", "flow_settings", "flows_of", "shadowed"]
+__all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed"]
 
 LONGEST_FLUSH = timedelta(seconds=1)
 """Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
@@ -295,23 +295,6 @@ def _check_separator(of: _Reader, findings: Findings) -> None:
     if found and not _LEGAL_IN_TOPIC.fullmatch(found.value.strip()):
         message = f"is {found.value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'"
         findings.problem(found.entry, message)
-
-
-def check_identity_loops(flows: Sequence[FlowSettings], findings: Findings) -> None:
-    """Two flows of the identity policy that feed each other copy the same records for ever, unless their topics
-    differ."""
-    identity = {
-        settings.flow
-        for settings in flows
-        if settings.enabled and isinstance(settings.policy, IdentityReplicationPolicy)
-    }
-    for flow in sorted(identity):
-        back = Flow(flow.target, flow.source)
-        if back in identity and flow < back:
-            message = (
-                f"{flow} and {back} keep topic names: a topic that both replicate is copied round and round for ever"
-            )
-            findings.notes.append(Problem(findings.file, 0, "replication.policy.class", message))
 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:

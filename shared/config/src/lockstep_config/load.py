@@ -9,13 +9,14 @@ from pathlib import Path
 
 from lockstep_config import layering
 from lockstep_config.check import Findings, check_line
-from lockstep_config.flows import check_identity_loops, cluster_of, flow_settings, flows_of, shadowed
+from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.librdkafka import uses_tls
 from lockstep_config.model import Configuration, FlowSettings
 from lockstep_config.problems import ConfigurationError, Problem
 from lockstep_config.properties import Entry, read_properties
+from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import Untranslatable
 from lockstep_config.tls import ssl_context, tls_of
@@ -46,6 +47,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
     wrong = {problem.key for problem in findings.problems if problem.line}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
+    flows = with_provenance(sound, flows, tuple(aliases), findings)
     if not findings.problems:
         _check_certificates(sound, flows, findings)
     problems = [problem for problem in findings.problems if not _is_echo(problem, wrong)]
@@ -166,7 +168,6 @@ def _check_certificate(
 
 
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
-    check_identity_loops(flows, findings)
     for line, counting in shadowed(layers, [settings.flow for settings in flows]):
         findings.without_effect(line.entry, f"{counting.entry.key} counts, as in MirrorMaker")
     if not flows:

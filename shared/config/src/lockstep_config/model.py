@@ -135,7 +135,8 @@ class DataPlaneSettings:
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
     `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
     what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
-    matches. The values of `on_*` are the choices of `our_keys`.
+    matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
+    tell where a record came from.
     """
 
     enabled: bool = True
@@ -156,6 +157,7 @@ class DataPlaneSettings:
     on_doubt: PerTopic[str] = HALT
     on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
+    provenance: Literal["local", "relay"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

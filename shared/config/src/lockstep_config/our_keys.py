@@ -45,6 +45,14 @@ OUR_KEYS = (
         meaning="most bytes a second that the flow copies, as they lie in the log; PATTERN=BYTES: each such topic",
         per_topic=True,
     ),
+    Key(
+        name="lockstep.provenance",
+        choices=("local", "relay"),
+        scopes=CONNECTOR,
+        meaning="where topics keep their names: copy only what originated on the source, or everything but what "
+        "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
+        "from the origin to the target directly, else relay",
+    ),
     _policy(
         "lockstep.on.gap",
         ("halt", "skip", "restart"),

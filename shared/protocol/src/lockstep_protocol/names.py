@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Flow",
     "commands_topic",
     "events_topic",
+    "is_state_topic",
     "progress_topic",
     "quarantine_topic",
     "service_group",
@@ -55,6 +57,14 @@ def _control_topic(kind: str, flow: Flow, group_id: str | None) -> str:
 def state_topic(flow: Flow, group_id: str | None = None) -> str:
     """Compacted, one partition, on the flow's target: what is so now."""
     return _control_topic("state", flow, group_id)
+
+
+_STATE_TOPIC = re.compile(rf"{LOCKSTEP_PREFIX}(.+-)?state\..+\.internal")
+
+
+def is_state_topic(topic: str) -> bool:
+    """Whether `topic` is the state topic of some flow into its cluster, of whatever instance."""
+    return _STATE_TOPIC.fullmatch(topic) is not None
 
 
 def events_topic(flow: Flow, group_id: str | None = None) -> str:

@@ -80,6 +80,9 @@ class PartitionProgress(Row):
     producer_epoch: int = 0
     sequence: int = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
+    others: tuple[tuple[int, int], ...] = ()
+    """(producer id, sequence of its last record) of records that came from elsewhere and are passed on under an id of
+    their origin's, in the same epoch; sorted. See `Origin`."""
     source_topic_id: str = ""
     target_topic_id: str = ""
     open_run: tuple[int, ...] = ()
@@ -176,10 +179,11 @@ class SlotStatus(Row):
 @row_kind("origin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
-    """What a producer id in the target's log stands for. Owner: data plane (the driver). Never deleted (`wire.md` §4).
+    """What a producer id in the target's log stands for. Owner: data plane (the driver; a slot where it passes records
+    of another origin on). Never deleted (`wire.md` §4). Acknowledged before the first batch that bears the id.
 
-    The flow's producer id is the one of the *first* such row in the log whose target cluster id is the target's
-    present one.
+    The flow's producer id for an origin is the one of the *first* such row in the log whose target cluster id is the
+    target's present one.
     """
 
     producer_id: int

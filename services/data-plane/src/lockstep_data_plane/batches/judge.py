@@ -33,6 +33,7 @@ class Case(Enum):
     CONTROL_BATCH = Verdict.SKIP, "control batch"
     EMPTY = Verdict.SKIP, "empty batch"
     ABORTED = Verdict.SKIP, "aborted transaction"
+    ELSEWHERE = Verdict.SKIP, "originated elsewhere"
     BEGINS_BEFORE = Verdict.REBUILD, "begins before the position"
     COMPACTED = Verdict.REBUILD, "compacted"
     APPEND_TIME = Verdict.REBUILD, "log append time"
@@ -78,8 +79,11 @@ class AbortedTransactions:
         return bool(batch.attributes & TRANSACTIONAL) and batch.producer_id in self._open
 
 
-def judge(batch: Batch, position: int, limits: Limits, *, aborted: bool) -> tuple[Verdict, str]:
-    """The batch's fate and, unless it passes, the reason. `position` is the next upstream offset wanted.
+def judge(
+    batch: Batch, position: int, limits: Limits, *, aborted: bool, elsewhere: bool = False
+) -> tuple[Verdict, str]:
+    """The batch's fate and, unless it passes, the reason. `position` is the next upstream offset wanted; `elsewhere`:
+    the flow does not copy what originated where the batch did (`provenance.py`).
 
     Depends on its arguments only, so a batch judged again after a restart meets the same fate: exact resume counts on
     it."""
@@ -95,6 +99,8 @@ def judge(batch: Batch, position: int, limits: Limits, *, aborted: bool) -> tupl
         return Case.EMPTY.value
     if aborted:
         return Case.ABORTED.value
+    if elsewhere:
+        return Case.ELSEWHERE.value
     return _rebuild_or_pass(batch, position, limits).value
 
 

@@ -25,17 +25,17 @@ MERGED_BYTES = 64 * 1024
 
 
 def next_piece(waiting: deque[Piece], limit: int, levels: Levels = JAVAS_LEVELS) -> tuple[Piece, int]:
-    """Take the first piece off `waiting`, merged with the small ones right behind it, as long as all are of one codec
-    and one time type and their sizes sum up to no more than `limit` bytes; and the sum of the sizes taken. Pieces that
-    cannot be decoded are left as they are. That a batch was part of a transaction keeps nothing apart: its stamp would
-    not say so either, and its end is known before it is queued."""
+    """Take the first piece off `waiting`, merged with the small ones right behind it, as long as all are of one codec,
+    one time type and one producer id of ours and their sizes sum up to no more than `limit` bytes; and the sum of the
+    sizes taken. Pieces that cannot be decoded are left as they are. That a batch was part of a transaction keeps
+    nothing apart: its stamp would not say so either, and its end is known before it is queued."""
     first = waiting.popleft()
     if first.size > SMALL_BYTES or not waiting:
         return first, first.size
     group, total, kind = [first], first.size, _kind(first)
     for piece in waiting:
         total += piece.size
-        if piece.size > SMALL_BYTES or total > limit or _kind(piece) != kind:
+        if piece.size > SMALL_BYTES or total > limit or (_kind(piece), piece.producer_id) != (kind, first.producer_id):
             break
         group.append(piece)
     merged = _merge(group, kind & CODEC_MASK, levels) if len(group) > 1 else None

@@ -22,6 +22,8 @@ class Piece:
     base_timestamp: int
     max_timestamp: int
     leader_epoch: int
+    producer_id: int = -1
+    """Ours that it is to bear; given when it is queued."""
 
     @property
     def size(self) -> int:

@@ -1,0 +1,86 @@
+"""The `origin/*` rows in the state topics of a cluster, read when somebody needs to know them all.
+
+A row is acknowledged before the first batch that bears its producer id. So whoever has fetched a batch and then reads
+the state topics up to an end taken since has its row, or there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+
+from lockstep_data_plane.batches.layout import CONTROL, Batch
+from lockstep_data_plane.batches.rebuild import read
+from lockstep_data_plane.cluster import Cluster
+from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.reading import log_between
+from lockstep_protocol.names import is_state_topic
+from lockstep_protocol.state import MalformedRow, Origin, decode_row
+
+__all__ = ["OriginRows", "rows_in", "state_topics"]
+
+ORIGIN = f"{Origin.kind}/".encode()
+
+ENOUGH = 3
+"""A broker that holds back a client for its quota answers without records: only so many such answers in a row say that
+nothing is left to read."""
+
+
+class OriginRows:
+    """The rows of some state topics, as far as they were read. One `read` at a time."""
+
+    def __init__(self, cluster: Cluster, topics: Callable[[], Awaitable[Collection[str]]]) -> None:
+        """`topics` names the topics there are at the moment."""
+        self._cluster = cluster
+        self._topics = topics
+        self._read_up_to: dict[str, tuple[str, int]] = {}
+        """Topic id and next offset of each topic."""
+        self.rows: list[Origin] = []
+        """In the order of each topic's log."""
+
+    async def read(self) -> None:
+        """Read on, to where the topics end now. Raises kafka_error and BrokerUnreachable; what was read until then is
+        kept."""
+        topics = await self._topics()
+        await self._cluster.refresh(topics)
+        for topic in topics:
+            await self._read(topic)
+
+    async def _read(self, topic: str) -> None:
+        tp = (topic, 0)
+        topic_id = self._cluster.topic_id(tp)
+        start, end = await self._cluster.end_offset(tp, timestamp=-2), await self._cluster.end_offset(tp)
+        known_id, at = self._read_up_to.get(topic, (topic_id, 0))
+        at = max(start, at if known_id == topic_id and at <= end else 0)
+        in_vain = 0
+        while at < end and in_vain < ENOUGH:
+            in_vain += 1
+            async for batches, _ in log_between(self._cluster, tp, at, end):
+                self.rows += rows_in(batches)
+                at, in_vain = batches[-1].last_offset + 1, 0
+                self._read_up_to[topic] = topic_id, at
+
+
+def rows_in(batches: Iterable[Batch]) -> list[Origin]:
+    """The origin rows in some batches of a state topic. What is no row is passed over, as in every fold."""
+    found = []
+    for batch in batches:
+        if batch.attributes & CONTROL:
+            continue
+        for record in read(batch):
+            if record.key is None or not bytes(record.key).startswith(ORIGIN):
+                continue
+            try:
+                row = decode_row(bytes(record.key), None if record.value is None else bytes(record.value))
+            except MalformedRow:
+                continue
+            if isinstance(row, Origin):
+                found.append(row)
+    return found
+
+
+async def state_topics(cluster: Cluster) -> list[str]:
+    """The state topics of all flows into the cluster, of whatever file and instance, that we may describe. Raises
+    BrokerUnreachable."""
+    names = await cluster.topic_names()
+    if not cluster.cluster_id:
+        raise BrokerUnreachable("the cluster does not tell its id", cluster.alias)
+    return sorted(name for name in names if is_state_topic(name))

@@ -1,0 +1,178 @@
+"""Which flows of a file could bring a record to a cluster twice, where topics keep their names. Pure.
+
+A record goes round by itself there: nothing in a topic's name says where it came from. What each flow copies is said by
+`lockstep.provenance`: `local` only what originated on its source, `relay` everything but what originated on its target
+(`wire.md` §4).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.names import Flow
+
+__all__ = ["Link", "Mode", "Twice", "defaults", "leads_back", "may_share", "route", "twice", "unreached"]
+
+Mode = Literal["local", "relay"]
+
+MOST_PATHS = 2000
+"""How many ways through a file are looked at for a remark: many clusters, each with a flow to each, have millions."""
+
+_META = frozenset(".*+?[](){}|^$")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A flow that runs and keeps topic names, and the topics it selects."""
+
+    flow: Flow
+    topics: NameFilter
+
+
+Path = tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """Records of `origin` reach the last cluster of both routes, which end with different flows."""
+
+    origin: str
+    one: Path
+    other: Path
+
+
+def route(path: Path) -> str:
+    """The clusters that a path leads through: `A->B->C`."""
+    return "->".join([path[0].flow.source, *(link.flow.target for link in path)])
+
+
+def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, Mode]:
+    """What each flow copies: as `stated`; else `local` where its target feeds its source too, or where another flow
+    leads to its target from the origin directly; else `relay`."""
+    modes: dict[Flow, Mode] = {
+        link.flow: "local" if any(_opposite(link, other) for other in links) else "relay" for link in links
+    }
+    modes.update((flow, mode) for flow, mode in stated.items() if flow in modes)
+    while changed := {
+        relaying.flow
+        for found in twice(links, modes)
+        for direct, relaying in ((found.one, found.other[-1]), (found.other, found.one[-1]))
+        if len(direct) == 1 and relaying.flow not in stated
+    }:
+        modes.update(dict.fromkeys(changed, "local"))
+    return modes
+
+
+def _opposite(link: Link, other: Link) -> bool:
+    back = (other.flow.target, other.flow.source) == (link.flow.source, link.flow.target)
+    return back and may_share(link.topics, other.topics)
+
+
+def twice(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Twice]:
+    """For each origin the first pair of routes by which its records could reach a cluster twice."""
+    found = []
+    for origin in _clusters(links):
+        arrivals: dict[str, list[Path]] = {}
+        for path in _paths(origin, links, modes):
+            there = arrivals.setdefault(path[-1].flow.target, [])
+            other = next((p for p in there if p[-1] != path[-1] and _may_meet(p, path)), None)
+            if other is not None:
+                found.append(Twice(origin, *sorted((other, path), key=len)))
+                break
+            there.append(path)
+    return found
+
+
+def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
+    """The shortest route of each pair of clusters by which records could reach the second if every flow relayed, where
+    as things are they do not reach it at all."""
+    everything: dict[Flow, Mode] = dict.fromkeys(modes, "relay")
+    found = []
+    for origin in _clusters(links):
+        reached = {path[-1].flow.target for path in _paths(origin, links, modes)}
+        missing: dict[str, Path] = {}
+        for path in islice(_paths(origin, links, everything), MOST_PATHS):
+            end = path[-1].flow.target
+            if end not in reached:
+                missing.setdefault(end, path)  # the shortest ones come first
+        found += [path for _, path in sorted(missing.items())]
+    return found
+
+
+def leads_back(link: Link, links: Sequence[Link]) -> bool:
+    """Whether topics of the flow come back from its target to its source, over whatever clusters."""
+    at, seen = [link.flow.target], {link.flow.target}
+    while at:
+        here = at.pop()
+        for other in links:
+            if other.flow.source == here and other.flow.target not in seen and may_share(link.topics, other.topics):
+                seen.add(other.flow.target)
+                at.append(other.flow.target)
+    return link.flow.source in seen
+
+
+def _clusters(links: Sequence[Link]) -> list[str]:
+    return sorted({link.flow.source for link in links})
+
+
+def _paths(origin: str, links: Sequence[Link], modes: Mapping[Flow, Mode]) -> Iterator[Path]:
+    """Every way that a record of `origin` goes, up to where it comes to a cluster it has been to; short ones first."""
+    open_: deque[Path] = deque([()])
+    while open_:
+        path = open_.popleft()
+        here = path[-1].flow.target if path else origin
+        been = {origin, *(step.flow.target for step in path[:-1])}
+        if here in been and path:
+            continue
+        for link in links:
+            carries = modes[link.flow] == "relay" or here == origin
+            if link.flow.source == here and link.flow.target != origin and carries:
+                longer = (*path, link)
+                if _may_meet(path, (link,)):
+                    yield longer
+                    open_.append(longer)
+
+
+def _may_meet(one: Path, other: Path) -> bool:
+    return all(may_share(a.topics, b.topics) for a in one for b in other)
+
+
+def may_share(one: NameFilter, other: NameFilter) -> bool:
+    """Whether some topic could be selected by both. False only where it is certain: by how the names begin."""
+    if any("(?" in pattern for pattern in (*one.include, *other.include)):
+        return True  # a flag holds for the elements behind it too
+    return any(_overlap(_stem(a), _stem(b)) for a in one.include for b in other.include)
+
+
+def _stem(pattern: str) -> tuple[str, bool]:
+    """What every name that matches begins with, and whether anything may follow it."""
+    literal = ""
+    escaped = False
+    if "|" in pattern:
+        return "", True
+    for c in pattern:
+        if escaped:
+            if c.isalnum():
+                return literal, True
+            literal, escaped = literal + c, False
+        elif c == "\\":
+            escaped = True
+        elif c in _META:
+            return literal[:-1] if c in "*?{" else literal, True
+        else:
+            literal += c
+    return literal, False
+
+
+def _overlap(one: tuple[str, bool], other: tuple[str, bool]) -> bool:
+    (a, a_open), (b, b_open) = one, other
+    if a_open and b_open:
+        return a.startswith(b) or b.startswith(a)
+    if a_open:
+        return b.startswith(a)
+    return a.startswith(b) if b_open else a == b

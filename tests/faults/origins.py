@@ -1,0 +1,47 @@
+"""Numbered records that are written on several clusters, and which of them each cluster has. A record's number says
+where it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.faults.counting import Count, Numbers, count
+from tests.faults.numbered import read_numbers
+from tests.harness.eventually import wait_until
+
+__all__ = ["counts", "first_of", "same_everywhere"]
+
+SPAN = 10**11
+
+
+def first_of(cluster: int) -> int:
+    """The number of the first record written on a cluster, counted from 0."""
+    return cluster * SPAN
+
+
+def _written_on(numbers: Numbers, cluster: int) -> dict[int, list[int]]:
+    return {p: [n for n in found if n // SPAN == cluster] for p, found in numbers.items()}
+
+
+def counts(found: Sequence[Numbers]) -> Mapping[tuple[int, int], Count]:
+    """By origin and cluster: how what the cluster has of the origin's records differs from what the origin has."""
+    return {
+        (origin, cluster): count(_written_on(found[origin], origin), _written_on(numbers, origin))
+        for origin in range(len(found))
+        for cluster, numbers in enumerate(found)
+        if cluster != origin
+    }
+
+
+def same_everywhere(bootstraps: Sequence[str], topic: str, *, within: float) -> Mapping[tuple[int, int], Count]:
+    """Returns once each cluster has every record of every cluster, in its origin's order. Raises at once when one has a
+    record twice, and NeverHappened."""
+
+    def equal() -> Mapping[tuple[int, int], Count] | None:
+        found = counts([read_numbers(bootstrap, topic) for bootstrap in bootstraps])
+        for way, each in found.items():
+            if each.doubled or each.displaced:
+                raise RuntimeError(f"{topic}, of {way[0]} on {way[1]}: {each}")
+        return found if all(each.equal for each in found.values()) else None
+
+    return wait_until(equal, within=within, every=0.5, what=f"{topic} is the same everywhere")

@@ -1,0 +1,107 @@
+"""Two clusters that feed each other under the same topic names: each record arrives once and goes no further."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+from lockstep_protocol.state import Origin
+from tests.faults.numbered import Writer
+from tests.faults.origins import first_of, same_everywhere
+from tests.harness.clusters import admin, create_topic, read_topic
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import MirroredFlow
+
+PARTITIONS = 2
+RATE = 400
+MOVED = 1200
+PRODUCERS = 8
+
+client = cache(admin)
+
+SameNames = tuple[MirroredFlow, MirroredFlow]
+
+
+def test_what_is_written_on_both_sides_is_on_both_sides_once(
+    same_names: SameNames, topic_name: str, tmp_path: Path
+) -> None:
+    onward, backward = same_names
+    topic = f"same-{topic_name}"
+    create_topic(onward.source, topic, partitions=PARTITIONS)
+    onward.wait_mirrored(topic, partitions=PARTITIONS)
+    both = [onward.source, onward.target]
+    writers = [
+        Writer(at, topic, partitions=PARTITIONS, rate=RATE, log=tmp_path / f"{i}.log", first=first_of(i))
+        for i, at in enumerate(both)
+    ]
+    with writers[0], writers[1]:
+        wait_until(
+            lambda: min(len(read_topic(at, topic)) for at in both) > MOVED, within=90, what=f"{MOVED} records each"
+        )
+    found = same_everywhere(both, topic, within=60)
+    assert min(count.records for count in found.values()) > RATE
+    # What came from the other side was looked at and passed over to the last record.
+    for flow in same_names:
+        flow.wait_written_down(topic)
+    assert sum(len(p) for p in (read_topic(onward.source, topic), read_topic(onward.target, topic))) == 2 * sum(
+        count.records for count in found.values()
+    )
+    (own,) = {(o.source, o.target) for o in onward.rows(Origin)}
+    assert own == (onward.flow.source, onward.flow.target)
+    assert not onward.events("PartitionHalted", topic)
+    assert not backward.events("PartitionHalted", topic)
+
+
+def test_producers_that_live_shortly_are_told_apart_from_the_mirror(same_names: SameNames, topic_name: str) -> None:
+    """Each brings a producer id that nobody has seen before."""
+    onward, _ = same_names
+    topic = f"same-{topic_name}"
+    create_topic(onward.source, topic)
+    onward.wait_mirrored(topic)
+    for number in range(PRODUCERS):
+        at = onward.target if number % 2 else onward.source
+        producer = Producer({"bootstrap.servers": at, "enable.idempotence": "true", "linger.ms": "0"})
+        producer.produce(topic, b"%d" % number)
+        assert producer.flush(30) == 0
+    wanted = sorted(b"%d" % number for number in range(PRODUCERS))
+
+    def there() -> bool:
+        found = [sorted(r.value or b"" for r in read_topic(at, topic)) for at in (onward.source, onward.target)]
+        assert all(len(each) <= len(wanted) for each in found)
+        return found == [wanted, wanted]
+
+    wait_until(there, within=60, every=0.25, what="each record on both sides")
+    for flow in same_names:
+        flow.wait_written_down(topic)
+    assert there()
+
+
+def test_configs_follow_the_cluster_that_is_named_first(same_names: SameNames, topic_name: str) -> None:
+    """Both flows look every second: each would undo what the other does."""
+    onward, backward = same_names
+    topic = f"same-{topic_name}"
+    create_topic(onward.target, topic, configs={"delete.retention.ms": "1111111"})
+    backward.wait_mirrored(topic)
+    assert _retention(onward.source, topic) == "1111111", "a topic that is created takes the configs along"
+    for at, value in ((onward.source, "2222222"), (onward.target, "3333333")):
+        resource = ConfigResource(
+            ConfigResource.Type.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry("delete.retention.ms", value, incremental_operation=AlterConfigOpType.SET)
+            ],
+        )
+        (done,) = client(at).incremental_alter_configs([resource]).values()
+        done.result(30)
+    wait_until(lambda: _retention(onward.target, topic) == "2222222", within=60, every=0.25, what="the first counts")
+    onward.wait_event("ConfigAltered", topic)
+    assert _retention(onward.source, topic) == "2222222"
+    assert not backward.events("ConfigAltered", topic)
+
+
+def _retention(bootstrap: str, topic: str) -> str:
+    (described,) = client(bootstrap).describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
+    return str(described.result(30)["delete.retention.ms"].value)
