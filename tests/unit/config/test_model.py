@@ -197,13 +197,6 @@ def test_no_topics_are_none(load_text: LoadText) -> None:
     assert not load_text("topics =\n").flow(Flow("A", "B")).topics.matches("")
 
 
-def test_identity_flows_that_feed_each_other_are_noted(load_text: LoadText) -> None:
-    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
-    assert load_text(identity).notes == ()
-    (note,) = load_text(identity + "B->A.enabled = true\n").notes
-    assert note.message.startswith("A->B and B->A keep topic names")
-
-
 def test_the_name_of_the_instance_is_none_where_it_is_mm2s_own(load_text: LoadText) -> None:
     assert load_text("B.group.id = A-mm2\n").flow(Flow("A", "B")).group_id is None
     assert load_text("B.group.id = two\n").flow(Flow("A", "B")).group_id == "two"

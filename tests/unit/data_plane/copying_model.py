@@ -17,6 +17,7 @@ from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.partition import Happening, Partition, Phase
+from lockstep_data_plane.provenance import OWN
 from lockstep_data_plane.resume import ChainEnd, end_from_log
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import (
@@ -34,12 +35,17 @@ from tests.unit.data_plane.batch_bytes import (
 )
 
 OURS, OUR_EPOCH = 4000, 1
+OTHER = 4001
+"""Our producer id for what came to the source from elsewhere and is passed on."""
+FROM_ELSEWHERE, FROM_THE_TARGET = 900, 901
+"""Producer ids in the source's log."""
 SEQUENCES = 2**31
 OUT_OF_ORDER, NOT_ENOUGH_REPLICAS = 45, 19
 
 KINDS = (
     *("plain", "tiny", "compressed", "large", "horizon", "compacted", "compacted to the end", "log append time"),
     *("empty", "control", "aborted", "aborted later", "committed", "gap", "old 0", "old 1", "old 1 compressed"),
+    *("passed on", "came from the target"),
 )
 """What a source's log is made of, at least once each where it matters (the table of design §5)."""
 
@@ -91,9 +97,11 @@ class SourceLog:
         elif kind == "committed":
             self._put(_of(content, TRANSACTIONAL, producer_id), count, content)
             self._marker(producer_id, None)
-        elif kind == "tiny":
+        elif kind in ("tiny", "passed on"):
             for one in content:
-                self._put(_of([one]), 1, [one])
+                self._put(_of([one], producer_id=FROM_ELSEWHERE if kind == "passed on" else -1), 1, [one])
+        elif kind == "came from the target":
+            self._put(_of(content, producer_id=FROM_THE_TARGET), count, [])
         else:
             length = content[-1].offset - self.end + 1 + (2 if kind == "compacted to the end" else 0)
             raw = _of(
@@ -219,6 +227,19 @@ class TargetLog:
         return [b for b in scan(b"".join(self.batches)) if b.last_offset >= offset]
 
 
+class Origins:
+    """What is known of the origins of the source's batches, as it is decided by then."""
+
+    async def learn(self, producer_ids: Iterable[int]) -> None:
+        return
+
+    def producer_of(self, batch: Batch) -> int | None:
+        return {FROM_ELSEWHERE: OTHER, FROM_THE_TARGET: None}.get(batch.producer_id, OWN)
+
+    async def ours(self) -> frozenset[int]:
+        return frozenset({OTHER})
+
+
 class Slot:
     """One slot's part in the copy: what `copying.py` does around a partition, without its clusters. Each method is one
     step, and does nothing where it cannot happen."""
@@ -235,6 +256,7 @@ class Slot:
         self._runs = list(runs)
         self.partition = Partition("t", 0, "t", 100)
         self.partition.limits = limits
+        self.partition.traces = Origins()
         self.fetched: deque[tuple[int, tuple[Batch, ...], list[tuple[int, int]]]] = deque()
         self.socket: deque[Flight] = deque()
         """On its way to the broker."""
@@ -242,9 +264,9 @@ class Slot:
         self._resume(row)
 
     def _resume(self, row: PartitionProgress) -> None:
-        known = ChainEnd(row.sequence, row.downstream)
-        end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH)
-        self.partition.resumed(row, end.sequence, end.downstream, end.last, self._runs)
+        known = ChainEnd(row.sequence, row.downstream, others=row.others)
+        end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
+        self.partition.resumed(row, end.sequence, end.downstream, end.last, self._runs, end.others)
 
     def fetch(self, count: int) -> None:
         p = self.partition

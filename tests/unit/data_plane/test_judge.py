@@ -171,6 +171,11 @@ def test_the_table(one: Batch, position: int, limits: Limits, aborted: bool, ver
     assert judge(one, position, limits, aborted=aborted) == (verdict, why), "a batch judged again meets the same fate"
 
 
+def test_what_originated_elsewhere_is_passed_over() -> None:
+    assert judge(PLAIN, 10, Limits(), aborted=False, elsewhere=True) == (SKIP, "originated elsewhere")
+    assert judge(PLAIN, 10, Limits(), aborted=False, elsewhere=False) == (PASS, "")
+
+
 class Everything(NamedTuple):
     """Arguments of `judge` for which one case holds, and every case behind it that can hold at the same time."""
 
@@ -190,6 +195,7 @@ DESCENDING = [
     Everything(Case.CONTROL_BATCH, batch([], base_offset=10, last_offset=14, attributes=CONTROL), 12, ASKED, True),
     Everything(Case.EMPTY, batch([], base_offset=10, last_offset=14, attributes=LOG_APPEND_TIME), 12, ASKED, True),
     Everything(Case.ABORTED, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, True),
+    Everything(Case.ELSEWHERE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
     Everything(Case.BEGINS_BEFORE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
     Everything(Case.COMPACTED, batch(GAPS, attributes=LOG_APPEND_TIME), 10, ASKED, False),
     Everything(Case.APPEND_TIME, batch(records(10, 3), attributes=LOG_APPEND_TIME), 10, ASKED, False),
@@ -202,7 +208,9 @@ DESCENDING = [
 
 @pytest.mark.parametrize("row", DESCENDING, ids=[row.case.name.lower() for row in DESCENDING])
 def test_the_first_case_that_holds_decides(row: Everything) -> None:
-    assert judge(row.one, row.position, row.limits, aborted=row.aborted) == row.case.value
+    cases = list(Case)
+    elsewhere = cases.index(row.case) <= cases.index(Case.ELSEWHERE)
+    assert judge(row.one, row.position, row.limits, aborted=row.aborted, elsewhere=elsewhere) == row.case.value
 
 
 def test_each_case_is_tried_in_its_place() -> None:

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.cluster import Cluster
-from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.cluster import Cluster, kafka_error
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.state import MalformedRow, Origin, decode_row
@@ -18,6 +17,8 @@ from lockstep_protocol.state import MalformedRow, Origin, decode_row
 __all__ = ["OriginRows", "rows_in", "state_topics"]
 
 ORIGIN = f"{Origin.kind}/".encode()
+
+UNKNOWN_TOPIC = 3
 
 ENOUGH = 3
 """A broker that holds back a client for its quota answers without records: only so many such answers in a row say that
@@ -77,10 +78,14 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
     return found
 
 
-async def state_topics(cluster: Cluster) -> list[str]:
-    """The state topics of all flows into the cluster, of whatever file and instance, that we may describe. Raises
-    BrokerUnreachable."""
+async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]:
+    """The state topics of all flows into the cluster, of whatever file and instance. Raises BrokerUnreachable, and
+    kafka_error where one of `expected` cannot be looked at: a listing leaves out what we may not describe, and a flow
+    that sees no rows copies everything back."""
     names = await cluster.topic_names()
-    if not cluster.cluster_id:
-        raise BrokerUnreachable("the cluster does not tell its id", cluster.alias)
+    await cluster.refresh(expected)
+    for topic in expected:
+        code = cluster.trouble(topic)
+        if code not in (0, UNKNOWN_TOPIC):
+            raise kafka_error(code, f"cluster {cluster.alias}: {topic}, which says where records came from")
     return sorted(name for name in names if is_state_topic(name))

@@ -107,9 +107,9 @@ class RunLog:
         log._editions = {row.chunk: row.edition for row in present}
         open_run = [Run(*progress.open_run)] if len(progress.open_run) == 3 else []
         ours = [row for row in present if row.generation == progress.producer_epoch]
-        if ours or progress.sequence != -1:
+        if ours or progress.begun:
             log._adopt(ours)
-            for run in open_run if progress.sequence != -1 else ():
+            for run in open_run if progress.begun else ():
                 log.add(*run)
             return log
         earlier: list[Iterable[Run]] = [open_run]

@@ -61,7 +61,7 @@ class Tracing:
         self._delivered = delivered
         self._passing = passing
         self._trouble = trouble
-        self._there = OriginRows(source, lambda: state_topics(source))
+        self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
         self._here = OriginRows(target, self._own_state)
         self._known: dict[int, int | None] = {-1: OWN}
         self._learning = asyncio.Lock()

@@ -136,7 +136,8 @@ class DataPlaneSettings:
     `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
     what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
     matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
-    tell where a record came from.
+    tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
+    flows into it.
     """
 
     enabled: bool = True
@@ -158,6 +159,7 @@ class DataPlaneSettings:
     on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
     provenance: Literal["local", "relay"] | None = None
+    feeding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings
 from lockstep_config.problems import Problem
 from lockstep_config.same_names import Link, Mode, Path, defaults, leads_back, route, twice, unreached
-from lockstep_protocol.names import Flow
+from lockstep_protocol.names import Flow, state_topic
 from lockstep_protocol.policy import IdentityReplicationPolicy
 
 __all__ = ["with_provenance"]
@@ -41,7 +41,8 @@ def with_provenance(
         findings.problems.append(Problem(findings.file, 0, KEY, _both_ways(found.origin, found.one, found.other)))
     for path in unreached(links, modes):
         findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
-    return tuple(_settled(layers, settings, links, modes, aliases, findings) for settings in flows)
+    state = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.flow in modes}
+    return tuple(_settled(layers, settings, links, modes, state, aliases, findings) for settings in flows)
 
 
 def _stated(
@@ -82,6 +83,7 @@ def _settled(
     settings: FlowSettings,
     links: Sequence[Link],
     modes: dict[Flow, Mode],
+    state: dict[Flow, str],
     aliases: Sequence[str],
     findings: Findings,
 ) -> FlowSettings:
@@ -89,7 +91,8 @@ def _settled(
     if flow not in modes:
         return settings
     mode: Literal["local", "relay"] = modes[flow]
-    settings = replace(settings, data_plane=replace(settings.data_plane, provenance=mode))
+    feeding = tuple(topic for other, topic in state.items() if other.target == flow.source)
+    settings = replace(settings, data_plane=replace(settings.data_plane, provenance=mode, feeding=feeding))
     comes_back = leads_back(Link(flow, settings.topics), links)
     first = aliases.index(flow.source) < aliases.index(flow.target)
     if not comes_back or first or CONFIGS in layers.of_flow(flow) or not settings.topic_sync.sync_configs:

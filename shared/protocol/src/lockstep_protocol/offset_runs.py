@@ -148,7 +148,7 @@ class RunMap:
         if not self._counts(row) or row.producer_epoch < self.generation:
             return self
         known = self._in_generation(row.producer_epoch)
-        if row.sequence == -1 or len(row.open_run) != 3:
+        if not row.begun or len(row.open_run) != 3:
             return known  # nothing appended in this epoch yet
         run = Run(*row.open_run)
         if (row.upstream, run) <= (known.decided, *known.open_run):

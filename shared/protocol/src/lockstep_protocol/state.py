@@ -107,6 +107,11 @@ class PartitionProgress(Row):
     """Record timestamp to acknowledgement, of the last batch."""
     slot: int = -1
 
+    @property
+    def begun(self) -> bool:
+        """Whether something was appended in this epoch."""
+        return self.sequence != -1 or bool(self.others)
+
     def identity(self) -> tuple[str, ...]:
         return (self.topic, str(self.partition))
 

@@ -1,0 +1,87 @@
+"""`lockstep.provenance` in a file: where it counts, what is refused, and what is said about it."""
+
+from __future__ import annotations
+
+from lockstep_protocol.names import Flow
+from tests.unit.config.conftest import LoadText, MistakesOf
+
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+PAIR = IDENTITY + "B->A.enabled = true\n"
+THREE = """\
+clusters = A, B, C
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+C.bootstrap.servers = c:9092
+"""
+AB, BA = Flow("A", "B"), Flow("B", "A")
+
+
+def enabled(*flows: str) -> str:
+    return "".join(f"{flow}.enabled = true\n" for flow in flows)
+
+
+def test_it_counts_only_where_topics_keep_their_names(load_text: LoadText) -> None:
+    renamed = load_text("lockstep.provenance = local\nB->A.enabled = true\n")
+    assert {s.data_plane.provenance for s in renamed.flows} == {None}
+    assert renamed.unused == ()
+    (unused,) = load_text("A->B.lockstep.provenance = local\n").unused
+    assert unused.message == "has no effect: the topics of A->B get new names on the target"
+    assert load_text(IDENTITY).flow(AB).data_plane.provenance == "relay"
+
+
+def test_a_pair_copies_what_is_its_own(load_text: LoadText) -> None:
+    pair = load_text(PAIR)
+    assert [pair.flow(flow).data_plane.provenance for flow in (AB, BA)] == ["local", "local"]
+    pair = load_text(PAIR + "A->B.lockstep.provenance = relay\n")
+    assert [pair.flow(flow).data_plane.provenance for flow in (AB, BA)] == ["relay", "local"]
+
+
+def test_a_flow_knows_which_flows_feed_its_source(load_text: LoadText) -> None:
+    pair = load_text(PAIR + "A.group.id = two\n")
+    assert pair.flow(AB).data_plane.feeding == ("mm2-lockstep-two-state.B.internal",)
+    assert pair.flow(BA).data_plane.feeding == ("mm2-lockstep-state.A.internal",)
+
+
+def test_a_flow_that_only_beats_carries_nothing(load_text: LoadText) -> None:
+    loaded = load_text(IDENTITY)
+    assert loaded.flow(BA).enabled is False
+    assert loaded.flow(BA).data_plane.provenance is None
+
+
+def test_a_graph_in_which_a_record_arrives_twice_is_refused_with_the_files_other_mistakes(
+    mistakes_of: MistakesOf,
+) -> None:
+    diamond = ["A->C", "B->D", "C->D", "A->B"]
+    text = THREE.replace("A, B, C", "A, B, C, D") + "D.bootstrap.servers = d:9092\n" + IDENTITY + enabled(*diamond)
+    found = mistakes_of(whole=text + "tasks.max = many\n")
+    assert len(found) == 2
+    assert found[0] == (
+        "0 lockstep.provenance: records of A reach D twice under the same topic names, by A->B->D and by A->C->D: set "
+        "B->D.lockstep.provenance=local or C->D.lockstep.provenance=local, or let these flows select different topics"
+    )
+    assert found[1].startswith("11 tasks.max")
+
+
+def test_what_does_not_arrive_is_said(load_text: LoadText) -> None:
+    notes = [n.message for n in load_text(whole=THREE + IDENTITY + enabled("A->B", "B->A", "B->C", "C->B")).notes]
+    assert (
+        "records of A do not reach C by A->B->C: B->C copies only what originated on its source; "
+        "B->C.lockstep.provenance=relay would let them pass"
+    ) in notes
+
+
+def test_only_one_flow_of_two_changes_configs_of_topics_that_are_there(load_text: LoadText) -> None:
+    pair = load_text(PAIR)
+    assert [pair.flow(flow).topic_sync.sync_configs for flow in (AB, BA)] == [True, False]
+    (note,) = pair.notes
+    assert note.message.startswith("topics come back from A to B under the same names, so B->A leaves configs")
+    turned = load_text(PAIR + "A->B.sync.topic.configs.enabled = false\nB->A.sync.topic.configs.enabled = true\n")
+    assert [turned.flow(flow).topic_sync.sync_configs for flow in (AB, BA)] == [False, True]
+    assert turned.notes == ()
+
+
+def test_in_a_ring_the_flow_that_closes_it_leaves_configs_alone(load_text: LoadText) -> None:
+    ring = load_text(whole=THREE + IDENTITY + enabled("A->B", "B->C", "C->A"))
+    syncs = {str(s.flow): s.topic_sync.sync_configs for s in ring.flows if s.enabled}
+    assert syncs == {"A->B": True, "B->C": True, "C->A": False}
+    assert {s.data_plane.provenance for s in ring.flows if s.enabled} == {"relay"}

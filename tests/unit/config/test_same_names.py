@@ -1,0 +1,147 @@
+"""Which graphs bring a record to a cluster twice under the same topic names, and what each flow copies by default."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.same_names import Link, Mode, defaults, leads_back, may_share, route, twice, unreached
+from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.names import Flow
+
+
+def links_of(text: str) -> list[Link]:
+    """`A->B B->A:orders.*` as links; without a pattern every topic."""
+    found = []
+    for part in text.split():
+        flow, _, pattern = part.partition(":")
+        found.append(Link(Flow.parse(flow), NameFilter((pattern or ".*",))))
+    return found
+
+
+def stated_in(text: str) -> dict[Flow, Mode]:
+    modes: dict[Flow, Mode] = {}
+    for part in text.split():
+        flow, _, mode = part.partition("=")
+        modes[Flow.parse(flow)] = "relay" if mode == "relay" else "local"
+    return modes
+
+
+MESH = "A->B B->A A->C C->A B->C C->B"
+
+
+@pytest.mark.parametrize(
+    ("graph", "stated", "local"),
+    [
+        pytest.param("A->B", "", "", id="one way"),
+        pytest.param("A->B B->C", "", "", id="chain"),
+        pytest.param("A->B B->C C->A", "", "", id="ring"),
+        pytest.param("A->B B->A", "", "A->B B->A", id="pair"),
+        pytest.param("A->B:x.* B->A:y.*", "", "", id="there and back with other topics is no pair"),
+        pytest.param(MESH, "", MESH, id="full mesh"),
+        pytest.param("A->B B->C A->C", "", "B->C", id="what comes directly is not passed on as well"),
+        pytest.param("A->B:y.* B->C:y.* A->C:x.*", "", "", id="directly with other topics"),
+        pytest.param("A->B B->A", "A->B=relay", "B->A", id="as stated"),
+        pytest.param("A->B B->C C->D A->D", "", "C->D", id="a longer way round"),
+    ],
+)
+def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
+    links = links_of(graph)
+    modes = defaults(links, stated_in(stated))
+    assert sorted(str(flow) for flow, mode in modes.items() if mode == "local") == sorted(local.split())
+    assert twice(links, modes) == []
+
+
+@pytest.mark.parametrize(
+    ("graph", "stated", "ways"),
+    [
+        pytest.param("A->B A->C B->D C->D", "", [("A", "A->B->D", "A->C->D")], id="diamond"),
+        pytest.param("A->B B->C A->C", "B->C=relay", [("A", "A->C", "A->B->C")], id="directly and relayed"),
+        pytest.param(
+            "A->B B->A B->C C->B",
+            "A->B=relay B->A=relay B->C=relay C->B=relay",
+            [("A", "A->B", "A->B->C->B"), ("C", "C->B", "C->B->A->B")],
+            id="back to a cluster it came through",
+        ),
+    ],
+)
+def test_two_ways_are_named(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
+    links = links_of(graph)
+    found = twice(links, defaults(links, stated_in(stated)))
+    assert [(each.origin, route(each.one), route(each.other)) for each in found] == ways
+
+
+def test_what_local_keeps_from_being_reached_is_named() -> None:
+    links = links_of("A->B B->A B->C C->B")
+    assert [route(path) for path in unreached(links, defaults(links, {}))] == ["A->B->C", "C->B->A"]
+    hub = defaults(links, stated_in("B->A=relay B->C=relay"))
+    assert unreached(links, hub) == []
+    assert twice(links, hub) == []
+
+
+def test_which_flows_lead_back() -> None:
+    links = links_of("A->B B->C C->A C->D")
+    assert [str(link.flow) for link in links if leads_back(link, links)] == ["A->B", "B->C", "C->A"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (".*", "orders", True),
+        ("orders", "orders", True),
+        ("orders", "payments", False),
+        (r"orders\.eu", r"orders\.us", False),
+        (r"eu\..*", r"us\..*", False),
+        (r"eu\..*", r"eu\.orders", True),
+        ("orders.*", "order", False),
+        ("orders*", "order", True),
+        ("orders?x", "orderx", True),
+        ("a|b", "b", True),
+        ("[ab].*", "b", True),
+        ("ab{0,1}", "a", True),
+        (r"\d+", "7", True),
+        ("(?i)ORDERS", "orders", True),
+        (r"orders\-.*", "orders-x", True),
+    ],
+)
+def test_whether_two_filters_may_select_the_same_topic(one: str, other: str, shared: bool) -> None:
+    a, b = NameFilter((one,)), NameFilter((other,))
+    assert may_share(a, b) is may_share(b, a) is shared
+
+
+elements = st.lists(
+    st.sampled_from(["a", "b", "ab", r"a\.b", "a.*", "b.+", "a?b", "a|b", "[ab]", "(a)b*", "a{2}", r"\w", "(?i)A"]),
+    min_size=1,
+    max_size=2,
+).map(lambda patterns: NameFilter(tuple(patterns)))
+
+
+@given(one=elements, other=elements, name=st.text("abAB.", min_size=1, max_size=4))
+def test_what_both_select_is_never_called_different(one: NameFilter, other: NameFilter, name: str) -> None:
+    if one.matches(name) and other.matches(name):
+        assert may_share(one, other)
+
+
+flows = st.lists(st.sampled_from([Flow(*pair) for pair in permutations("ABCD", 2)]), unique=True, max_size=8)
+
+
+@given(flows=flows, stated=st.dictionaries(st.sampled_from([Flow(*p) for p in permutations("ABCD", 2)]), st.booleans()))
+def test_in_a_graph_that_is_not_refused_no_record_arrives_twice(flows: list[Flow], stated: dict[Flow, bool]) -> None:
+    """Held against a copy of the rule itself: a record spreads over the flows until nothing new happens."""
+    links = [Link(flow, NameFilter((".*",))) for flow in flows]
+    modes = defaults(links, {flow: "relay" if relay else "local" for flow, relay in stated.items()})
+    refused = {found.origin for found in twice(links, modes)}
+    for origin in "ABCD":
+        copies: Counter[str] = Counter({origin: 1})
+        spreading = [origin]
+        while spreading and max(copies.values()) == 1:
+            here = spreading.pop()
+            for flow in flows:
+                if flow.source == here and flow.target != origin and (modes[flow] == "relay" or here == origin):
+                    copies[flow.target] += 1
+                    spreading.append(flow.target)
+        assert (max(copies.values()) > 1) == (origin in refused)

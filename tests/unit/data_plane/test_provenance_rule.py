@@ -1,0 +1,152 @@
+"""What a batch's producer id says about where it came from, and what a flow makes of it (`wire.md` §4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.piece import Piece, as_piece
+from lockstep_data_plane.batches.stamp import SEQUENCES
+from lockstep_data_plane.chain import Chain
+from lockstep_data_plane.origin_rows import rows_in
+from lockstep_data_plane.provenance import Rule, appended_since, origins_of
+from lockstep_data_plane.resume import ChainEnd, end_from_log
+from lockstep_protocol.names import Flow, is_state_topic, state_topic
+from lockstep_protocol.state import Origin, PartitionProgress
+from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
+from tests.unit.data_plane.test_chain import stamped
+
+OURS, OTHER = 4000, 4001
+
+
+@pytest.mark.parametrize(
+    ("mode", "origin", "copied"),
+    [
+        ("local", "s", True),
+        ("local", "x", False),
+        ("local", "t", False),
+        ("relay", "s", True),
+        ("relay", "x", True),
+        ("relay", "t", False),
+    ],
+)
+def test_what_a_flow_copies(mode: str, origin: str, copied: bool) -> None:
+    rule = Rule(mode="relay" if mode == "relay" else "local", source="s", target="t")
+    assert rule.copies(origin) is copied
+
+
+ROW = Origin(producer_id=7, source="A", target="B", origin_cluster_id="id-a", target_cluster_id="id-b")
+
+
+def test_rows_about_a_cluster_that_is_no_more_do_not_count() -> None:
+    rows = [ROW, replace(ROW, producer_id=8, target_cluster_id="id-before"), PartitionProgress(topic="t", partition=0)]
+    assert origins_of(rows, "id-b") == {7: "id-a"}
+
+
+def test_rows_are_found_among_whatever_else_a_state_topic_holds() -> None:
+    key, value = ROW.encode()
+    other = replace(ROW, producer_id=9)
+    content = [
+        record(0, value, key=key),
+        record(1, None, key=b"origin/8"),
+        record(2, b"{}", key=b"origin/10"),
+        record(3, b"x"),
+        record(4, PartitionProgress(topic="t", partition=0).encode()[1], key=b"partition/t/0"),
+        record(5, other.encode()[1], key=other.encode()[0]),
+    ]
+    marker = batch(records(6, 1), attributes=CONTROL | TRANSACTIONAL)
+    assert rows_in([batch(content, codec=LZ4), marker]) == [ROW, other]
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_one"),
+    [
+        (state_topic(Flow("A", "B")), True),
+        (state_topic(Flow("A.x", "B"), "team-1"), True),
+        ("mm2-lockstep-events.A.internal", False),
+        ("mm2-lockstep-state.A.internal.copy", False),
+        ("A.mm2-lockstep-state.B.internal", False),
+        ("orders", False),
+    ],
+)
+def test_which_topics_hold_rows(topic: str, is_one: bool) -> None:
+    assert is_state_topic(topic) is is_one
+
+
+class TestTheChain:
+    def chain(self, *ids: int) -> Chain:
+        chain = Chain(OURS, 2, 9, 99, [(OTHER, 4)])
+        for offset, producer_id in enumerate(ids):
+            chain.admit(self.piece(offset), producer_id)
+        return chain
+
+    @staticmethod
+    def piece(offset: int) -> Piece:
+        return as_piece(batch(records(offset, 2)))
+
+    def test_each_id_goes_on_with_its_own_sequences(self) -> None:
+        chain = self.chain(-1, OTHER, -1)
+        found = []
+        for downstream in (100, 102, 104):
+            flight = chain.launch()
+            one = stamped(flight)
+            found.append((one.producer_id, one.producer_epoch, one.base_sequence))
+            assert len(chain.landed(flight, downstream)) == 1
+        assert found == [(OURS, 2, 10), (OTHER, 2, 5), (OURS, 2, 12)]
+        assert (chain.sequence, chain.others, chain.downstream) == (13, ((OTHER, 6),), 105)
+
+    def test_an_id_that_was_never_used_begins_at_zero(self) -> None:
+        assert stamped(self.chain(OTHER + 1).launch()).base_sequence == 0
+
+    def test_a_change_of_id_waits_until_nothing_flies(self) -> None:
+        chain = self.chain(-1, -1, OTHER, OTHER)
+        chain.landed(chain.launch(), 100)  # answered: from now on several may fly
+        flight = chain.launch()
+        assert not chain.sendable, "another id is next"
+        chain.landed(flight, 102)
+        first = chain.launch()
+        assert not chain.sendable, "alone until the target has shown that it knows the id"
+        chain.landed(first, 104)
+        assert chain.sendable
+
+    def test_what_bears_different_ids_is_never_merged(self) -> None:
+        chain = self.chain(-1, -1, OTHER, OTHER, -1)
+        merged = []
+        for downstream in (100, 104, 108):
+            flight = chain.launch(65536)
+            merged.append((stamped(flight).producer_id, flight.piece.count))
+            chain.landed(flight, downstream)
+        assert merged == [(OURS, 4), (OTHER, 4), (OURS, 2)]
+
+
+def of_ours(first: int, sequence: int, producer_id: int, epoch: int = 2) -> Batch:
+    return batch(records(first, 2), producer=(producer_id, epoch, sequence))
+
+
+def test_the_log_says_where_the_chain_ends_under_each_id() -> None:
+    log = [of_ours(100, 10, OURS), of_ours(102, 5, OTHER), of_ours(104, 50, 7), of_ours(106, 0, OTHER + 1)]
+    end = end_from_log(ChainEnd(9, 99, others=((OTHER, 4),)), log, OURS, 2, {OTHER, OTHER + 1})
+    assert (end.sequence, end.others, end.downstream) == (11, ((OTHER, 6), (OTHER + 1, 1)), 107)
+    row = PartitionProgress(topic="t", partition=0, producer_id=OURS, sequence=9, others=((OTHER, 4),))
+    assert appended_since(row, end.sequence, end.others) == 6
+
+
+def test_an_earlier_epoch_of_any_id_of_ours_does_not_count() -> None:
+    end = end_from_log(ChainEnd(9, 99), [of_ours(100, 5, OTHER, epoch=1)], OURS, 2, {OTHER})
+    assert end == ChainEnd(9, 99)
+
+
+def test_sequences_begin_again_under_each_id() -> None:
+    row = PartitionProgress(
+        topic="t", partition=0, producer_id=OURS, sequence=SEQUENCES - 1, others=((OTHER, SEQUENCES - 2),)
+    )
+    assert appended_since(row, 1, ((OTHER, 0),)) == 4
+    assert appended_since(row, row.sequence, row.others) == 0
+
+
+def test_a_row_with_nothing_of_its_own_but_something_passed_on_has_begun() -> None:
+    row = PartitionProgress(topic="t", partition=0, producer_id=OURS)
+    assert not row.begun
+    assert replace(row, others=((OTHER, 0),)).begun
