@@ -36,11 +36,12 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A piece is durable at `downstream`. `foreign` counts records that somebody else wrote in front of it since our
-    last one; `repeated` says the target had it already (a duplicate answered)."""
+    """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
+    it since our last one; `repeated` says the target had it already (a duplicate answered)."""
 
     piece: Piece
     downstream: int
+    size: int
     foreign: int = 0
     repeated: bool = False
 
@@ -48,13 +49,16 @@ class Receipt:
 class Chain:
     """The appends of one partition in one epoch. No I/O, no clock."""
 
-    def __init__(self, producer_id: int, epoch: int, sequence: int, downstream: int) -> None:
+    def __init__(
+        self, producer_id: int, epoch: int, sequence: int, downstream: int, *, transactional: bool = False
+    ) -> None:
         """`sequence` and `downstream` are those of the last record of ours in the target's log (-1: none; then
         `downstream` is the log end minus 1, or -1 where that is not known)."""
         self.producer_id = producer_id
         self.epoch = epoch
         self.sequence = sequence
         self.downstream = downstream
+        self._transactional = transactional
         self._next = add_sequence(sequence, 1)
         self._window = 1
         self._waiting: deque[Piece] = deque()
@@ -77,7 +81,8 @@ class Chain:
         caller sends it at once, on the partition's one lane."""
         piece, taken = next_piece(self._waiting, merge_up_to, levels)
         self.bytes_held += piece.size - taken
-        flight = Flight(piece, self._next, stamp(piece.data, self.producer_id, self.epoch, self._next))
+        data = stamp(piece.data, self.producer_id, self.epoch, self._next, transactional=self._transactional)
+        flight = Flight(piece, self._next, data)
         self._next = add_sequence(self._next, piece.count)
         self._flying.append(flight)
         return flight
@@ -103,7 +108,7 @@ class Chain:
         self.sequence = add_sequence(done.sequence, done.piece.count - 1)
         self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
         self.bytes_held -= done.piece.size
-        return Receipt(done.piece, done.landed, foreign, repeated)
+        return Receipt(done.piece, done.landed, done.piece.size, foreign, repeated)
 
     def failed(self, flight: Flight) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
@@ -117,6 +122,10 @@ class Chain:
         if flight in self._flying:
             self._flying.remove(flight)
             self.bytes_held -= flight.piece.size
+
+    def marked(self) -> None:
+        """The marker that ends a transaction stands behind our last record: it takes one offset."""
+        self.downstream += 1
 
     def abandon(self) -> None:
         """Drop what has not been sent; it is fetched again by whoever goes on."""

@@ -18,7 +18,16 @@ from lockstep_data_plane.connection import BrokerUnreachable, message
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.state import PartitionProgress
 
-__all__ = ["ChainEnd", "InDoubt", "LaterEpoch", "NotReplicated", "TargetShort", "chain_end", "end_from_log"]
+__all__ = [
+    "ChainEnd",
+    "InDoubt",
+    "LaterEpoch",
+    "NotReplicated",
+    "TargetShort",
+    "chain_end",
+    "committed_end",
+    "end_from_log",
+]
 
 SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
@@ -108,6 +117,22 @@ async def chain_end(target: Cluster, tp: TopicPartition, row: PartitionProgress)
         await asyncio.sleep(0.05)
 
 
+async def committed_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> ChainEnd:
+    """Where the next transaction of a row that tells of transactions begins: at the log's end, for what is there is
+    decided. Raises TargetShort, kafka_error and BrokerUnreachable."""
+    end = await target.end_offset(tp)
+    if end <= row.downstream:
+        raise TargetShort(_short(tp, end, row))
+    return ChainEnd(row.sequence, end - 1)
+
+
+def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
+    return (
+        f"the target's log of {tp[0]}-{tp[1]} ends at {end}, but our row says that {row.downstream} was appended: "
+        "it was truncated"
+    )
+
+
 async def _remembered(target: Cluster, tp: TopicPartition, producer_id: int) -> tuple[int, int] | None:
     """(epoch, last sequence) of our producer as the leader remembers it at its log's end, or None when it does not."""
     leader = target.leader(tp)
@@ -132,10 +157,7 @@ async def _read_tail(target: Cluster, tp: TopicPartition, row: PartitionProgress
     start = await target.end_offset(tp, timestamp=-2)
     end = await target.end_offset(tp)
     if end < offset:
-        raise TargetShort(
-            f"the target's log of {tp[0]}-{tp[1]} ends at {end}, but our row says that {row.downstream} was appended: "
-            "it was truncated"
-        )
+        raise TargetShort(_short(tp, end, row))
     offset = max(offset, start)
     async for batches, _ in log_between(target, tp, offset, end):
         found = end_from_log(found, batches, row.producer_id, row.producer_epoch)

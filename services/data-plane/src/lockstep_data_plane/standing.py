@@ -14,7 +14,15 @@ from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.resume import ChainEnd, InDoubt, LaterEpoch, NotReplicated, TargetShort, chain_end
+from lockstep_data_plane.resume import (
+    ChainEnd,
+    InDoubt,
+    LaterEpoch,
+    NotReplicated,
+    TargetShort,
+    chain_end,
+    committed_end,
+)
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["Standing"]
@@ -48,7 +56,7 @@ class Standing:
                 here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
             )
         try:
-            chain = await chain_end(self._target, target_tp, row)
+            chain = await (committed_end if row.transactional else chain_end)(self._target, target_tp, row)
         except LaterEpoch as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
@@ -64,6 +72,11 @@ class Standing:
         if beyond and (start > here.wanted or partition.misnumbered):
             return await self._aligned(partition, row, chain, here, beyond)
         return _gone(here) if start > here.wanted else (row, chain)
+
+    async def is_what_was_copied(self, partition: Partition, row: PartitionProgress) -> bool:
+        """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
+        tp = (partition.topic, partition.number)
+        return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
 
     def _awaited(self, partition: Partition, later: LaterEpoch) -> int:
         """The later epoch, once its row has been waited for long enough. Raises NotReplicated before."""

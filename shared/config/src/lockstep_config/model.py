@@ -135,7 +135,8 @@ class DataPlaneSettings:
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
     `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
     what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
-    matches. The values of `on_*` are the choices of `our_keys`.
+    matches. The values of `on_*` are the choices of `our_keys`. `exactly_once`: records and progress go in
+    transactions, each of which ends after `transaction_interval`, or as soon as it can (None).
     """
 
     enabled: bool = True
@@ -156,6 +157,9 @@ class DataPlaneSettings:
     on_doubt: PerTopic[str] = HALT
     on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
+    exactly_once: bool = False
+    transaction_interval: timedelta | None = None
+    transaction_timeout: timedelta = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,9 @@ class PartitionProgress(Row):
     """Downstream offset of the last record appended; before the first one, the target's log end minus 1 then."""
     producer_id: int = -1
     producer_epoch: int = 0
+    transactional: bool = False
+    """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
+    `upstream` is what is known to be committed."""
     sequence: int = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
     source_topic_id: str = ""
