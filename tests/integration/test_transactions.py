@@ -17,9 +17,7 @@ SOON = 90.0
 
 
 def numbered(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
-    return [
-        Record(key=b"k", value=b"%d %s" % (first + n, b"v" * 100), partition=n % partitions) for n in range(count)
-    ]
+    return [Record(key=b"k", value=b"%d %s" % (first + n, b"v" * 100), partition=n % partitions) for n in range(count)]
 
 
 def transactional(folder: Path, pair: Pair, *lines: str, mark: str = "", enabled: str = "enabled") -> Mirror:
@@ -32,8 +30,9 @@ def transactional(folder: Path, pair: Pair, *lines: str, mark: str = "", enabled
         b,
         f"t{mark}.exactly.once.source.support = {enabled}",
         f"s{mark}.consumer.isolation.level = read_committed",
+        f"s{mark}->t{mark}.config.properties.exclude = message\\\\.timestamp\\\\..*",
         *lines,
-        slots=2,
+        slots=1,
     )
 
 
@@ -74,3 +73,65 @@ def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
     assert flow.mm2_progress(topic) == last
     rows = flow.wait_written_down(topic)
     assert all(row.transactional for row in rows.values())
+
+
+def test_what_was_good_is_committed_before_the_partition_halts(exactly: Mirror) -> None:
+    flow = exactly.flow
+    # The target takes no timestamps of next year, the source does.
+    topic = unique_name(f"{flow.flow.source.removeprefix('s')}-refused")
+    create_topic(flow.target, flow.remote(topic), configs={"message.timestamp.after.max.ms": "3600000"})
+    create_topic(flow.source, topic, configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    produce(flow.source, topic, numbered(20))
+    wait_committed(flow, topic)
+    late = int(time.time() * 1000) + 365 * 86_400_000
+    produce(flow.source, topic, [*numbered(5, first=20), Record(key=b"k", value=b"late", timestamp_ms=late)])
+    flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
+    found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
+    assert [r.value for r in found] == [r.value for r in numbered(len(found))]
+    assert len(found) >= 20
+    wait_until(lambda: flow.mm2_progress(topic)[0] == len(found) - 1, within=SOON)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_transactions_are_switched_on_and_off_between_kills(pair: Pair, tmp_path: Path) -> None:
+    """The way of copying changes three times, each time after a kill -9 under traffic."""
+    mark, topic, written = unique_name("w"), "", 0
+    stopping = threading.Event()
+    writer: threading.Thread | None = None
+    try:
+        for turn, enabled in enumerate(("disabled", "enabled", "disabled", "enabled")):
+            folder = tmp_path / str(turn)
+            folder.mkdir()
+            with transactional(folder, pair, mark=mark, enabled=enabled) as mirror:
+                if not topic:
+                    topic = topic_of(mirror.flow, "switched", partitions=2)
+                    writer = threading.Thread(target=_write_on, args=(mirror.flow, topic, stopping), daemon=True)
+                    writer.start()
+                mirror.flow.wait_mirrored(topic)
+                for _ in range(2):
+                    mirror.flow.wait_for_more(topic, 500, within=SOON)
+                    written += 500
+                    mirror.copying_worker().kill()
+                mirror.flow.wait_for_more(topic, 500, within=SOON)
+                rows = mirror.flow.progress(topic).values()
+                assert {row.transactional for row in rows} == {enabled == "enabled"}
+                mirror.kill_data_plane()
+        stopping.set()
+        assert writer is not None
+        writer.join(30)
+        folder = tmp_path / "last"
+        folder.mkdir()
+        with transactional(folder, pair, mark=mark) as mirror:
+            assert len(wait_committed(mirror.flow, topic)) > 4_000
+    finally:
+        stopping.set()
+
+
+def _write_on(flow: MirroredFlow, topic: str, stopping: threading.Event) -> None:
+    dice, sent = random.Random(7), 0
+    while not stopping.is_set():
+        count = dice.randint(1, 60)
+        produce(flow.source, topic, numbered(count, first=sent, partitions=2))
+        sent += count
+        stopping.wait(0.05)

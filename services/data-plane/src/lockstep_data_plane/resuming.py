@@ -103,7 +103,7 @@ class Resuming:
         if row is not None and not row.transactional and row.producer_id != -1:
             partition.misnumbered = True  # nothing is counted past in transactions: the records tell where it ended
             row, end = await self._stand(partition, topic, row)
-            row = replace(row, downstream=end.downstream)
+            row = replace(row, downstream=end.downstream, untransacted_epoch=row.producer_epoch)
         producer, progress = await self._transacting.fence(partition)
         if row is None or not row.transactional:
             if row is None:
@@ -141,6 +141,8 @@ class Resuming:
         else:
             known = former.upstream
         row = await self._first(partition, topic, known)
+        if former is not None:
+            row = replace(row, producer_epoch=former.untransacted_epoch + 1)
         await self._ledger.write(row)
         return row
 
