@@ -16,8 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.faults.deployment import Deployment, one_broker_each, three_broker_target
-from tests.faults.striking import FAULTS, THREE_BROKERS, Fault
+from tests.faults.deployment import Deployment, in_transactions, one_broker_each, three_broker_target
+from tests.faults.striking import FAULTS, IN_TRANSACTIONS, THREE_BROKERS, Fault
 from tests.faults.suite import Outcome, strike, write
 
 WIDTH = 120  # where there is no terminal to ask
@@ -53,7 +53,11 @@ def main() -> int:
     outcomes: list[Outcome] = []
     groups: list[tuple[Deploy, list[Fault]]] = [
         (deploy, [each for each in faults if not chosen.words or any(word in each.name for word in chosen.words)])
-        for deploy, faults in ((one_broker_each, FAULTS), (three_broker_target, THREE_BROKERS))
+        for deploy, faults in (
+            (one_broker_each, FAULTS),
+            (in_transactions, IN_TRANSACTIONS),
+            (three_broker_target, THREE_BROKERS),
+        )
     ]
     if not any(faults for _, faults in groups):
         print(f"no fault has {chosen.only!r} in its name", file=sys.stderr)  # noqa: T201 - a command line's mistake

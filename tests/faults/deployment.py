@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 from confluent_kafka import KafkaException
@@ -29,6 +30,7 @@ SLOTS = 2
 GOES_ON_WITHIN = 240.0  # a service that crashed often is started again after 30 s, and Spark takes 12
 CAUGHT_UP_WITHIN = 300.0
 SETTLED_S = 3.0
+IN_TRANSACTIONS_SETTLED_S = 15.0
 VICTIM_WITHIN = 90.0
 STEP_S = 0.1
 
@@ -57,6 +59,8 @@ class Deployment:
     run: SystemRun
     folder: Path
     longest_s: float = field(default=0.0)
+    settled_s: float = SETTLED_S
+    """How long a copy must not have grown to be complete. In transactions its offsets do not say so: markers count."""
 
     @property
     def target(self) -> Broker:
@@ -99,7 +103,7 @@ class Deployment:
                 return False
             if not seen or seen[-1][1] != now:
                 seen.append((time.monotonic(), now))
-            return time.monotonic() - seen[-1][0] >= SETTLED_S
+            return time.monotonic() - seen[-1][0] >= self.settled_s
 
         wait_until(settled, within=CAUGHT_UP_WITHIN, every=STEP_S, what=f"{topic} is copied to {wanted}")
 
@@ -182,15 +186,23 @@ VICTIMS: Mapping[str, Callable[[Deployment], list[psutil.Process]]] = {
 
 
 @contextmanager
-def one_broker_each(folder: Path, log: Path) -> Iterator[Deployment]:
-    """Clusters of one broker, both behind proxies."""
+def in_transactions(folder: Path, log: Path) -> Iterator[Deployment]:
+    """As `one_broker_each`, with `exactly.once.source.support=enabled`."""
+    with one_broker_each(folder, log, **{"B.exactly.once.source.support": "enabled"}) as there:
+        there.settled_s = IN_TRANSACTIONS_SETTLED_S
+        yield there
+
+
+@contextmanager
+def one_broker_each(folder: Path, log: Path, **more: str) -> Iterator[Deployment]:
+    """Clusters of one broker, both behind proxies. `more` goes into the file."""
     with ExitStack() as stack:
         proxies = [stack.enter_context(Proxy()) for _ in "AB"]
         a, b = (Broker(alias, behind=proxy) for alias, proxy in zip("AB", proxies, strict=True))
         stack.callback(a.close)
         stack.callback(b.close)
         start_all(a, b)
-        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1)
+        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, more)
         run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], file, log))
         yield Deployment(a, [b], run, folder)
 
@@ -210,7 +222,7 @@ def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
         yield Deployment(a, targets, run, folder)
 
 
-def _file(folder: Path, source: str, target: str, factor: int) -> Path:
+def _file(folder: Path, source: str, target: str, factor: int, more: Mapping[str, str] = MappingProxyType({})) -> Path:
     file = folder / "mm2.properties"
     lines = {
         "clusters": "A, B",
@@ -222,6 +234,7 @@ def _file(folder: Path, source: str, target: str, factor: int) -> Path:
         "B->A.enabled": "false",
         "offset-syncs.topic.replication.factor": "1",
         **dict.fromkeys(FACTORS, str(factor)),
+        **more,
     }
     file.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     return file

@@ -64,7 +64,7 @@ def read_numbers(bootstrap: str, topic: str) -> Mapping[int, array[int]]:
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
             "auto.offset.reset": "error",
-            "isolation.level": "read_uncommitted",
+            "isolation.level": "read_committed",  # a copy may be made in transactions
             "check.crcs": "true",
         }
     )

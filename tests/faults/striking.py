@@ -23,7 +23,7 @@ from tests.harness.clusters import admin
 from tests.harness.eventually import wait_until
 from tests.harness.proxy import Proxy
 
-__all__ = ["FAULTS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
+__all__ = ["FAULTS", "IN_TRANSACTIONS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
 
 MOVES = ("driver", "JVM", "Python daemon", "slot")
 """What moves records, or is needed to; each is killed equally often."""
@@ -254,6 +254,18 @@ THREE_BROKERS: Sequence[Fault] = (
     Fault("rolling restart of the target", rolling_restart),
 )
 """On a target of three brokers."""
+
+IN_TRANSACTIONS: Sequence[Fault] = (
+    Fault("in transactions: kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 3)),
+    Fault("in transactions: kill -9 at 100,000 records/s", lambda scene: killed_while_paced(scene, 60.0, 3), 100_000),
+    Fault(
+        "in transactions: connections to the target cut",
+        lambda scene: cut(scene, _before(scene.there.target), 10),
+    ),
+    Fault("in transactions: target restarted", lambda scene: broker_restarted(scene, scene.there.target)),
+    Fault("in transactions: slot frozen", lambda scene: suspended(scene, "slot", (5.0, 30.0))),
+)
+"""On clusters of one broker each, with records and progress in transactions."""
 
 SHORT = Fault("connections to the target cut, kill -9 of something", short)
 """What `make test` has time for."""

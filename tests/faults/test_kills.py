@@ -26,10 +26,12 @@ RATE = 400
 BACK_WITHIN = 150.0  # seconds; usual is 12 for a new Spark, 2 for a new worker, but the cores may be shared
 
 
-@pytest.fixture(scope="module")
-def victim(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+@pytest.fixture(scope="module", params=["plain", pytest.param("transactions", marks=pytest.mark.long)])
+def victim(request: pytest.FixtureRequest, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
-    with Mirror.one_flow(tmp_path_factory.mktemp("victim"), MARK, a, b) as mirror:
+    mark = f"{MARK}{request.param[0]}"
+    lines = [f"t{mark}.exactly.once.source.support = enabled"] if request.param == "transactions" else []
+    with Mirror.one_flow(tmp_path_factory.mktemp("victim"), mark, a, b, *lines) as mirror:
         yield mirror
 
 
@@ -42,7 +44,7 @@ def flow(victim: Mirror) -> MirroredFlow:
 
 @pytest.fixture
 def topic(flow: MirroredFlow) -> str:
-    return create_topic(flow.source, unique_name(MARK), partitions=PARTITIONS)
+    return create_topic(flow.source, unique_name(flow.flow.source.removeprefix("s")), partitions=PARTITIONS)
 
 
 def wait_gone(*processes: psutil.Process, within: float = 30.0) -> None:

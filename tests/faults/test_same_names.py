@@ -131,6 +131,13 @@ def test_a_pair(brokers: Sequence[Broker], tmp_path: Path) -> None:
     assert records_of(counts) > RATE * LASTS_S / 2
 
 
+def test_a_pair_in_transactions(brokers: Sequence[Broker], tmp_path: Path) -> None:
+    """Every partition has a producer id of its own then."""
+    counts = Mesh(brokers[:2], [(0, 1), (1, 0)], tmp_path, "exactly.once.source.support = enabled").run(5)
+    assert len(counts) == 2
+    assert records_of(counts) > RATE * LASTS_S / 2
+
+
 def test_a_full_mesh_of_three(brokers: Sequence[Broker], tmp_path: Path) -> None:
     ways = [(a, b) for a in range(3) for b in range(3) if a != b]
     counts = Mesh(brokers, ways, tmp_path).run(2)

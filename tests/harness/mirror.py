@@ -79,7 +79,11 @@ class MirroredFlow:
     def compared(self, topic: str, *, isolation: Isolation = "read_uncommitted") -> Comparison:
         """How the copy differs now from what a reader of the source sees under `isolation`."""
         wanted = read_topic(self.source, topic, isolation=isolation)
-        return compare(wanted, read_topic(self.target, self.remote(topic)))
+        return compare(wanted, self.copy_of(topic))
+
+    def copy_of(self, topic: str) -> list[Record]:
+        """What a reader of the target finds: what is committed, where the flow writes in transactions."""
+        return read_topic(self.target, self.remote(topic), isolation="read_committed")
 
     def wait_copied(
         self, topic: str, *, isolation: Isolation = "read_uncommitted", within: float = COPIED_WITHIN
@@ -89,7 +93,7 @@ class MirroredFlow:
         assert wanted, f"{topic} is empty: nothing to compare"
 
         def equal() -> list[Record]:
-            found = read_topic(self.target, self.remote(topic))
+            found = self.copy_of(topic)
             comparison = compare(wanted, found)
             assert comparison.equal, comparison
             return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -144,10 +145,19 @@ def test_the_policy_class_is_one_of_those_that_are_known(mistakes_of: MistakesOf
     assert "IdentityReplicationPolicy" in found
 
 
-def test_exactly_once_is_refused_until_it_is_supported(mistakes_of: MistakesOf, load_text: LoadText) -> None:
-    (found,) = mistakes_of("B.exactly.once.source.support = enabled\n")
-    assert "transactions on the target are not supported yet" in found
-    assert load_text("B.exactly.once.source.support = disabled\n").unused == ()
+def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    plane = load_text("B.exactly.once.source.support = enabled\n").flow(Flow("A", "B")).data_plane
+    assert (plane.exactly_once, plane.transaction_interval) == (True, None)
+    for preparing in ("disabled", "preparing"):
+        text = f"B.exactly.once.source.support = {preparing}\n"
+        assert not load_text(text).flow(Flow("A", "B")).data_plane.exactly_once
+    (found,) = mistakes_of("transaction.boundary = connector\n")
+    assert "poll" in found
+    assert "interval" in found
+    interval = "transaction.boundary = interval\n"
+    assert load_text(interval).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(minutes=1)
+    mine = interval + "A->B.transaction.boundary.interval.ms = 250\n"
+    assert load_text(mine).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(milliseconds=250)
 
 
 @pytest.mark.parametrize(

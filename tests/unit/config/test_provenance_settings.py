@@ -62,6 +62,15 @@ def test_a_graph_in_which_a_record_arrives_twice_is_refused_with_the_files_other
     assert found[1].startswith("11 tasks.max")
 
 
+def test_transactions_cannot_pass_on_what_comes_back(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    once = "B.exactly.once.source.support = enabled\n"
+    assert load_text(PAIR + once).flow(AB).data_plane.provenance == "local"
+    assert load_text(IDENTITY + once).flow(AB).data_plane.provenance is None, "nothing comes back: nobody asks"
+    for text in (IDENTITY + once + "lockstep.provenance = relay\n", PAIR + once + "A->B.lockstep.provenance = relay\n"):
+        (found,) = mistakes_of(text)
+        assert "is relay for A->B, and exactly.once.source.support=enabled for B" in found
+
+
 def test_what_does_not_arrive_is_said(load_text: LoadText) -> None:
     notes = [n.message for n in load_text(whole=THREE + IDENTITY + enabled("A->B", "B->A", "B->C", "C->B")).notes]
     assert (

@@ -236,6 +236,9 @@ class Origins:
     def producer_of(self, batch: Batch) -> int | None:
         return {FROM_ELSEWHERE: OTHER, FROM_THE_TARGET: None}.get(batch.producer_id, OWN)
 
+    async def own(self, producer_id: int) -> None:
+        return
+
     async def ours(self) -> frozenset[int]:
         return frozenset({OTHER})
 
@@ -266,7 +269,7 @@ class Slot:
     def _resume(self, row: PartitionProgress) -> None:
         known = ChainEnd(row.sequence, row.downstream, others=row.others)
         end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
-        self.partition.resumed(row, end.sequence, end.downstream, end.last, self._runs, end.others)
+        self.partition.resumed(row, end.sequence, end.downstream, end.last, self._runs, others=end.others)
 
     def fetch(self, count: int) -> None:
         p = self.partition

@@ -37,11 +37,12 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A piece is durable at `downstream`. `foreign` counts records that somebody else wrote in front of it since our
-    last one; `repeated` says the target had it already (a duplicate answered)."""
+    """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
+    it since our last one; `repeated` says the target had it already (a duplicate answered)."""
 
     piece: Piece
     downstream: int
+    size: int
     foreign: int = 0
     repeated: bool = False
 
@@ -50,7 +51,14 @@ class Chain:
     """The appends of one partition in one epoch. No I/O, no clock."""
 
     def __init__(
-        self, producer_id: int, epoch: int, sequence: int, downstream: int, others: Iterable[tuple[int, int]] = ()
+        self,
+        producer_id: int,
+        epoch: int,
+        sequence: int,
+        downstream: int,
+        others: Iterable[tuple[int, int]] = (),
+        *,
+        transactional: bool = False,
     ) -> None:
         """`sequence` and `downstream` are those of the last record of ours in the target's log (-1: none; then
         `downstream` is the log end minus 1, or -1 where that is not known). `others`: as `PartitionProgress.others`."""
@@ -59,6 +67,7 @@ class Chain:
         self._current = producer_id
         self.epoch = epoch
         self.downstream = downstream
+        self._transactional = transactional
         self._next = add_sequence(sequence, 1)
         self._window = 1
         self._waiting: deque[Piece] = deque()
@@ -99,7 +108,8 @@ class Chain:
             self._window = 1
         piece, taken = next_piece(self._waiting, merge_up_to, levels)
         self.bytes_held += piece.size - taken
-        flight = Flight(piece, self._next, stamp(piece.data, self._current, self.epoch, self._next))
+        data = stamp(piece.data, self._current, self.epoch, self._next, transactional=self._transactional)
+        flight = Flight(piece, self._next, data)
         self._next = add_sequence(self._next, piece.count)
         self._flying.append(flight)
         return flight
@@ -125,7 +135,7 @@ class Chain:
         self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
         self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
         self.bytes_held -= done.piece.size
-        return Receipt(done.piece, done.landed, foreign, repeated)
+        return Receipt(done.piece, done.landed, done.piece.size, foreign, repeated)
 
     def failed(self, flight: Flight) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
@@ -139,6 +149,10 @@ class Chain:
         if flight in self._flying:
             self._flying.remove(flight)
             self.bytes_held -= flight.piece.size
+
+    def marked(self) -> None:
+        """The marker that ends a transaction stands behind our last record: it takes one offset."""
+        self.downstream += 1
 
     def abandon(self) -> None:
         """Drop what has not been sent; it is fetched again by whoever goes on."""

@@ -58,6 +58,7 @@ class Cluster:
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[TopicPartition, Leader] = {}
         self._errors: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._lanes: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self.cluster_id = ""
@@ -97,6 +98,7 @@ class Cluster:
             known = [tp for tp in self._leaders if tp[0] == name]
             for tp in known:
                 del self._leaders[tp]
+            self._counts[name] = len(topic.partitions)
             if topic.error_code != NO_ERROR:
                 continue
             for p in topic.partitions:
@@ -108,6 +110,10 @@ class Cluster:
     def leader(self, tp: TopicPartition) -> Leader | None:
         """Who leads the partition, or None: not known, no leader just now, or no such topic."""
         return self._leaders.get(tp)
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
+        return self._counts.get(topic, 0)
 
     def topic_id(self, tp: TopicPartition) -> str:
         """The topic's id as Kafka prints it, as the metadata said last; "" where that is not known."""

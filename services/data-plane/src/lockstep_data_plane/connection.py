@@ -34,8 +34,11 @@ APIS: Mapping[str, Api] = {
     "fetch": Api(1, 12, 17),
     "list_offsets": Api(2, 7, 8),
     "metadata": Api(3, 10, 12),
+    "find_coordinator": Api(10, 3, 4),
     "init_producer_id": Api(22, 4, 4),
     "offset_for_leader_epoch": Api(23, 4, 4),
+    "add_partitions_to_txn": Api(24, 3, 3),
+    "end_txn": Api(26, 3, 4),  # from 5 on each one changes the epoch (KIP-890): our chain keeps its own
     "describe_producers": Api(61, 0, 0),
 }
 NAMES = {api.key: name for name, api in APIS.items()}

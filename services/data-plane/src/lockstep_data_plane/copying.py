@@ -6,7 +6,7 @@ a task in between, because at one record a batch each switch costs more than the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from aiokafka.errors import KafkaError
@@ -28,6 +28,7 @@ from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.tracing import Tracing
+from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
@@ -77,6 +78,9 @@ class Copying:
             settings.clients.data_producer,
             _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
         )
+        self._transacting = Transacting(
+            settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failed
+        )
         self._resuming = Resuming(
             settings,
             producer_id,
@@ -85,6 +89,7 @@ class Copying:
             ledger,
             rows,
             lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
+            self._transacting,
         )
         self._tracing = Tracing(
             settings,
@@ -117,6 +122,7 @@ class Copying:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
         for handle in self._waking.values():
             handle.cancel()
+        await self._transacting.close()
         await self._fetching.close()
         await self._tracing.close()
         await self._source.close()
@@ -147,6 +153,7 @@ class Copying:
         if partition is not None and not partition.leaving and partition.phase is not Phase.RELEASED:
             partition.on(Happening.LEAVE)
             self._fetching.detach(partition)
+            self._transacting.look(partition)
             self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
@@ -175,6 +182,8 @@ class Copying:
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, backoff)
+            elif partition.phase is Phase.DRAINING and partition.quiet and self._transacting.busy(partition):
+                await self._transacting.ended(partition)
             elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
                 await self._quarantine(partition, backoff)
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
@@ -284,7 +293,8 @@ class Copying:
         if partition.phase is not Phase.RESUMING:
             return
         runs = self._runs_of((partition.topic, partition.number))
-        partition.resumed(row, end.sequence, end.downstream, end.last, runs, end.others)
+        transactions = self._transacting.begin(partition) if row.transactional else None
+        partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
         self._fetching.attach(partition)
         if partition.to_number:
             name = f"{partition.topic}-{partition.number}"
@@ -376,6 +386,7 @@ class Copying:
                 p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
             )
         self._producing.ready(p)
+        self._transacting.look(p)
 
     def _fetch_refused(self, partition: Partition, code: int) -> None:
         fate, why = fate_of(code)
@@ -388,25 +399,39 @@ class Copying:
     def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
         if isinstance(answer, Answer) and answer.code == 0:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
-            if self._ledger.syncs is not None:
-                self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
             for receipt in receipts:
                 if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
                     self._foreign(partition, receipt)
             if receipts:
                 if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
                     self._times_rewritten(partition)
-                partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
                 self._fetching.nudge(partition)
-                self._well(partition)
+                if partition.transactions is None:
+                    self._counted(partition, receipts, syncs)
         else:
             partition.lost(flight)
             if isinstance(answer, Unanswered):
                 self._cut(partition, str(answer))
             else:
                 self._append_refused(partition, flight, answer)
+        self._transacting.look(partition)
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()
+
+    def _send(self, partition: Partition) -> None:
+        self._producing.ready(partition)
+        self._producing.pump()
+
+    def _committed(self, partition: Partition) -> None:
+        """A transaction of the partition has ended: what it held counts."""
+        self._counted(partition, *partition.committed())
+
+    def _counted(self, partition: Partition, receipts: Sequence[Receipt], syncs: tuple[tuple[int, int], ...]) -> None:
+        if self._ledger.syncs is not None:
+            self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
+        if receipts:
+            partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
+            self._well(partition)
 
     def _append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
         fate, why = fate_of(answer.code)
@@ -462,6 +487,7 @@ class Copying:
         self._fetching.detach(partition)
         if first and why:
             self._trouble(partition, ClusterTrouble("", why))
+        self._transacting.look(partition)
         self._changes[partition].set()
 
     def _misnumbered(self, partition: Partition, why: str) -> None:
@@ -475,6 +501,7 @@ class Copying:
         partition.refusal = refusal
         partition.on(Happening.REFUSED, why)
         self._fetching.detach(partition)
+        self._transacting.look(partition)
         self._changes[partition].set()
 
     def _event(self, kind: str, subject: str, text: str, **detail: object) -> None:

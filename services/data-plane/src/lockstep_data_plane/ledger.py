@@ -15,7 +15,7 @@ from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.refusal import Refusal
-from lockstep_protocol.codec import encode_offset_sync, encode_source_progress
+from lockstep_protocol.codec import encode_offset_sync, encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -209,10 +209,21 @@ class Ledger:
             p.runs.written(rows)
         source = self._settings.flow.source
         await self._progress.append_all(
-            encode_source_progress(source, p.topic, p.number, row.upstream) for p, row in due if row.upstream >= 0
+            encode_source_progress(source, p.topic, p.number, row.upstream)
+            for p, row in due
+            if row.upstream >= 0 and not row.transactional
         )
         for p, row in due:
             self._written[p.topic, p.number] = row
+
+    async def progress(self, topic: str, partition: int, upstream: int) -> None:
+        """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
+        if nothing was ever copied. Raises ClusterTrouble."""
+        source = self._settings.flow.source
+        if upstream < 0:
+            await self._progress.append(*encode_source_progress_reset(source, topic, partition))
+        else:
+            await self._progress.append(*encode_source_progress(source, topic, partition, upstream))
 
     def _offer_delayed(self, partition: Partition) -> None:
         delayed = partition.syncs.flush() if self.syncs is not None else None

@@ -14,7 +14,7 @@ A partition in trouble never stops another: each has its own phase."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -29,6 +29,7 @@ from lockstep_data_plane.chain import Chain, Flight, Receipt
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
 from lockstep_data_plane.runs import RunLog
+from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from lockstep_protocol.sync_rule import OffsetSyncRule
@@ -121,6 +122,8 @@ class Partition:
         self.runs = RunLog(offset_lag_max)
         self.counters = Counters()
         self.chain = Chain(-1, 0, -1, -1)
+        self.transactions: Transactions | None = None
+        """None: what is appended counts when it is acknowledged."""
         self.position = 0
         """The next upstream offset to judge."""
         self.fetch_from = 0
@@ -163,6 +166,8 @@ class Partition:
             self.leaving = True
         if happening in (Happening.LEAVE, Happening.FAILED):
             self.chain.abandon()
+        if happening is Happening.FAILED and self.transactions is not None:
+            self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
         if self.phase is Phase.RELEASED and self.reason and not self.leaving:
             self.phase = Phase.HALTED
         return self.phase
@@ -175,6 +180,21 @@ class Partition:
     def quiet(self) -> bool:
         """Nothing flies and nothing more will be sent in this phase."""
         return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
+
+    @property
+    def sendable(self) -> bool:
+        """Whether `launch` may be called now."""
+        return self.chain.sendable and (self.transactions is None or self.transactions.stage is Stage.OPEN)
+
+    @property
+    def uncommitted(self) -> bool:
+        """Something was appended in a transaction that has not ended."""
+        return self.transactions is not None and bool(self.transactions.held)
+
+    @property
+    def caught_up(self) -> bool:
+        """Nothing waits or flies, and the source has nothing more."""
+        return self.chain.idle and self.position >= self.source_end
 
     def know(self, row: PartitionProgress) -> None:
         """What is written down about the partition, known before it has resumed. So what it writes itself, also when
@@ -195,6 +215,7 @@ class Partition:
         downstream: int,
         last: Batch | None = None,
         runs: Iterable[OffsetRuns] = (),
+        transactions: Transactions | None = None,
         others: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
@@ -204,7 +225,10 @@ class Partition:
         under other producer ids of ours."""
         self.know(row)
         self.runs = self.runs.continued(row, runs)
-        self.chain = Chain(row.producer_id, row.producer_epoch, sequence, downstream, others)
+        self.transactions = transactions
+        self.chain = Chain(
+            row.producer_id, row.producer_epoch, sequence, downstream, others, transactional=transactions is not None
+        )
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = appended_since(row, sequence, others)
         self._last = last if self.to_number else None
@@ -349,7 +373,11 @@ class Partition:
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
-        if self.to_number == 0 and not self.chain.extend_last(offset, leader_epoch) and offset > self.upstream:
+        if self.to_number or self.chain.extend_last(offset, leader_epoch):
+            return
+        if self.transactions is not None and self.transactions.pass_over(offset, leader_epoch):
+            return
+        if offset > self.upstream:
             self.upstream, self.upstream_epoch = offset, leader_epoch
 
     def launch(self) -> Flight:
@@ -360,13 +388,27 @@ class Partition:
 
     def acknowledged(self, flight: Flight, base_offset: int) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
         """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
-        first and the newest offset sync (upstream, downstream)."""
+        first and the newest offset sync (upstream, downstream). In a transaction nothing counts before `committed`."""
         receipts = self.chain.landed(flight, base_offset)
+        if self.transactions is not None:
+            self.transactions.hold(receipts)
+            return receipts, ()
+        return receipts, self._account(receipts)
+
+    def committed(self) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+        """The open transaction has ended: what it held counts. As `acknowledged`."""
+        if self.transactions is None:
+            return [], ()
+        receipts = self.transactions.committed()
+        self.chain.marked()
+        return receipts, self._account(receipts)
+
+    def _account(self, receipts: Sequence[Receipt]) -> tuple[tuple[int, int], ...]:
         syncs: list[tuple[int, int]] = []
         for receipt in receipts:
             piece = receipt.piece
             self.counters.records += piece.count
-            self.counters.bytes += piece.size
+            self.counters.bytes += receipt.size
             self.last_timestamp = piece.max_timestamp
             if piece.covers > self.upstream:
                 self.upstream, self.upstream_epoch = piece.covers, piece.leader_epoch
@@ -377,7 +419,7 @@ class Partition:
         if receipts:
             self.fruitless = False
             self._tell_ends()
-        return receipts, tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
+        return tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
 
     def _tell_ends(self) -> None:
         self.downstream, self.sequence, self.others = self.chain.downstream, self.chain.sequence, self.chain.others

@@ -93,24 +93,27 @@ class Lane:
             if size >= REQUEST_BYTES:
                 break
             del self._ready[partition]
-            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not partition.chain.sendable:
+            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not partition.sendable:
                 continue
             flight = partition.launch()
             picked.append((partition, flight, leader))
             size += len(flight.data)
-            if partition.chain.sendable:
+            if partition.sendable:
                 self._ready[partition] = leader  # at the end: each partition has its turn
+            if partition.transactions is not None:
+                break  # a request bears one transactional id
         return picked
 
     def _request(self, picked: Sequence[tuple[Partition, Flight, Leader]]) -> Any:
         m = message("produce", self.connection.version("produce"), "request")
+        transactions = picked[0][0].transactions
         topics: dict[Any, list[Any]] = {}
         for partition, flight, leader in picked:
             key = leader.topic_id if self._by_id else partition.target_topic
             topics.setdefault(key, []).append(m.PartitionProduceData(index=partition.number, records=flight.data))
         name = "topic_id" if self._by_id else "name"
         return m.ProduceRequest(
-            transactional_id=None,
+            transactional_id=transactions.transactional_id if transactions is not None else None,
             acks=ACKNOWLEDGED_BY_ALL,
             timeout=self._timeout,
             topic_data=tuple(
@@ -134,7 +137,7 @@ class Lane:
             key = leader.topic_id if self._by_id else partition.target_topic
             found = answers.get((key, partition.number))
             self._on_answer(partition, flight, _read(found))
-            if partition.chain.sendable:
+            if partition.sendable:
                 self._ready[partition] = leader
         self.pump()
 

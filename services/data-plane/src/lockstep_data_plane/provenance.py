@@ -55,6 +55,10 @@ class Traces(Protocol):
         """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own
         id must have been learnt."""
 
+    async def own(self, producer_id: int) -> None:
+        """Write down that this producer id stands for the flow's own records, unless that is known. Acknowledged when
+        it returns. Raises as `learn`."""
+
     async def ours(self) -> frozenset[int]:
         """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
 
@@ -67,6 +71,9 @@ class _Untraced:
 
     def producer_of(self, batch: Batch) -> int | None:
         return OWN
+
+    async def own(self, producer_id: int) -> None:
+        return
 
     async def ours(self) -> frozenset[int]:
         return frozenset()

@@ -19,7 +19,16 @@ from lockstep_data_plane.connection import BrokerUnreachable, message
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.state import PartitionProgress
 
-__all__ = ["ChainEnd", "InDoubt", "LaterEpoch", "NotReplicated", "TargetShort", "chain_end", "end_from_log"]
+__all__ = [
+    "ChainEnd",
+    "InDoubt",
+    "LaterEpoch",
+    "NotReplicated",
+    "TargetShort",
+    "chain_end",
+    "committed_end",
+    "end_from_log",
+]
 
 SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
@@ -156,6 +165,22 @@ def _agrees(
     return False
 
 
+async def committed_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> ChainEnd:
+    """Where the next transaction of a row that tells of transactions begins: at the log's end, for what is there is
+    decided. Raises TargetShort, kafka_error and BrokerUnreachable."""
+    end = await target.end_offset(tp)
+    if end <= row.downstream:
+        raise TargetShort(_short(tp, end, row))
+    return ChainEnd(row.sequence, end - 1)
+
+
+def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
+    return (
+        f"the target's log of {tp[0]}-{tp[1]} ends at {end}, but our row says that {row.downstream} was appended: "
+        "it was truncated"
+    )
+
+
 async def _remembered(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
     """(epoch, last sequence) of those of our producers that the leader remembers at its log's end."""
     leader = target.leader(tp)
@@ -179,10 +204,7 @@ async def _end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> i
     """The log's end. Raises TargetShort where that lies before what was appended."""
     end = await target.end_offset(tp)
     if end < row.downstream + 1:
-        raise TargetShort(
-            f"the target's log of {tp[0]}-{tp[1]} ends at {end}, but our row says that {row.downstream} was appended: "
-            "it was truncated"
-        )
+        raise TargetShort(_short(tp, end, row))
     return end
 
 

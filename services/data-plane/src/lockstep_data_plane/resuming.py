@@ -16,6 +16,7 @@ from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
 from lockstep_data_plane.resume import ChainEnd, InDoubt, NotReplicated, chain_end
 from lockstep_data_plane.standing import Standing
+from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble
 
@@ -54,6 +55,7 @@ class Resuming:
         ledger: Ledger,
         rows: Mapping[TopicPartition, PartitionProgress],
         waiting: Callable[[], Iterable[Partition]],
+        transacting: Transacting,
     ) -> None:
         """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
         self._settings = settings
@@ -63,6 +65,7 @@ class Resuming:
         self._ledger = ledger
         self._rows = rows
         self._waiting = waiting
+        self._transacting = transacting
         self._progress: Mapping[TopicPartition, int] | None = None
         self._reading_progress = asyncio.Lock()
         self._refreshing = asyncio.Lock()
@@ -75,8 +78,15 @@ class Resuming:
         NotReplicated, ClusterTrouble."""
         await self._metadata(partition)
         row = self._newest(partition)
+        if self._transacting.wanted:
+            return await self._stand(partition, topic, await self._fenced(partition, topic, row))
         if row is None or row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
+        return await self._stand(partition, topic, row)
+
+    async def _stand(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress
+    ) -> tuple[PartitionProgress, ChainEnd]:
         while True:
             if not partition.incarnation:
                 partition.know(row)
@@ -84,6 +94,29 @@ class Resuming:
             if not isinstance(found, Found):
                 return found
             row = await self._decide(partition, topic, row, found)
+
+    async def _fenced(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
+    ) -> PartitionProgress:
+        """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
+        progress says how far the copy is (`wire.md` §2, line 12). Where a chain without transactions came before, its
+        end is found first, as if it were to go on."""
+        if row is not None and not row.transactional and row.producer_id != -1:
+            partition.misnumbered = True  # nothing is counted past in transactions: the records tell where it ended
+            row, end = await self._stand(partition, topic, row)
+            row = replace(row, downstream=end.downstream, untransacted_epoch=row.producer_epoch)
+        producer, progress = await self._transacting.fence(partition)
+        await partition.traces.own(producer.id)
+        if row is None or not row.transactional:
+            if row is None:
+                row = await self._first(partition, topic, progress)
+            # Progress first: from the moment the row says so, it is what counts.
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+            row = replace(row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
+            await self._ledger.write(row)
+        if progress is not None and progress > row.upstream and await self._standing.is_what_was_copied(partition, row):
+            row = replace(row, upstream=progress, upstream_epoch=-1)
+        return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
@@ -99,22 +132,35 @@ class Resuming:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
         tp = (partition.topic, partition.number)
+        if former is None:
+            async with self._reading_progress:
+                if self._progress is None:
+                    self._progress = await read_progress(self._settings)
+            known = self._progress.get(tp)
+        elif former.transactional:
+            _, committed = await self._transacting.fence(partition)
+            known = max(former.upstream, -1 if committed is None else committed)
+        else:
+            known = former.upstream
+        row = await self._first(partition, topic, known)
+        if former is not None:
+            row = replace(row, producer_epoch=former.untransacted_epoch + 1)
+        await self._ledger.write(row)
+        return row
+
+    async def _first(self, partition: Partition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
+        """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
+        tp = (partition.topic, partition.number)
         differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
-        async with self._reading_progress:
-            if self._progress is None:
-                self._progress = await read_progress(self._settings)
-        known = former.upstream if former is not None else self._progress.get(tp)
         row = await first_row(self._source, self._target, self._settings, tp, partition.target_topic, known)
-        row = replace(
+        return replace(
             row,
             producer_id=self._producer_id,
             source_topic_id=topic.source_topic_id,
             target_topic_id=topic.target_topic_id,
         )
-        await self._ledger.write(row)
-        return row
 
     async def _decide(
         self, partition: Partition, topic: MirroredTopic, row: PartitionProgress, found: Found
@@ -141,6 +187,8 @@ class Resuming:
             open_run=row.open_run if found.case not in RECREATED else (),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
         )
+        if row.transactional:
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
         await self._ledger.write(row)
         partition.know(row)
         text = f"{name}: going on at offset {decision.begin} ({key}={decision.word})"
@@ -163,6 +211,10 @@ class Resuming:
         """The row with which a drained partition goes on behind what was refused; None where the target's log has got
         further than we know, so that it has to be read first. Raises Halt and what passes."""
         row = replace(partition.row(), phase="copying", reason="", case="")
+        skips = tuple(sorted({*row.skips, *ranges}))
+        quarantined = row.quarantined + len(ranges)
+        if row.transactional:
+            return replace(row, skips=skips, quarantined=quarantined)
         target_tp = (partition.target_topic, partition.number)
         await self._target.refresh([partition.target_topic])
         try:
@@ -172,20 +224,15 @@ class Resuming:
         if appended_since(row, chain.sequence, chain.others):
             return None
         found = await self.new_epoch(partition, row, row.upstream + 1)
-        skips = tuple(sorted({*row.skips, *ranges}))
-        return replace(
-            found,
-            upstream_epoch=row.upstream_epoch,
-            skips=skips,
-            quarantined=row.quarantined + len(ranges),
-        )
+        return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
 
     async def new_epoch(
         self, partition: Partition, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
         """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
-        whoever still follows the old mapping. Raises Halt when there is none left, and what passes."""
-        epoch = max(row.producer_epoch, known) + 1
+        whoever still follows the old mapping; a transactional id was fenced already. Raises Halt when there is none
+        left, and what passes."""
+        epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
             raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_topic}-{partition.number}")
         target_end = await self._target.end_offset((partition.target_topic, partition.number))

@@ -14,7 +14,15 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
-from lockstep_data_plane.resume import ChainEnd, InDoubt, LaterEpoch, NotReplicated, TargetShort, chain_end
+from lockstep_data_plane.resume import (
+    ChainEnd,
+    InDoubt,
+    LaterEpoch,
+    NotReplicated,
+    TargetShort,
+    chain_end,
+    committed_end,
+)
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["Standing"]
@@ -48,7 +56,10 @@ class Standing:
                 here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
             )
         try:
-            chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
+            if row.transactional:
+                chain = await committed_end(self._target, target_tp, row)
+            else:
+                chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
         except LaterEpoch as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
@@ -70,6 +81,11 @@ class Standing:
             row = replace(row, downstream=max(row.downstream, chain.read_to))
             chain = replace(chain, downstream=row.downstream)
         return row, chain
+
+    async def is_what_was_copied(self, partition: Partition, row: PartitionProgress) -> bool:
+        """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
+        tp = (partition.topic, partition.number)
+        return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
 
     def _awaited(self, partition: Partition, later: LaterEpoch) -> int:
         """The later epoch, once its row has been waited for long enough. Raises NotReplicated before."""

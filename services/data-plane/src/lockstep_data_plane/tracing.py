@@ -64,6 +64,7 @@ class Tracing:
         self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
         self._here = OriginRows(target, self._own_state)
         self._known: dict[int, int | None] = {-1: OWN}
+        self._written_down = {producer_id}
         self._learning = asyncio.Lock()
         self._held: dict[Partition, list[Delivery]] = {}
         self._wanted: set[int] = set()
@@ -115,17 +116,32 @@ class Tracing:
         await self._here.read()
         found = origin_of(self._here.rows, flow, origin, rule.target)
         while found is None:
-            row = Origin(
-                producer_id=await new_producer_id(self._settings),
-                source=flow.source,
-                target=flow.target,
-                origin_cluster_id=origin,
-                target_cluster_id=rule.target,
-            )
-            await self._ledger.write(row)
+            await self._ledger.write(self._row(await new_producer_id(self._settings), origin, rule))
             await self._here.read()
             found = origin_of(self._here.rows, flow, origin, rule.target)
         return found.producer_id
+
+    def _row(self, producer_id: int, origin: str, rule: Rule) -> Origin:
+        flow = self._settings.flow
+        return Origin(
+            producer_id=producer_id,
+            source=flow.source,
+            target=flow.target,
+            origin_cluster_id=origin,
+            target_cluster_id=rule.target,
+        )
+
+    async def own(self, producer_id: int) -> None:
+        """Write down that this producer id stands for the flow's own records, unless that is known: transactions bear
+        ids of their own. Acknowledged when it returns. Raises as `learn`."""
+        if producer_id in self._written_down:
+            return
+        async with self._learning:
+            rule = self._rule()
+            await self._here.read()
+            if producer_id not in origins_of(self._here.rows, rule.target):
+                await self._ledger.write(self._row(producer_id, rule.source, rule))
+            self._written_down.add(producer_id)
 
     def producer_of(self, batch: Batch) -> int | None:
         """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own

@@ -209,6 +209,8 @@ _KEYS: tuple[ClientKey, ...] = (
         records="where a partition begins that was never copied"),
     _as("max.request.size", "message.max.bytes", PRODUCER, 1_000, 1_000_000_000,
         "the target topic's `max.message.bytes` is the limit"),
+    ClientKey(name="transaction.timeout.ms", kinds=PRODUCER, minimum=1_000, maximum=_HOUR_MS,
+        records="with `exactly.once.source.support=enabled`: when the target aborts what nobody ends"),
     _same("delivery.timeout.ms", PRODUCER, 0, 2_147_483_647, "a record is tried until it is there"),
     # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
     ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
@@ -247,7 +249,7 @@ _KEYS: tuple[ClientKey, ...] = (
         "batch.size linger.ms buffer.memory max.block.ms partitioner.adaptive.partitioning.enable "
         "partitioner.availability.timeout.ms"),
     *_unused("the order and safety of what is written is Lockstep's own: acks=all, idempotent", PRODUCER,
-        "acks enable.idempotence max.in.flight.requests.per.connection transactional.id transaction.timeout.ms "
+        "acks enable.idempotence max.in.flight.requests.per.connection transactional.id "
         "transaction.two.phase.commit.enable"),
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
     *_unused("records are written as bytes", PRODUCER, "key.serializer value.serializer"),

@@ -210,7 +210,24 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
         on_doubt=of.policy("lockstep.on.doubt"),
         on_refused=of.policy("lockstep.on.refused"),
         offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
+        exactly_once=worker.choice("exactly.once.source.support") == "enabled",
+        transaction_interval=_transaction_interval(of, worker),
+        transaction_timeout=_transaction_timeout(producer),
     )
+
+
+def _transaction_interval(of: _Reader, worker: _Reader) -> timedelta | None:
+    """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
+    if of.choice("transaction.boundary") == "poll":
+        return None
+    key = "transaction.boundary.interval.ms"
+    return of.milliseconds(key) if of.found(key) else worker.milliseconds("offset.flush.interval.ms")
+
+
+def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
+    usual = DataPlaneSettings().transaction_timeout
+    text = producer.get("transaction.timeout.ms")
+    return usual if text is None else timedelta(milliseconds=values.integer(text))
 
 
 def _compression(of: _Reader, producer: Mapping[str, str]) -> CompressionSettings:

@@ -137,7 +137,8 @@ class DataPlaneSettings:
     what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
     matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
-    flows into it.
+    flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
+    `transaction_interval`, or as soon as it can (None).
     """
 
     enabled: bool = True
@@ -160,6 +161,9 @@ class DataPlaneSettings:
     offset_flush_every: timedelta = timedelta(seconds=1)
     provenance: Literal["local", "relay"] | None = None
     feeding: tuple[str, ...] = ()
+    exactly_once: bool = False
+    transaction_interval: timedelta | None = None
+    transaction_timeout: timedelta = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,9 @@ def with_provenance(
         findings.problems.append(Problem(findings.file, 0, KEY, _both_ways(found.origin, found.one, found.other)))
     for path in unreached(links, modes):
         findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
+    for settings in flows:
+        if settings.data_plane.exactly_once and modes.get(settings.flow) == "relay":
+            _in_transactions(settings, links, stated, modes, findings)
     state = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.flow in modes}
     return tuple(_settled(layers, settings, links, modes, state, aliases, findings) for settings in flows)
 
@@ -58,6 +61,22 @@ def _stated(
         elif KEY in layers.of_flow(settings.flow):
             findings.without_effect(found.entry, f"the topics of {settings.flow} get new names on the target")
     return stated
+
+
+def _in_transactions(
+    settings: FlowSettings, links: Sequence[Link], stated: dict[Flow, Mode], modes: dict[Flow, Mode], findings: Findings
+) -> None:
+    """A transactional id has one producer id, which cannot stand for several origins. Where nothing comes back nobody
+    asks."""
+    flow = settings.flow
+    if flow not in stated and not leads_back(Link(flow, settings.topics), links):
+        del modes[flow]
+        return
+    message = (
+        f"is relay for {flow}, and exactly.once.source.support=enabled for {flow.target}: transactions cannot tell "
+        f"several origins apart; set {flow}.{KEY}=local, or {flow.target}.exactly.once.source.support=disabled"
+    )
+    findings.problems.append(Problem(findings.file, 0, KEY, message))
 
 
 def _both_ways(origin: str, one: Path, other: Path) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "quarantine_topic",
     "service_group",
     "state_topic",
+    "transactional_id",
 ]
 
 LOCKSTEP_PREFIX = "mm2-lockstep-"
@@ -92,3 +93,10 @@ def service_group(service: str, flow: Flow, group_id: str | None = None) -> str:
     """The consumer group through which the replicas of a service divide the commands topic of a flow."""
     instance = f"{group_id}-" if group_id else ""
     return f"lockstep-{instance}{service}-{flow.source}-{flow.target}"
+
+
+def transactional_id(flow: Flow, group_id: str | None, topic: str, partition: int) -> str:
+    """The transactional id under which a flow's records of one source partition are appended to the target
+    (`exactly.once.source.support=enabled`)."""
+    instance = f"{group_id}-" if group_id else ""
+    return f"lockstep-{instance}{flow.source}-{flow.target}-{topic}-{partition}"

@@ -78,6 +78,12 @@ class PartitionProgress(Row):
     """Downstream offset of the last record appended; before the first one, the target's log end minus 1 then."""
     producer_id: int = -1
     producer_epoch: int = 0
+    transactional: bool = False
+    """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
+    `upstream` is what is known to be committed."""
+    untransacted_epoch: int = -1
+    """While `transactional`: the epoch of the flow's own producer id that was used here last; what goes without
+    transactions again begins behind it."""
     sequence: int = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
     others: tuple[tuple[int, int], ...] = ()

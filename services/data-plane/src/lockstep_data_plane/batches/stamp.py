@@ -6,7 +6,7 @@ import struct
 
 from crc32c import crc32c
 
-from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, LOG_APPEND_TIME
+from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, LOG_APPEND_TIME, TRANSACTIONAL
 
 __all__ = ["SEQUENCES", "add_sequence", "crc_of", "stamp"]
 
@@ -32,12 +32,15 @@ def crc_of(batch: bytes | bytearray | memoryview) -> int:
     return int(crc32c(memoryview(batch)[CRC_FROM:]))
 
 
-def stamp(batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
-    """The batch as it is produced: base offset 0, our producer, kept attributes only, everything else untouched."""
+def stamp(
+    batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
+) -> bytes:
+    """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
+    one), everything else untouched."""
     out = bytearray(batch)
     out[0:8] = b"\0\0\0\0\0\0\0\0"
     (attributes,) = _ATTRIBUTES.unpack_from(out, CRC_FROM)
-    _ATTRIBUTES.pack_into(out, CRC_FROM, attributes & KEPT_ATTRIBUTES)
+    _ATTRIBUTES.pack_into(out, CRC_FROM, attributes & KEPT_ATTRIBUTES | (TRANSACTIONAL if transactional else 0))
     _PRODUCER.pack_into(out, 43, producer_id, producer_epoch, base_sequence)
     _CRC.pack_into(out, 17, crc_of(out))
     return bytes(out)

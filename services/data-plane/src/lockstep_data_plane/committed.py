@@ -1,0 +1,124 @@
+"""The progress that committed transactions have left in MM2's progress topic (`mm2.md` §1.7, §4.8).
+
+The topic is read past the last stable offset and its markers are followed, so that a transaction which somebody else
+leaves open delays nobody: what counts of a partition is known once its own transactional id is fenced."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterable
+
+from lockstep_data_plane.batches.layout import CONTROL, TRANSACTIONAL, Batch
+from lockstep_data_plane.batches.rebuild import read
+from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.reading import log_between
+from lockstep_protocol.codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
+from lockstep_protocol.murmur2 import partition_for
+
+__all__ = ["CommittedProgress", "ProgressLog"]
+
+_MARKER = struct.Struct(">hh")
+COMMIT = 1
+
+
+class CommittedProgress:
+    """A fold of one partition of the progress topic, batch by batch: how far each partition of a source is."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._open: dict[int, list[tuple[TopicPartition, int | None]]] = {}
+        self.known: dict[TopicPartition, int] = {}
+        """Last upstream offset that is decided, by partition of the source."""
+
+    def take(self, batches: Iterable[Batch]) -> None:
+        """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
+        cannot be read."""
+        for batch in batches:
+            if batch.attributes & CONTROL:
+                self._ended(batch)
+            elif batch.attributes & TRANSACTIONAL:
+                self._open.setdefault(batch.producer_id, []).extend(self._progress(batch))
+            else:
+                self._apply(self._progress(batch))
+
+    def _progress(self, batch: Batch) -> list[tuple[TopicPartition, int | None]]:
+        found: list[tuple[TopicPartition, int | None]] = []
+        for record in read(batch):
+            try:
+                progress = decode_source_progress(record.key, record.value)
+            except MalformedRecord:
+                continue  # a shared Connect cluster keeps other connectors' offsets here too, in whatever form
+            if progress is not None and progress.cluster == self._source:
+                found.append(((progress.topic, progress.partition), progress.offset))
+        return found
+
+    def _ended(self, batch: Batch) -> None:
+        for record in read(batch):
+            if record.key is not None and len(record.key) >= _MARKER.size:
+                _, kind = _MARKER.unpack_from(record.key)
+                held = self._open.pop(batch.producer_id, [])
+                if kind == COMMIT:
+                    self._apply(held)
+
+    def _apply(self, progress: Iterable[tuple[TopicPartition, int | None]]) -> None:
+        for tp, offset in progress:
+            if offset is None:
+                self.known.pop(tp, None)
+            else:
+                self.known[tp] = offset
+
+
+class ProgressLog:
+    """The progress topic of one flow, read as far as somebody needs it."""
+
+    def __init__(self, target: Cluster, topic: str, source: str) -> None:
+        """`source` is the alias of the flow's source."""
+        self._target = target
+        self.topic = topic
+        self._source = source
+        self._folds: dict[int, tuple[int, CommittedProgress]] = {}
+        """By partition of the topic: where reading goes on, and what was read."""
+        self._locks: dict[int, asyncio.Lock] = {}
+        self._begun: dict[int, float] = {}
+
+    async def place(self, tp: TopicPartition) -> TopicPartition:
+        """The partition of the topic in which the progress of `tp` stands, chosen as Connect's producer chooses it.
+        Raises kafka_error where the topic is not there, and BrokerUnreachable."""
+        count = self._target.partitions(self.topic)
+        if not count:
+            await self._target.refresh([self.topic])
+            count = self._target.partitions(self.topic)
+        if not count:
+            code = self._target.trouble(self.topic) or UNKNOWN_TOPIC
+            raise kafka_error(code, f"cluster {self._target.alias}: topic {self.topic}")
+        key, _ = encode_source_progress_reset(self._source, *tp)
+        return self.topic, partition_for(key, count)
+
+    async def newest(self, tp: TopicPartition) -> int | None:
+        """The last upstream offset of `tp` that a committed transaction, or a record outside of one, says to be
+        decided, as of a moment after this call; None: nothing says anything. Raises kafka_error, BrokerUnreachable."""
+        asked = asyncio.get_running_loop().time()
+        place = await self.place(tp)
+        async with self._locks.setdefault(place[1], asyncio.Lock()):
+            if self._begun.get(place[1], -1.0) <= asked:
+                begun = asyncio.get_running_loop().time()
+                await self._read_on(place)
+                self._begun[place[1]] = begun
+            return self._folds[place[1]][1].known.get(tp)
+
+    async def _read_on(self, place: TopicPartition) -> None:
+        if self._target.leader(place) is None:
+            await self._target.refresh([self.topic])
+        position, fold = self._folds.get(place[1], (-1, CommittedProgress(self._source)))
+        start = await self._target.end_offset(place, timestamp=-2)
+        end = await self._target.end_offset(place)
+        if not start <= position <= end:  # never read, or truncated and grown again, or cut off meanwhile
+            position, fold = start, CommittedProgress(self._source)
+        async for batches, _ in log_between(self._target, place, position, end):
+            fold.take(batches)
+            position = batches[-1].last_offset + 1
+        self._folds[place[1]] = (max(position, end), fold)
+
+
+UNKNOWN_TOPIC = 3

@@ -1,0 +1,219 @@
+"""The edge around `transactions.py`: one task for each open transaction of a partition.
+
+It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. Whatever fails on the
+way ends in the same place: the partition resumes, which fences its transactional id, and the progress topic says
+whether the transaction counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.batches.codecs import NONE
+from lockstep_data_plane.batches.rebuild import Record, build
+from lockstep_data_plane.batches.stamp import stamp
+from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.committed import ProgressLog
+from lockstep_data_plane.connection import BrokerUnreachable, message
+from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
+from lockstep_data_plane.ledger import now_ms
+from lockstep_data_plane.partition import Partition, Phase
+from lockstep_data_plane.producing import ACKNOWLEDGED_BY_ALL
+from lockstep_data_plane.transactions import Boundary, Stage, Transactions
+from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.names import transactional_id
+
+__all__ = ["Transacting"]
+
+SENDING = (Phase.COPYING, Phase.DRAINING)
+LARGEST_RECORD = 1 << 20
+
+
+class Transacting:
+    """The transactions of one slot's partitions. One instance belongs to one event loop."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        target: Cluster,
+        *,
+        on_open: Callable[[Partition], None],
+        on_commit: Callable[[Partition], None],
+        on_failed: Callable[[Partition, str], None],
+    ) -> None:
+        """`on_open`: batches may be sent; `on_commit`: what the transaction holds is visible; `on_failed`: it was cut
+        off, and nobody knows yet what became of it."""
+        self._settings = settings
+        self._target = target
+        self._on_open = on_open
+        self._on_commit = on_commit
+        self._on_failed = on_failed
+        self._coordinators = Coordinators(target, settings.data_plane.transaction_timeout)
+        self._progress = ProgressLog(target, settings.control.offset_storage_topic, settings.flow.source)
+        self._boundary = Boundary(_seconds(settings.data_plane.transaction_interval))
+        self._tasks: dict[Partition, asyncio.Task[None]] = {}
+        self._landed: dict[Partition, asyncio.Event] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
+        return self._settings.data_plane.exactly_once
+
+    async def fence(self, partition: Partition) -> tuple[Producer, int | None]:
+        """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
+        ended. Returns what the id stands for now and the last upstream offset that committed progress names. Raises
+        kafka_error, BrokerUnreachable."""
+        if (task := self._tasks.get(partition)) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        producer = await self._coordinators.fence(self._id(partition))
+        return producer, await self._progress.newest((partition.topic, partition.number))
+
+    def begin(self, partition: Partition) -> Transactions:
+        """The transactions of a partition that has just been fenced."""
+        return Transactions(self._id(partition), self._boundary)
+
+    def look(self, partition: Partition) -> None:
+        """To be called when something waits to be sent, was appended, or failed: opens a transaction where one is
+        needed, and lets the open one see whether it is due."""
+        if (event := self._landed.get(partition)) is not None:
+            event.set()
+        transactions = partition.transactions
+        if transactions is None or partition.phase not in SENDING:
+            return
+        if transactions.stage is Stage.CLOSED and partition.chain.sendable and partition not in self._tasks:
+            transactions.opening()
+            self._landed[partition] = asyncio.Event()
+            self._tasks[partition] = asyncio.create_task(
+                self._one(partition, transactions), name=f"transaction of {partition.topic}-{partition.number}"
+            )
+
+    def busy(self, partition: Partition) -> bool:
+        """Whether a transaction of the partition is under way here."""
+        return partition in self._tasks
+
+    async def ended(self, partition: Partition) -> None:
+        """Wait until no transaction of the partition is under way here."""
+        if (event := self._landed.get(partition)) is not None:
+            event.set()
+        if (task := self._tasks.get(partition)) is not None:
+            await asyncio.wait([task])
+
+    async def close(self) -> None:
+        """Leave what is open to whoever takes the partitions over."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- one transaction -----------------------------------------------------------------------------------------------
+
+    async def _one(self, partition: Partition, transactions: Transactions) -> None:
+        why = ""
+        try:
+            await self._transaction(partition, transactions)
+        except (BrokerUnreachable, kafka_error, Fenced) as exc:
+            why = str(exc)
+        finally:
+            self._tasks.pop(partition, None)
+            self._landed.pop(partition, None)
+        if why:
+            self._on_failed(partition, why)
+        elif partition.transactions is transactions:
+            self.look(partition)
+
+    async def _transaction(self, partition: Partition, transactions: Transactions) -> None:
+        loop, landed = asyncio.get_running_loop(), self._landed[partition]
+        producer = Producer(partition.chain.producer_id, partition.chain.epoch)
+        place = await self._progress.place((partition.topic, partition.number))
+        data = (partition.target_topic, partition.number)
+        await self._coordinators.open(transactions.transactional_id, producer, [data, place])
+        if not _goes_on(partition, transactions):
+            return
+        transactions.opened(loop.time())
+        self._on_open(partition)
+        while (wait := self._due_in(partition, transactions)) != 0.0:
+            landed.clear()
+            try:
+                async with asyncio.timeout(wait):
+                    await landed.wait()
+            except TimeoutError:
+                pass
+            if not _goes_on(partition, transactions):
+                return
+            if wait is None and partition.phase is Phase.DRAINING and partition.quiet and not transactions.held:
+                return
+        transactions.ending(loop.time())
+        while partition.chain.unanswered:
+            landed.clear()
+            await landed.wait()
+            if not _goes_on(partition, transactions):
+                return
+        await self._append_progress(partition, transactions, producer, place)
+        await self._coordinators.commit(transactions.transactional_id, producer)
+        if _goes_on(partition, transactions):
+            self._on_commit(partition)
+
+    def _due_in(self, partition: Partition, transactions: Transactions) -> float | None:
+        return transactions.due_in(
+            asyncio.get_running_loop().time(),
+            idle=partition.quiet,
+            caught_up=partition.caught_up,
+            leaving=partition.phase is Phase.DRAINING,
+        )
+
+    async def _append_progress(
+        self, partition: Partition, transactions: Transactions, producer: Producer, place: TopicPartition
+    ) -> None:
+        """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
+        appended then does not matter, for the transaction will not be committed."""
+        key, value = encode_source_progress(
+            self._settings.flow.source, partition.topic, partition.number, transactions.progress
+        )
+        (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
+        data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
+        leader = self._target.leader(place)
+        if leader is None:
+            await self._target.refresh([place[0]])
+            leader = self._target.leader(place)
+        if leader is None:
+            raise BrokerUnreachable(f"{place[0]}-{place[1]} has no leader", self._target.alias)
+        connection = await self._target.connection(leader.broker, "progress")
+        version = min(connection.version("produce"), PRODUCE_BY_NAME)
+        m = message("produce", version, "request")
+        answer: Any = await connection.call(
+            m.ProduceRequest(
+                transactional_id=transactions.transactional_id,
+                acks=ACKNOWLEDGED_BY_ALL,
+                timeout=PROGRESS_WITHIN,
+                topic_data=(
+                    m.TopicProduceData(
+                        name=place[0], partition_data=(m.PartitionProduceData(index=place[1], records=data),)
+                    ),
+                ),
+            )
+        )
+        code = int(answer.responses[0].partition_responses[0].error_code)
+        if code != 0:
+            await self._target.refresh([place[0]])
+            raise kafka_error(code, f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}")
+
+    def _id(self, partition: Partition) -> str:
+        return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
+
+
+PRODUCE_BY_NAME = 12
+"""The last version that names topics; the progress topic is looked up by name like any control topic."""
+
+PROGRESS_WITHIN = timedelta(seconds=30)
+
+
+def _goes_on(partition: Partition, transactions: Transactions) -> bool:
+    return partition.transactions is transactions and partition.phase in SENDING
+
+
+def _seconds(interval: timedelta | None) -> float | None:
+    return None if interval is None else interval.total_seconds()

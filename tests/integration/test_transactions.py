@@ -1,0 +1,137 @@
+"""Records and their progress in one transaction (`exactly.once.source.support=enabled`, `mm2.md` §4.8)."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Pair
+from tests.harness.clusters import Record, compare, create_topic, produce, produce_transaction, read_topic, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow
+
+SOON = 90.0
+
+
+def numbered(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
+    return [Record(key=b"k", value=b"%d %s" % (first + n, b"v" * 100), partition=n % partitions) for n in range(count)]
+
+
+def transactional(folder: Path, pair: Pair, *lines: str, mark: str = "", enabled: str = "enabled") -> Mirror:
+    mark = mark or unique_name("t")
+    a, b = (pair.a.bootstrap, pair.a.bootstrap), (pair.b.bootstrap, pair.b.bootstrap)
+    return Mirror.one_flow(
+        folder,
+        mark,
+        a,
+        b,
+        f"t{mark}.exactly.once.source.support = {enabled}",
+        f"s{mark}.consumer.isolation.level = read_committed",
+        f"s{mark}->t{mark}.config.properties.exclude = message\\\\.timestamp\\\\..*",
+        *lines,
+        slots=1,
+    )
+
+
+def topic_of(flow: MirroredFlow, stem: str, partitions: int = 1) -> str:
+    return create_topic(flow.source, unique_name(f"{flow.flow.source.removeprefix('s')}-{stem}"), partitions=partitions)
+
+
+def wait_committed(flow: MirroredFlow, topic: str, within: float = SOON) -> list[Record]:
+    """Readers of committed records find each record of the source once, in order."""
+    wanted = read_topic(flow.source, topic, isolation="read_committed")
+
+    def equal() -> list[Record]:
+        found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
+        comparison = compare(wanted, found)
+        assert comparison.equal, comparison
+        return found
+
+    flow.wait_mirrored(topic)
+    return wait_until(equal, within=within, every=0.25, what=f"{topic} is copied and committed")
+
+
+@pytest.fixture(scope="module")
+def exactly(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    with transactional(tmp_path_factory.mktemp("exactly"), pair) as mirror:
+        yield mirror
+
+
+def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
+    flow = exactly.flow
+    topic = topic_of(flow, "plain", partitions=3)
+    produce(flow.source, topic, numbered(3_000, partitions=3))
+    produce_transaction(flow.source, topic, numbered(50, first=10_000), commit=False)
+    produce(flow.source, topic, numbered(30, first=20_000, partitions=3))
+    found = wait_committed(flow, topic)
+    assert len(found) == 3_030
+    wait_until(lambda: set(flow.mm2_progress(topic)) == {0, 1, 2}, within=SOON)
+    last = {r.partition: r.offset for r in read_topic(flow.source, topic, isolation="read_committed")}
+    assert flow.mm2_progress(topic) == last
+    rows = flow.wait_written_down(topic)
+    assert all(row.transactional for row in rows.values())
+
+
+def test_what_was_good_is_committed_before_the_partition_halts(exactly: Mirror) -> None:
+    flow = exactly.flow
+    # The target takes no timestamps of next year, the source does.
+    topic = unique_name(f"{flow.flow.source.removeprefix('s')}-refused")
+    create_topic(flow.target, flow.remote(topic), configs={"message.timestamp.after.max.ms": "3600000"})
+    create_topic(flow.source, topic, configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    produce(flow.source, topic, numbered(20))
+    wait_committed(flow, topic)
+    late = int(time.time() * 1000) + 365 * 86_400_000
+    produce(flow.source, topic, [*numbered(5, first=20), Record(key=b"k", value=b"late", timestamp_ms=late)])
+    flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
+    found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
+    assert [r.value for r in found] == [r.value for r in numbered(len(found))]
+    assert len(found) >= 20
+    wait_until(lambda: flow.mm2_progress(topic)[0] == len(found) - 1, within=SOON)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_transactions_are_switched_on_and_off_between_kills(pair: Pair, tmp_path: Path) -> None:
+    """The way of copying changes three times, each time after a kill -9 under traffic."""
+    mark, topic, written = unique_name("w"), "", 0
+    stopping = threading.Event()
+    writer: threading.Thread | None = None
+    try:
+        for turn, enabled in enumerate(("disabled", "enabled", "disabled", "enabled")):
+            folder = tmp_path / str(turn)
+            folder.mkdir()
+            with transactional(folder, pair, mark=mark, enabled=enabled) as mirror:
+                if not topic:
+                    topic = topic_of(mirror.flow, "switched", partitions=2)
+                    writer = threading.Thread(target=_write_on, args=(mirror.flow, topic, stopping), daemon=True)
+                    writer.start()
+                mirror.flow.wait_mirrored(topic)
+                for _ in range(2):
+                    mirror.flow.wait_for_more(topic, 500, within=SOON)
+                    written += 500
+                    mirror.copying_worker().kill()
+                mirror.flow.wait_for_more(topic, 500, within=SOON)
+                rows = mirror.flow.progress(topic).values()
+                assert {row.transactional for row in rows} == {enabled == "enabled"}
+                mirror.kill_data_plane()
+        stopping.set()
+        assert writer is not None
+        writer.join(30)
+        folder = tmp_path / "last"
+        folder.mkdir()
+        with transactional(folder, pair, mark=mark) as mirror:
+            assert len(wait_committed(mirror.flow, topic)) > 4_000
+    finally:
+        stopping.set()
+
+
+def _write_on(flow: MirroredFlow, topic: str, stopping: threading.Event) -> None:
+    dice, sent = random.Random(7), 0
+    while not stopping.is_set():
+        count = dice.randint(1, 60)
+        produce(flow.source, topic, numbered(count, first=sent, partitions=2))
+        sent += count
+        stopping.wait(0.05)

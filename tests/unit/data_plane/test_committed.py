@@ -1,0 +1,78 @@
+"""Only committed progress counts, whoever else has a transaction open in the topic (`committed.py`)."""
+
+from __future__ import annotations
+
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.committed import CommittedProgress
+from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
+from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, record
+
+PLAIN = (-1, -1, -1)
+
+
+def progress(at: int, partition: int, offset: int, producer: int = -1, cluster: str = "S") -> Batch:
+    key, value = encode_source_progress(cluster, "t", partition, offset)
+    mine = PLAIN if producer < 0 else (producer, 0, 0)
+    attributes = 0 if producer < 0 else TRANSACTIONAL
+    return batch([record(at, value, key=key)], producer=mine, attributes=attributes)
+
+
+def ended(at: int, producer: int, *, commit: bool) -> Batch:
+    key = struct.pack(">hh", 0, 1 if commit else 0)
+    return batch([record(at, b"\0" * 6, key=key)], producer=(producer, 0, -1), attributes=TRANSACTIONAL | CONTROL)
+
+
+def known(*batches: Batch) -> dict[tuple[str, int], int]:
+    fold = CommittedProgress("S")
+    fold.take(batches)
+    return fold.known
+
+
+def test_a_record_outside_of_transactions_counts_at_once() -> None:
+    assert known(progress(0, 3, 40), progress(1, 3, 41)) == {("t", 3): 41}
+
+
+def test_a_transaction_counts_with_its_marker() -> None:
+    assert known(progress(0, 3, 40, 7)) == {}
+    assert known(progress(0, 3, 40, 7), ended(1, 7, commit=True)) == {("t", 3): 40}
+    assert known(progress(0, 3, 40, 7), ended(1, 7, commit=False)) == {}
+
+
+def test_somebody_elses_open_transaction_hides_nothing() -> None:
+    assert known(progress(0, 1, 9, 6), progress(1, 3, 40, 7), ended(2, 7, commit=True)) == {("t", 3): 40}
+
+
+def test_what_was_aborted_before_does_not_come_with_the_next_commit() -> None:
+    batches = [progress(0, 3, 50, 7), ended(1, 7, commit=False), progress(2, 4, 1, 7), ended(3, 7, commit=True)]
+    assert known(*batches) == {("t", 4): 1}
+
+
+def test_a_reset_forgets() -> None:
+    key, value = encode_source_progress_reset("S", "t", 3)
+    assert known(progress(0, 3, 40), batch([record(1, value, key=key)])) == {}
+
+
+def test_other_clusters_and_other_connectors_do_not_matter() -> None:
+    strange = batch([record(1, b"{}", key=b"not json"), record(2, None, key=b'["heartbeat", {}]')])
+    assert known(progress(0, 3, 40, cluster="X"), strange) == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["write", "commit", "abort"]))))
+def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[int, int, str]]) -> None:
+    fold = CommittedProgress("S")
+    open_now: dict[int, dict[tuple[str, int], int]] = {}
+    wanted: dict[tuple[str, int], int] = {}
+    for at, (producer, partition, what) in enumerate(steps):
+        if what == "write":
+            fold.take([progress(at, partition, at, producer)])
+            open_now.setdefault(producer, {})["t", partition] = at
+        else:
+            fold.take([ended(at, producer, commit=what == "commit")])
+            held = open_now.pop(producer, {})
+            wanted |= held if what == "commit" else {}
+        assert fold.known == wanted

@@ -1,0 +1,175 @@
+"""When a transaction of a partition ends, what it holds, and that nothing counts before (`transactions.py`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_data_plane.batches.judge import AbortedTransactions
+from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.partition import Happening, Partition, Phase
+from lockstep_data_plane.transactions import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
+
+
+def partition(upstream: int = -1) -> tuple[Partition, Transactions]:
+    """One that copies in transactions; the target's log ends at 100."""
+    p = Partition("t", 0, "a.t", 100)
+    transactions = Transactions("lockstep-a-b-t-0")
+    row = PartitionProgress(
+        topic="t", partition=0, upstream=upstream, producer_id=7, producer_epoch=3, downstream=99, transactional=True
+    )
+    p.resumed(row, -1, 99, transactions=transactions)
+    return p, transactions
+
+
+def admit(p: Partition, *batches: Batch) -> None:
+    p.admit(batches, AbortedTransactions())
+
+
+def appended(p: Partition, at: int) -> None:
+    """The next piece goes out and is acknowledged there."""
+    receipts, syncs = p.acknowledged(p.launch(), at)
+    assert receipts
+    assert syncs == ()
+
+
+class TestWhatCounts:
+    def test_nothing_is_sent_before_a_transaction_is_open_nor_while_it_ends(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 2)), batch(records(2, 2)))
+        for stage in Stage:
+            transactions.stage = stage
+            assert p.sendable == (stage is Stage.OPEN)
+
+    def test_a_batch_bears_the_bit_and_its_crc(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 2)))
+        transactions.opened(0.0)
+        (sent,) = scan(p.launch().data)
+        assert sent.attributes & TRANSACTIONAL
+        assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (7, 3, 0)
+        assert crc_is_right(sent.data)
+
+    def test_what_is_appended_counts_with_the_commit_and_not_before(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 3)), batch(records(3, 2)))
+        transactions.opened(0.0)
+        appended(p, 100)
+        before = p.row()
+        assert (before.upstream, before.downstream, before.sequence, before.records) == (-1, 99, -1, 0)
+        assert p.uncommitted
+        assert transactions.progress == 4, "both were merged into one piece"
+        transactions.ending(1.0)
+        receipts, syncs = p.committed()
+        after = p.row()
+        assert (after.upstream, after.sequence, after.records) == (4, 4, 5)
+        assert after.downstream == 105, "the marker stands behind the five"
+        assert len(receipts) == 1
+        assert syncs
+        assert not p.uncommitted
+        assert (transactions.stage, transactions.progress_sequence) == (Stage.CLOSED, 1)
+
+    def test_the_marker_is_not_taken_for_somebody_elses_record(self) -> None:
+        p, transactions = partition()
+        for first, at in ((0, 100), (2, 103), (4, 106)):
+            admit(p, batch(records(first, 2)))
+            transactions.opened(0.0)
+            receipts, _ = p.acknowledged(p.launch(), at)
+            assert [r.foreign for r in receipts] == [0]
+            p.committed()
+        admit(p, batch(records(6, 1)))
+        transactions.opened(0.0)
+        receipts, _ = p.acknowledged(p.launch(), 112)
+        assert [r.foreign for r in receipts] == [3]
+
+    def test_bytes_of_what_is_held_are_let_go_and_still_counted(self) -> None:
+        p, transactions = partition()
+        sent = batch(records(0, 3))
+        admit(p, sent)
+        transactions.opened(0.0)
+        appended(p, 100)
+        assert [len(r.piece.data) for r in transactions.held] == [0]
+        p.committed()
+        assert p.row().bytes == len(sent.data)
+
+    def test_what_is_passed_over_behind_what_is_held_counts_with_it(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 3)))
+        transactions.opened(0.0)
+        appended(p, 100)
+        admit(p, batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL))
+        assert (p.row().upstream, transactions.progress, p.position) == (-1, 3, 4)
+        p.committed()
+        assert p.row().upstream == 3
+        admit(p, batch(records(4, 1), attributes=CONTROL | TRANSACTIONAL))
+        assert p.row().upstream == 4, "nothing is held: it is decided at once"
+
+    def test_a_failure_forgets_what_was_held_and_moves_nothing(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 3)))
+        transactions.opened(0.0)
+        appended(p, 100)
+        p.on(Happening.FAILED)
+        assert p.phase is Phase.SETTLING
+        assert not p.uncommitted
+        assert p.row().upstream == -1
+
+    def test_a_refusal_keeps_what_was_good(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 3)))
+        transactions.opened(0.0)
+        appended(p, 100)
+        admit(p, batch(records(3, 2)))
+        p.lost(p.launch())
+        p.on(Happening.REFUSED, "why")
+        assert p.quiet
+        assert p.uncommitted
+        assert transactions.due_in(0.0, idle=p.quiet, caught_up=p.caught_up, leaving=True) == 0.0
+        p.committed()
+        assert p.row().upstream == 2
+
+
+class TestWhenItEnds:
+    def held(self, boundary: Boundary | None = None) -> Transactions:
+        p, transactions = partition()
+        if boundary is not None:
+            transactions = p.transactions = Transactions("id", boundary)
+        admit(p, batch(records(0, 1)))
+        transactions.opened(10.0)
+        appended(p, 100)
+        return transactions
+
+    def test_never_while_it_holds_nothing(self) -> None:
+        assert Transactions("id").due_in(1e9, idle=True, caught_up=True, leaving=True) is None
+
+    def test_at_once_when_everything_is_copied_or_the_partition_leaves(self) -> None:
+        assert self.held().due_in(10.0, idle=True, caught_up=True) == 0.0
+        assert self.held(Boundary(60.0)).due_in(10.0, idle=True, caught_up=False, leaving=True) == 0.0
+
+    @pytest.mark.parametrize(("idle", "caught_up"), [(False, False), (True, False), (False, True)])
+    def test_after_a_while_when_there_is_more(self, idle: bool, caught_up: bool) -> None:
+        transactions = self.held()
+        assert transactions.due_in(10.0, idle=idle, caught_up=caught_up) == pytest.approx(SHORTEST_S)
+        assert transactions.due_in(10.0 + SHORTEST_S, idle=idle, caught_up=caught_up) == 0.0
+
+    def test_at_an_interval_whatever_waits(self) -> None:
+        transactions = self.held(Boundary(2.0))
+        assert transactions.due_in(10.5, idle=True, caught_up=True) == pytest.approx(1.5)
+        assert transactions.due_in(12.5, idle=False, caught_up=False) == 0.0
+
+    def test_the_longer_it_takes_to_end_one_the_longer_the_next_stays_open(self) -> None:
+        transactions = self.held()
+        transactions.ending(11.0)
+        transactions.committed()
+        transactions.opened(11.05)
+        transactions.hold(self.held().held)
+        assert transactions.due_in(11.05, idle=False, caught_up=False) == pytest.approx(SHARE * 0.05)
+
+    def test_but_not_for_ever(self) -> None:
+        transactions = self.held()
+        transactions.ending(11.0)
+        transactions.committed()
+        transactions.opened(100.0)
+        transactions.hold(self.held().held)
+        assert transactions.due_in(100.0, idle=False, caught_up=False) == pytest.approx(LONGEST_S)
