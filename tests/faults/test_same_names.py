@@ -24,7 +24,7 @@ from tests.harness.clusters import create_topic, end_offsets
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 LASTS_S = float(os.environ.get("DURATION") or 120)
 PARTITIONS = 3
@@ -47,8 +47,16 @@ def brokers() -> Iterator[list[Broker]]:
 class Mesh:
     """Flows between some clusters, all in one data plane, for one topic that every cluster has."""
 
-    def __init__(self, brokers: Sequence[Broker], flows: Sequence[tuple[int, int]], folder: Path, *lines: str) -> None:
-        """`flows` as places in `brokers`."""
+    def __init__(
+        self,
+        brokers: Sequence[Broker],
+        flows: Sequence[tuple[int, int]],
+        folder: Path,
+        *,
+        in_transactions: bool = False,
+        relaying: Sequence[int] = (),
+    ) -> None:
+        """`flows` as places in `brokers`; `relaying` as places in `flows`."""
         mark = uuid.uuid4().hex[:6]
         aliases = [f"{name.lower()}{mark}" for name in NAMES[: len(brokers)]]
         self.topic = f"{TOPIC}-{mark}"
@@ -68,7 +76,8 @@ class Mesh:
             "tasks.max = 1",
             "emit.heartbeats.enabled = false",
             *(f"{flow}.enabled = true" for flow in self.flows),
-            *lines,
+            *(f"{self.flows[place]}.lockstep.provenance = relay" for place in relaying),
+            *(f"{alias}.exactly.once.source.support = enabled" for alias in aliases if in_transactions),
         ]
         file = folder / "mm2.properties"
         file.write_text("\n".join(text) + "\n")
@@ -133,7 +142,7 @@ def test_a_pair(brokers: Sequence[Broker], tmp_path: Path) -> None:
 
 def test_a_pair_in_transactions(brokers: Sequence[Broker], tmp_path: Path) -> None:
     """Every partition has a producer id of its own then."""
-    counts = Mesh(brokers[:2], [(0, 1), (1, 0)], tmp_path, "exactly.once.source.support = enabled").run(5)
+    counts = Mesh(brokers[:2], [(0, 1), (1, 0)], tmp_path, in_transactions=True).run(5)
     assert len(counts) == 2
     assert records_of(counts) > RATE * LASTS_S / 2
 
@@ -159,10 +168,7 @@ def test_a_ring_of_three(brokers: Sequence[Broker], tmp_path: Path) -> None:
 def test_a_hub_between_two_that_do_not_know_each_other(brokers: Sequence[Broker], tmp_path: Path) -> None:
     """Spokes send what is their own, the hub passes everything on."""
     a, b, c = 0, 1, 2
-    hub = Mesh(brokers, [(a, b), (b, a), (b, c), (c, b)], tmp_path)
-    relaying = [f"{flow}.lockstep.provenance = relay" for flow in (hub.flows[1], hub.flows[2])]
-    file = hub.mirror.config
-    file.write_text(file.read_text() + "\n".join(relaying) + "\n")
+    hub = Mesh(brokers, [(a, b), (b, a), (b, c), (c, b)], tmp_path, relaying=(1, 2))
     counts = hub.run(4)
     assert len(counts) == 6
     assert all(sum(end_offsets(at, hub.topic).values()) > 3 * RATE * LASTS_S / 2 for at in hub.at)
