@@ -89,6 +89,13 @@ def test_only_one_flow_of_two_changes_configs_of_topics_that_are_there(load_text
     assert turned.notes == ()
 
 
+def test_that_groups_cannot_be_placed_exactly_is_said(load_text: LoadText) -> None:
+    notes = load_text(PAIR + "A->B.sync.group.offsets.enabled = true\n").notes
+    (said,) = [note.message for note in notes if note.key == "sync.group.offsets.enabled"]
+    assert "what was written on B and they had not read on A yet may be left out" in said
+    assert load_text(IDENTITY + "A->B.sync.group.offsets.enabled = true\n").notes == ()
+
+
 def test_in_a_ring_the_flow_that_closes_it_leaves_configs_alone(load_text: LoadText) -> None:
     ring = load_text(whole=THREE + IDENTITY + enabled("A->B", "B->C", "C->A"))
     syncs = {str(s.flow): s.topic_sync.sync_configs for s in ring.flows if s.enabled}

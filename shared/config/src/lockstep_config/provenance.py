@@ -23,6 +23,7 @@ __all__ = ["with_provenance"]
 
 KEY = "lockstep.provenance"
 CONFIGS = "sync.topic.configs.enabled"
+GROUPS = "sync.group.offsets.enabled"
 
 
 def with_provenance(
@@ -113,6 +114,13 @@ def _settled(
     feeding = tuple(topic for other, topic in state.items() if other.target == flow.source)
     settings = replace(settings, data_plane=replace(settings.data_plane, provenance=mode, feeding=feeding))
     comes_back = leads_back(Link(flow, settings.topics), links)
+    if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
+        message = (
+            f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} puts groups behind "
+            f"what they read of {flow.source}'s records; what was written on {flow.target} and they had not read on "
+            f"{flow.source} yet may be left out"
+        )
+        findings.notes.append(Problem(findings.file, 0, GROUPS, message))
     first = aliases.index(flow.source) < aliases.index(flow.target)
     if not comes_back or first or CONFIGS in layers.of_flow(flow) or not settings.topic_sync.sync_configs:
         return settings
