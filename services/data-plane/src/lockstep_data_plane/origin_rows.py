@@ -5,6 +5,7 @@ the state topics up to an end taken since has its row, or there is none."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, Batch
@@ -26,7 +27,7 @@ nothing is left to read."""
 
 
 class OriginRows:
-    """The rows of some state topics, as far as they were read. One `read` at a time."""
+    """The rows of some state topics, as far as they were read."""
 
     def __init__(self, cluster: Cluster, topics: Callable[[], Awaitable[Collection[str]]]) -> None:
         """`topics` names the topics there are at the moment."""
@@ -34,16 +35,24 @@ class OriginRows:
         self._topics = topics
         self._read_up_to: dict[str, tuple[str, int]] = {}
         """Topic id and next offset of each topic."""
+        self._reading = asyncio.Lock()
+        self._begun = float("-inf")
         self.rows: list[Origin] = []
         """In the order of each topic's log."""
 
     async def read(self) -> None:
-        """Read on, to where the topics end now. Raises kafka_error and BrokerUnreachable; what was read until then is
-        kept."""
-        topics = await self._topics()
-        await self._cluster.refresh(topics)
-        for topic in topics:
-            await self._read(topic)
+        """Read on, at least to where the topics end now; who asks while it is being read shares the next reading.
+        Raises kafka_error and BrokerUnreachable; what was read until then is kept."""
+        asked = asyncio.get_running_loop().time()
+        async with self._reading:
+            if self._begun > asked:
+                return
+            begun = asyncio.get_running_loop().time()
+            topics = await self._topics()
+            await self._cluster.refresh(topics)
+            for topic in topics:
+                await self._read(topic)
+            self._begun = begun
 
     async def _read(self, topic: str) -> None:
         tp = (topic, 0)

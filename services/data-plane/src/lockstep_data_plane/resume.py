@@ -105,7 +105,7 @@ async def chain_end(
     Raises InDoubt (somebody has to decide), NotReplicated (try again later), kafka_error and BrokerUnreachable
     (likewise)."""
     deadline = asyncio.get_running_loop().time() + SETTLE.total_seconds()
-    others = await ours() | dict(row.others).keys()
+    others = await ours()
     while True:
         end = await _end(target, tp, row)
         remembered = await _remembered(target, tp, {row.producer_id, *others})

@@ -152,10 +152,13 @@ class Tracing:
         """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
         if self._mode != "relay":
             return frozenset()
-        async with self._learning:
-            await self._here.read()
-        flow = self._settings.flow
-        ids = {r.producer_id for r in self._here.rows if (r.source, r.target) == (flow.source, flow.target)}
+        await self._here.read()
+        flow, here = self._settings.flow, self._rule().target
+        ids = {
+            row.producer_id
+            for row in self._here.rows
+            if (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, here)
+        }
         return frozenset(ids - {self._own})
 
     # -- what waits ----------------------------------------------------------------------------------------------------
