@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable, message
@@ -65,11 +65,11 @@ class NotReplicated(RuntimeError):
 
 
 def end_from_log(found: ChainEnd, batches: list[Batch], producer_id: int, epoch: int) -> ChainEnd:
-    """Follow the chain through some batches of the target's log; batches of others do not matter.
+    """Follow the chain through some batches of the target's log; batches of others, and markers, do not matter.
 
     Raises LaterEpoch when the log holds batches of a later epoch of ours."""
     for batch in batches:
-        if batch.producer_id != producer_id:
+        if batch.producer_id != producer_id or batch.attributes & CONTROL:
             continue
         if batch.producer_epoch > epoch:
             raise LaterEpoch(

@@ -157,6 +157,7 @@ class DataPlaneSettings:
     on_doubt: PerTopic[str] = HALT
     on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
+    fence: str = "chain"
     exactly_once: bool = False
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
