@@ -22,6 +22,8 @@ READ_S = 30.0
 CHUNK = 10_000
 WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
 
+COMMITTED = {"isolation.level": "read_committed"}  # a copy may be made in transactions
+
 Content = tuple[bytes | None, bytes | None, object, tuple[int, int]]
 
 
@@ -77,7 +79,7 @@ def compare_in_order(source: str, target: str, topic: str, remote: str, partitio
 
 def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[Content]:
     settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    consumer = Consumer(settings | {"auto.offset.reset": "error", "enable.partition.eof": True})
+    consumer = Consumer(settings | {"auto.offset.reset": "error", "enable.partition.eof": True, **COMMITTED})
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         heard = time.monotonic()

@@ -34,6 +34,8 @@ __all__ = [
 OURS = "lockstep"
 PEERS = ("mm2_tuned", "mm2")
 UNDELAYED = "undelayed"
+PLAIN = "plain"
+"""Lockstep without transactions."""
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 MEBIBYTE = 1 << 20
 
@@ -194,13 +196,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputPart:
-    """``undelayed`` is Lockstep through the same proxy without its delay, where the part has a delay."""
+    """``own`` is Lockstep itself without what the part asks of all (a delay, transactions), under the name
+    ``own_name``."""
 
     name: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     limit: Limit | Failed
     systems: Mapping[str, Copy | Failed]
-    undelayed: Copy | Failed | None = None
+    own: Copy | Failed | None = None
+    own_name: str = UNDELAYED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +233,7 @@ def failures(parts: Iterable[Part]) -> list[str]:
     for part in parts:
         beside: dict[str, object] = {}
         if isinstance(part, ThroughputPart):
-            beside |= {"limit": part.limit, UNDELAYED: part.undelayed}
+            beside |= {"limit": part.limit, part.own_name: part.own}
         elif isinstance(part, LatencyPart):
             beside["floor"] = part.floor
         lines += [
@@ -264,12 +268,12 @@ def _named(system: str, figures: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 def _beside(part: Part) -> dict[str, Scalar]:
     match part:
-        case ThroughputPart(limit=limit, undelayed=undelayed):
+        case ThroughputPart(limit=limit, own=own, own_name=own_name):
             found = {"failed.limit": str(limit)} if isinstance(limit, Failed) else limit.figures()
-            if isinstance(undelayed, Failed):
-                found[f"failed.{UNDELAYED}"] = str(undelayed)
-            elif undelayed is not None:
-                found |= _named(UNDELAYED, undelayed.figures())
+            if isinstance(own, Failed):
+                found[f"failed.{own_name}"] = str(own)
+            elif own is not None:
+                found |= _named(own_name, own.figures())
             return found | _rate_ratios(part)
         case LatencyPart(floor=Failed() as failed):
             return {"failed.floor": str(failed)} | _latency_ratios(part)
@@ -292,8 +296,8 @@ def _rate_ratios(part: ThroughputPart) -> dict[str, Scalar]:
             found[f"cpu_from_start_ratio_to_{peer}"] = ratio(
                 ours.cpu_s_per_million_from_start, theirs.cpu_s_per_million_from_start
             )
-    if isinstance(part.undelayed, Copy):
-        found[f"ratio_to_{UNDELAYED}"] = ratio(ours.records_per_s, part.undelayed.records_per_s)
+    if isinstance(part.own, Copy):
+        found[f"ratio_to_{part.own_name}"] = ratio(ours.records_per_s, part.own.records_per_s)
     if isinstance(part.limit, Limit):
         found["ratio_to_limit"] = ratio(ours.records_per_s, part.limit.records_per_s)
     return {key: value for key, value in found.items() if value is not None}

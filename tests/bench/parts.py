@@ -8,7 +8,7 @@ from functools import partial
 
 from tests.bench.alone import ALONE
 from tests.bench.compacted import UNCLEANED, clean, key_of
-from tests.bench.figures import OURS, UNDELAYED, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
+from tests.bench.figures import OURS, PLAIN, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
 from tests.bench.latency import Course, floor, latency
 from tests.bench.limit import LogShape, fetch_only, log_shape
 from tests.bench.load import load
@@ -28,6 +28,7 @@ ROUND_TRIPS = {"rtt_80": 0.080, "rtt_200": 0.200}
 FAR_CODEC = "lz4"
 PROXY_RUNS = 3
 COMPACTED = "compacted"
+TRANSACTIONS = "transactions"
 
 
 def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:
@@ -47,6 +48,25 @@ def _compacted(stage: Stage) -> ThroughputPart:
     return ThroughputPart(name=COMPACTED, facts=facts, limit=bound, systems=_copies(stage, COMPACTED, work))
 
 
+def _transactions(stage: Stage) -> ThroughputPart:
+    """Every system with exactly-once, and ours without."""
+    work, facts = _loaded(stage, TRANSACTIONS, "lz4")
+    bound = stage.attempt(TRANSACTIONS, "limit", "", partial(limit, work, stage.say))
+    plain = _copies(stage, TRANSACTIONS, work, systems=stage.ours, called=f"{TRANSACTIONS}-{PLAIN}").get(OURS)
+    work = replace(work, gaps=True, markers=True)
+    exactly = [replace(system, settings=partial(_exactly_once, system)) for system in stage.systems]
+    systems = _copies(stage, TRANSACTIONS, work, systems=exactly)
+    return ThroughputPart(name=TRANSACTIONS, facts=facts, limit=bound, systems=systems, own=plain, own_name=PLAIN)
+
+
+def _exactly_once(system: System, codec: str) -> Mapping[str, str]:
+    return {
+        **system.settings(codec),
+        "B.exactly.once.source.support": "enabled",
+        "A.consumer.isolation.level": "read_committed",
+    }
+
+
 def _far(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
     """The source is far away from every system; the target is near, as one that pulls has it."""
     work, facts = _loaded(stage, name, FAR_CODEC)
@@ -54,12 +74,12 @@ def _far(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
     log = stage.logs() / f"{name}-proxy.log"
     with stage.distance.away(0.0, log) as near:
         facts |= _proxy(stage, name, near, work)
-        called = f"{name}-{UNDELAYED}"
+        called = f"{name}-undelayed"
         undelayed = _copies(stage, name, work, systems=stage.ours, source=near, called=called).get(OURS)
     with stage.distance.away(round_trip_s, log) as far:
         systems = _copies(stage, name, work, source=far)
     facts["round_trip_ms"] = round_trip_s * 1e3
-    return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems, undelayed=undelayed)
+    return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems, own=undelayed)
 
 
 def _proxy(stage: Stage, name: str, near: str, work: Workload) -> dict[str, Scalar]:
@@ -176,6 +196,7 @@ def _log_facts(shape: LogShape) -> dict[str, Scalar]:
 WAYS: Mapping[str, Callable[[Stage], Part]] = {
     **{name: partial(_throughput, name=name, codec=codec) for name, codec in CODECS.items()},
     COMPACTED: _compacted,
+    TRANSACTIONS: _transactions,
     **{name: partial(_far, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
     START: _start,

@@ -10,6 +10,7 @@ from rich.table import Table as RichTable
 
 from tests.bench.figures import (
     MEBIBYTE,
+    PLAIN,
     QUANTILES,
     Copy,
     Failed,
@@ -120,7 +121,8 @@ def _throughput(part: ThroughputPart) -> Table:
     rate = tuned.records_per_s if isinstance(tuned, Copy) else None
     cpu = tuned.cpu_s_per_million if isinstance(tuned, Copy) else None
     limit = part.limit.records_per_s if isinstance(part.limit, Limit) else None
-    undelayed = part.undelayed.records_per_s if isinstance(part.undelayed, Copy) else None
+    own = part.own.records_per_s if isinstance(part.own, Copy) else None
+    to_own = f"  to {part.own_name}"
     record_mb = float(part.facts["record_bytes"]) / 1e6
 
     def of_rate(records_per_s: float) -> dict[str, str]:
@@ -129,7 +131,7 @@ def _throughput(part: ThroughputPart) -> Table:
             "MB/s": f"{records_per_s * record_mb:,.0f}",
             "  to tuned MM2": _times(ratio(records_per_s, rate)),
             "  to the limit": _times(ratio(records_per_s, limit)),
-        } | ({"  to undelayed": _times(ratio(records_per_s, undelayed))} if part.undelayed else {})
+        } | ({to_own: _times(ratio(records_per_s, own))} if part.own else {})
 
     def of_copy(copied: Copy) -> dict[str, str]:
         return of_rate(copied.records_per_s) | {
@@ -148,15 +150,15 @@ def _throughput(part: ThroughputPart) -> Table:
         NAMES.get(system, system): what if isinstance(what, Failed) else of_copy(what)
         for system, what in part.systems.items()
     }
-    if part.undelayed is not None:
-        columns["undelayed"] = part.undelayed if isinstance(part.undelayed, Failed) else of_copy(part.undelayed)
+    if part.own is not None:
+        columns[part.own_name] = part.own if isinstance(part.own, Failed) else of_copy(part.own)
     if isinstance(part.limit, Failed):
         columns["limit"] = part.limit
     else:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
     measures = (
-        "records/s", "MB/s", "  to tuned MM2", "  to the limit", *(("  to undelayed",) if part.undelayed else ()),
+        "records/s", "MB/s", "  to tuned MM2", "  to the limit", *((to_own,) if part.own else ()),
         "CPU s per million", "  user + system",
         "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",
@@ -182,6 +184,11 @@ def _way(part: ThroughputPart) -> list[str]:
             f"A proxy before the source makes each round trip {facts['round_trip_ms']:g} ms longer; undelayed is "
             "Lockstep through the same proxy without its delay. Without delay the proxy alone carries "
             f"{facts['proxy_mb_per_s']:,.0f} stored MB/s, {facts['proxy_records_per_s']:,.0f} records/s (fetch only)."
+        )
+    if part.own_name == PLAIN:
+        lines.append(
+            "Records and progress go to the target in transactions; plain is Lockstep without. Markers take offsets, "
+            "so a copy is complete when what is committed has stopped to grow; every record was compared, not samples."
         )
     if "written" in facts:
         lines.append(

@@ -192,20 +192,22 @@ def produced(body: bytes) -> None:
                 raise BrokerRefused(f"produce to {topic.name}-{partition.index}: {partition.error_code.name}")
 
 
-def end_offsets(connection: Connection, topic: str, partitions: int) -> tuple[int, ...]:
-    """The high watermark of each partition.
+def end_offsets(connection: Connection, topic: str, partitions: int, *, committed: bool = False) -> tuple[int, ...]:
+    """The high watermark of each partition, or where what is ``committed`` ends.
 
     Zeros while the topic is not there. Raises BrokerRefused on any other error.
     """
-    return tuple(0 if end is None else end for end in ends_if_led(connection, topic, partitions))
+    return tuple(0 if end is None else end for end in ends_if_led(connection, topic, partitions, committed=committed))
 
 
-def ends_if_led(connection: Connection, topic: str, partitions: int) -> tuple[int | None, ...]:
+def ends_if_led(
+    connection: Connection, topic: str, partitions: int, *, committed: bool = False
+) -> tuple[int | None, ...]:
     """As `end_offsets`, but None for a partition that does not exist or has no leader yet."""
     wanted = tuple(ListOffsetsPartition(partition_index=i32(each), timestamp=i64(LATEST)) for each in range(partitions))
     request = ListOffsetsRequest(
         replica_id=BrokerId(-1),
-        isolation_level=i8(0),
+        isolation_level=i8(1 if committed else 0),
         topics=(ListOffsetsTopic(name=TopicName(topic), partitions=wanted),),
     )
     connection.send(_frame(request))

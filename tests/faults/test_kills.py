@@ -26,11 +26,16 @@ RATE = 400
 BACK_WITHIN = 150.0  # seconds; usual is 12 for a new Spark, 2 for a new worker, but the cores may be shared
 
 
-@pytest.fixture(scope="module", params=["plain", pytest.param("transactions", marks=pytest.mark.long)])
+WAYS = {"plain": "", "transactions": "exactly.once.source.support = enabled", "marker": "lockstep.fence = marker"}
+LONG = [pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "plain"]
+
+
+@pytest.fixture(scope="module", params=["plain", *LONG])
 def victim(request: pytest.FixtureRequest, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     mark = f"{MARK}{request.param[0]}"
-    lines = [f"t{mark}.exactly.once.source.support = enabled"] if request.param == "transactions" else []
+    place = {"transactions": f"t{mark}.", "marker": f"s{mark}->t{mark}."}
+    lines = [place[request.param] + WAYS[request.param]] if request.param in place else []
     with Mirror.one_flow(tmp_path_factory.mktemp("victim"), mark, a, b, *lines) as mirror:
         yield mirror
 

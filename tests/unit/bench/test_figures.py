@@ -174,7 +174,7 @@ def test_everything_that_failed_is_listed() -> None:
 def test_the_keys_of_a_part_with_a_distance() -> None:
     part = ThroughputPart(
         name="rtt_80", facts={"proxy_mb_per_s": 900.0}, limit=PART.limit, systems=PART.systems,
-        undelayed=copied(1_200_000, 1.0),
+        own=copied(1_200_000, 1.0),
     )  # fmt: skip
     keys = flat([part], {})
     assert keys["rtt_80.ratio_to_mm2_tuned"] == 3.2
@@ -182,7 +182,7 @@ def test_the_keys_of_a_part_with_a_distance() -> None:
     assert keys["rtt_80.records_per_s.undelayed"] == 1_200_000
     assert keys["rtt_80.proxy_mb_per_s"] == 900
     failed = ThroughputPart(
-        name="rtt_80", limit=PART.limit, systems=PART.systems, undelayed=Failed(reason="no proxy")
+        name="rtt_80", limit=PART.limit, systems=PART.systems, own=Failed(reason="no proxy")
     )  # fmt: skip
     assert flat([failed], {})["rtt_80.failed.undelayed"] == "FAILED: no proxy"
     assert "rtt_80: undelayed FAILED: no proxy" in failures([failed])

@@ -41,7 +41,7 @@ FAR = replace(
     THROUGHPUT,
     name="rtt_80",
     facts={**THROUGHPUT.facts, "round_trip_ms": 80.0, "proxy_mb_per_s": 900.0, "proxy_records_per_s": 5e6},
-    undelayed=COPY,
+    own=COPY,
 )
 READ = tuple(
     ReadingsPart(

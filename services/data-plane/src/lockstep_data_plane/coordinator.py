@@ -73,9 +73,9 @@ class Coordinators:
             ),
         )
 
-    async def commit(self, transactional_id: str, producer: Producer) -> None:
-        """The id's transaction is decided: it will be visible, whatever happens. To be asked again where the outcome is
-        unknown: deciding twice changes nothing."""
+    async def end(self, transactional_id: str, producer: Producer, *, commit: bool) -> None:
+        """The id's transaction is decided: it will be visible or not, whatever happens. To be asked again where the
+        outcome is unknown: deciding twice changes nothing."""
         await self._ask(
             transactional_id,
             "end_txn",
@@ -83,7 +83,7 @@ class Coordinators:
                 transactional_id=transactional_id,
                 producer_id=producer.id,
                 producer_epoch=producer.epoch,
-                committed=True,
+                committed=commit,
             ),
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable, message
@@ -76,11 +76,12 @@ def end_from_log(
     found: ChainEnd, batches: list[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
 ) -> ChainEnd:
     """Follow the chain through some batches of the target's log, under our own producer id and `others` of ours;
-    batches of others do not matter.
+    batches of others, and markers, do not matter.
 
     Raises LaterEpoch when the log holds batches of a later epoch of ours."""
     for batch in batches:
-        if batch.producer_id != producer_id and batch.producer_id not in others:
+        ours = batch.producer_id == producer_id or batch.producer_id in others
+        if not ours or batch.attributes & CONTROL:
             continue
         if batch.producer_epoch > epoch:
             raise LaterEpoch(

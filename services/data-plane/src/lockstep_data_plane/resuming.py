@@ -80,6 +80,8 @@ class Resuming:
         row = self._newest(partition)
         if self._transacting.wanted:
             return await self._stand(partition, topic, await self._fenced(partition, topic, row))
+        if self._transacting.marks:
+            return await self._marked(partition, topic, row)
         if row is None or row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
         return await self._stand(partition, topic, row)
@@ -101,10 +103,8 @@ class Resuming:
         """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
         progress says how far the copy is (`wire.md` §2, line 12). Where a chain without transactions came before, its
         end is found first, as if it were to go on."""
-        if row is not None and not row.transactional and row.producer_id != -1:
-            partition.misnumbered = True  # nothing is counted past in transactions: the records tell where it ended
-            row, end = await self._stand(partition, topic, row)
-            row = replace(row, downstream=end.downstream, untransacted_epoch=row.producer_epoch)
+        if row is not None and not row.transactional:
+            row, _ = await self._ended(partition, topic, row)
         producer, progress = await self._transacting.fence(partition)
         await partition.traces.own(producer.id)
         if row is None or not row.transactional:
@@ -117,6 +117,49 @@ class Resuming:
         if progress is not None and progress > row.upstream and await self._standing.is_what_was_copied(partition, row):
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
+
+    async def _marked(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        """A new chain behind a marker that fences whoever had the partition, whatever the target has forgotten of the
+        former one (`lockstep.fence=marker`)."""
+        committed = await self._committed(partition, row) if row is not None and row.transactional else None
+        producer = await self._transacting.mark(partition)
+        await partition.traces.own(producer.id)
+        if row is None:
+            row = await self._first(partition, topic, await self._mm2_progress(partition))
+        elif committed is not None:
+            row = replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch)
+        else:
+            row, _ = await self._ended(partition, topic, row)
+        end = await self._target.end_offset((partition.target_topic, partition.number)) - 1
+        row = replace(
+            row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1, downstream=end, upstream_epoch=-1
+        )
+        await self._ledger.write(row)
+        return row, ChainEnd(-1, end)
+
+    async def _ended(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
+        the records themselves tell where it ended."""
+        partition.misnumbered = True
+        row, end = await self._stand(partition, topic, row)
+        left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
+        return replace(row, downstream=end.downstream, left_epoch=left), end
+
+    async def _committed(self, partition: Partition, row: PartitionProgress) -> int:
+        """How far a copy in transactions has got that is to go on without. Raises what passes."""
+        _, progress = await self._transacting.fence(partition)
+        return max(row.upstream, -1 if progress is None else progress)
+
+    async def _mm2_progress(self, partition: Partition) -> int | None:
+        """What MM2's progress topic said when this slot first asked."""
+        async with self._reading_progress:
+            if self._progress is None:
+                self._progress = await read_progress(self._settings)
+        return self._progress.get((partition.topic, partition.number))
 
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
@@ -131,20 +174,15 @@ class Resuming:
     ) -> PartitionProgress:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
-        tp = (partition.topic, partition.number)
         if former is None:
-            async with self._reading_progress:
-                if self._progress is None:
-                    self._progress = await read_progress(self._settings)
-            known = self._progress.get(tp)
+            row = await self._first(partition, topic, await self._mm2_progress(partition))
         elif former.transactional:
-            _, committed = await self._transacting.fence(partition)
-            known = max(former.upstream, -1 if committed is None else committed)
+            row = await self._first(partition, topic, await self._committed(partition, former))
         else:
-            known = former.upstream
-        row = await self._first(partition, topic, known)
+            former, _ = await self._ended(partition, topic, former)
+            row = await self._first(partition, topic, former.upstream)
         if former is not None:
-            row = replace(row, producer_epoch=former.untransacted_epoch + 1)
+            row = replace(row, producer_epoch=former.left_epoch + 1)
         await self._ledger.write(row)
         return row
 

@@ -62,6 +62,11 @@ class Transacting:
         """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
         return self._settings.data_plane.exactly_once
 
+    @property
+    def marks(self) -> bool:
+        """Whether the file asks for a marker at each take-over (`lockstep.fence=marker`)."""
+        return self._settings.data_plane.fence == "marker"
+
     async def fence(self, partition: Partition) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
         ended. Returns what the id stands for now and the last upstream offset that committed progress names. Raises
@@ -71,6 +76,16 @@ class Transacting:
             await asyncio.wait([task])
         producer = await self._coordinators.fence(self._id(partition))
         return producer, await self._progress.newest((partition.topic, partition.number))
+
+    async def mark(self, partition: Partition) -> Producer:
+        """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
+        in the target's log, and the partition's leader takes nothing any more from whoever had the id (`wire.md` §3).
+        Returns what the id stands for now. Raises kafka_error, BrokerUnreachable."""
+        name = self._id(partition)
+        producer = await self._coordinators.fence(name)
+        await self._coordinators.open(name, producer, [(partition.target_topic, partition.number)])
+        await self._coordinators.end(name, producer, commit=False)
+        return await self._coordinators.fence(name)  # which waits until the marker is there
 
     def begin(self, partition: Partition) -> Transactions:
         """The transactions of a partition that has just been fenced."""
@@ -153,7 +168,7 @@ class Transacting:
             if not _goes_on(partition, transactions):
                 return
         await self._append_progress(partition, transactions, producer, place)
-        await self._coordinators.commit(transactions.transactional_id, producer)
+        await self._coordinators.end(transactions.transactional_id, producer, commit=True)
         if _goes_on(partition, transactions):
             self._on_commit(partition)
 

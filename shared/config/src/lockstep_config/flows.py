@@ -210,6 +210,7 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
         on_doubt=of.policy("lockstep.on.doubt"),
         on_refused=of.policy("lockstep.on.refused"),
         offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
+        fence=of.choice("lockstep.fence"),
         exactly_once=worker.choice("exactly.once.source.support") == "enabled",
         transaction_interval=_transaction_interval(of, worker),
         transaction_timeout=_transaction_timeout(producer),

@@ -161,6 +161,7 @@ class DataPlaneSettings:
     offset_flush_every: timedelta = timedelta(seconds=1)
     provenance: Literal["local", "relay"] | None = None
     feeding: tuple[str, ...] = ()
+    fence: str = "chain"
     exactly_once: bool = False
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)

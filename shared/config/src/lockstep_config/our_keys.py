@@ -71,6 +71,14 @@ OUR_KEYS = (
         "when the target's log does not say how far the copy got: halt the partition, or go on from the last progress "
         "written, which may double records",
     ),
+    Key(
+        name="lockstep.fence",
+        default="chain",
+        choices=("chain", "marker"),
+        scopes=CONNECTOR,
+        meaning="how a slot that takes a partition over keeps out who had it: chain, by the sequence of appends, or "
+        "marker, by that of a transaction, which holds for records older than the target's producer.id.expiration.ms",
+    ),
     _policy(
         "lockstep.on.refused",
         ("halt", "quarantine"),

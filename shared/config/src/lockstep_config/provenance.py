@@ -43,8 +43,9 @@ def with_provenance(
     for path in unreached(links, modes):
         findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
     for settings in flows:
-        if settings.data_plane.exactly_once and modes.get(settings.flow) == "relay":
-            _in_transactions(settings, links, stated, modes, findings)
+        plane = settings.data_plane
+        if (plane.exactly_once or plane.fence == "marker") and modes.get(settings.flow) == "relay":
+            _one_id_only(settings, links, stated, modes, findings)
     state = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.flow in modes}
     return tuple(_settled(layers, settings, links, modes, state, aliases, findings) for settings in flows)
 
@@ -64,7 +65,7 @@ def _stated(
     return stated
 
 
-def _in_transactions(
+def _one_id_only(
     settings: FlowSettings, links: Sequence[Link], stated: dict[Flow, Mode], modes: dict[Flow, Mode], findings: Findings
 ) -> None:
     """A transactional id has one producer id, which cannot stand for several origins. Where nothing comes back nobody
@@ -73,9 +74,15 @@ def _in_transactions(
     if flow not in stated and not leads_back(Link(flow, settings.topics), links):
         del modes[flow]
         return
+    if settings.data_plane.exactly_once:
+        other, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
+        key = f"{flow.target}.exactly.once.source.support"
+    else:
+        other, instead = "lockstep.fence=marker", "chain"
+        key = f"{flow}.lockstep.fence"
     message = (
-        f"is relay for {flow}, and exactly.once.source.support=enabled for {flow.target}: transactions cannot tell "
-        f"several origins apart; set {flow}.{KEY}=local, or {flow.target}.exactly.once.source.support=disabled"
+        f"is relay for {flow}, and {other}: a transactional id cannot tell several origins apart; set "
+        f"{flow}.{KEY}=local, or {key}={instead}"
     )
     findings.problems.append(Problem(findings.file, 0, KEY, message))
 
