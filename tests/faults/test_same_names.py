@@ -53,10 +53,11 @@ class Mesh:
         flows: Sequence[tuple[int, int]],
         folder: Path,
         *,
-        in_transactions: bool = False,
+        more: str = "",
         relaying: Sequence[int] = (),
     ) -> None:
-        """`flows` as places in `brokers`; `relaying` as places in `flows`."""
+        """`flows` as places in `brokers`; `relaying` as places in `flows`; `more`: a line of the file for each
+        alias."""
         mark = uuid.uuid4().hex[:6]
         aliases = [f"{name.lower()}{mark}" for name in NAMES[: len(brokers)]]
         self.topic = f"{TOPIC}-{mark}"
@@ -77,7 +78,7 @@ class Mesh:
             "emit.heartbeats.enabled = false",
             *(f"{flow}.enabled = true" for flow in self.flows),
             *(f"{self.flows[place]}.lockstep.provenance = relay" for place in relaying),
-            *(f"{alias}.exactly.once.source.support = enabled" for alias in aliases if in_transactions),
+            *(more.format(alias=alias) for alias in aliases),
         ]
         file = folder / "mm2.properties"
         file.write_text("\n".join(text) + "\n")
@@ -140,9 +141,9 @@ def test_a_pair(brokers: Sequence[Broker], tmp_path: Path) -> None:
     assert records_of(counts) > RATE * LASTS_S / 2
 
 
-def test_a_pair_in_transactions(brokers: Sequence[Broker], tmp_path: Path) -> None:
-    """Every partition has a producer id of its own then."""
-    counts = Mesh(brokers[:2], [(0, 1), (1, 0)], tmp_path, in_transactions=True).run(5)
+@pytest.mark.parametrize("line", ["{alias}.exactly.once.source.support = enabled", "lockstep.fence = marker"])
+def test_a_pair_whose_partitions_have_ids_of_their_own(brokers: Sequence[Broker], tmp_path: Path, line: str) -> None:
+    counts = Mesh(brokers[:2], [(0, 1), (1, 0)], tmp_path, more=line).run(5)
     assert len(counts) == 2
     assert records_of(counts) > RATE * LASTS_S / 2
 
