@@ -208,7 +208,7 @@ def test_a_cluster_without_authorizer_is_a_state_said_once(tmp_path: Path, broke
         with scene.service("sync.topic.acls.interval.seconds = 1") as process:
             row = scene.in_phase("no-authorizer")
             assert row.reason.startswith(f"cluster {scene.flow.source} has no authorizer")
-            rounds = f'lockstep_acl_sync_rounds_total{{flow="{scene.flow}"}}'
+            rounds = f'lockstep_rounds_total{{flow="{scene.flow}",round="ACL sync",service="acl-sync"}}'
             until(lambda: float(process.page("/metrics")[1].partition(rounds)[2].split("\n")[0]) >= 3)
             assert len(process.said("ACLs no-authorizer")) == 1
             assert process.ready()

@@ -330,6 +330,7 @@ class Copying:
         p.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
+        self._ledger.timings.fetched(p, delivery.batches, len(fetched.records), now_ms())
         if not delivery.batches:
             if p.lag == 0:
                 self._well(p)
@@ -363,6 +364,7 @@ class Copying:
                 if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
                     self._foreign(partition, receipt)
             if receipts:
+                self._ledger.timings.acknowledged(partition, receipts, now_ms())
                 if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
                     self._times_rewritten(partition)
                 partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lockstep_heartbeat import metrics
 from lockstep_heartbeat.beat import beat, pulse
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
@@ -25,12 +26,8 @@ class Heartbeats:
         self._topic_there = False
         self._last_ms = 0
         self._last_at: float | None = None
-        self._beats = ctx.metrics.counter("lockstep_heartbeats", "Heartbeats acknowledged by the target").labels(
-            str(ctx.flow)
-        )
-        ctx.metrics.gauge(
-            "lockstep_heartbeat_age_seconds", "Since the last acknowledged heartbeat; -1: none yet"
-        ).labels(str(ctx.flow)).set_function(self._age)
+        self._beats = ctx.metrics.of(metrics.BEATS, str(ctx.flow))
+        ctx.metrics.of(metrics.AGE, str(ctx.flow), ctx.flow.source, ctx.flow.target).follow(self._age)
 
     async def run(self) -> None:
         await self._ctx.every("heartbeat", self._ctx.settings.heartbeat.every, self._beat)
@@ -53,7 +50,7 @@ class Heartbeats:
             self._topic_there = False  # it may have been deleted; look again
             await self._tell(str(trouble))
             raise
-        self._beats.inc()
+        self._beats.add()
         self._last_ms = heartbeat.timestamp_ms
         self._last_at = ctx.clock.monotonic()
         await self._tell(None)
