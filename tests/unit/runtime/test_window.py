@@ -20,9 +20,9 @@ def test_last_least_most_and_mean() -> None:
     assert stats(window.summary, T + 3) == (25, 10, 40, 25)
 
 
-def test_many_at_once_count_as_spread_evenly() -> None:
+def test_many_at_once_count_as_many() -> None:
     window = Window()
-    window.add(T, 0, least=0, most=10, count=9)
+    window.add(T, 0, least=0, most=10, mean=5, count=9)
     window.add(T, 105)
     assert window.summary == (T, 105, 0, 105, 15)
 

@@ -163,6 +163,8 @@ class Ledger:
 
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
+        if isinstance(row, PartitionProgress):
+            row = self.timings.told(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
@@ -206,7 +208,7 @@ class Ledger:
         for p in partitions:
             if not p.known:
                 continue
-            row = replace(self.timings.told(p, p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get((p.topic, p.number)):
                 due.append((p, row))
             if rows := p.runs.due():

@@ -9,7 +9,7 @@ AGE = Metric(
     "lockstep_heartbeat_age_seconds",
     Type.GAUGE,
     ("flow", "source", "target"),
-    "Since the last heartbeat of this upstream that the target acknowledged to this replica; -1: none yet",
+    "Since the target acknowledged the last heartbeat of this upstream to the replica that acts; -1: none yet",
 )
 
 METRICS = (BEATS, AGE)

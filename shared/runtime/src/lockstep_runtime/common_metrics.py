@@ -22,6 +22,7 @@ __all__ = [
     "Standing",
     "connector",
     "quoted",
+    "shown_by",
     "standing_samples",
 ]
 
@@ -88,8 +89,8 @@ CONNECTOR_STATUS = Metric(
     "kafka_connect_connector_status",
     Type.GAUGE,
     ("connector", "task", "status"),
-    "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, or `failed` while it"
-    " is being retried",
+    "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it is"
+    " being retried, `unassigned` before it has begun",
     like="kafka.connect:type=connector-task-metrics status",
 )
 FAILED_TASKS = Metric(
@@ -100,20 +101,17 @@ FAILED_TASKS = Metric(
     like="kafka.connect:type=connect-worker-metrics connector-failed-task-count",
 )
 
-METRICS = (
-    READY,
-    ACTING,
-    DEGRADED,
-    ROUNDS,
-    ROUND_FAILURES,
-    CONNECTOR_COUNT,
-    TASKS,
-    ASSIGNED_CONNECTORS,
-    ASSIGNED_TASKS,
-    REBALANCING,
-    CONNECTOR_STATUS,
-    FAILED_TASKS,
-)
+OF_ALL = (READY, ACTING, DEGRADED, CONNECTOR_COUNT, ASSIGNED_CONNECTORS, REBALANCING)
+OF_ROUNDS = (ROUNDS, ROUND_FAILURES)
+OF_TASKS = (TASKS, ASSIGNED_TASKS, CONNECTOR_STATUS, FAILED_TASKS)
+
+METRICS = (*OF_ALL, *OF_ROUNDS, *OF_TASKS)
+
+
+def shown_by(service: str) -> tuple[Metric, ...]:
+    """Those of them that a service's page has: the data plane works in no rounds, topic-sync and acl-sync have no
+    tasks."""
+    return (*OF_ALL, *(OF_ROUNDS if service != "data-plane" else ()), *(OF_TASKS if service in CONNECTORS else ()))
 
 
 class Standing(Protocol):

@@ -63,14 +63,20 @@ class Window:
         self._last = 0.0
 
     def add(
-        self, now_ms: int, last: float, *, least: float | None = None, most: float | None = None, count: int = 1
+        self,
+        now_ms: int,
+        last: float,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+        mean: float | None = None,
+        count: int = 1,
     ) -> None:
-        """`count` measurements of which only the outermost are known, and the `last` one; they count as spread evenly
-        between `least` and `most`."""
+        """`count` measurements, the `last` of which is given for all where nothing else is said."""
         least, most = last if least is None else least, last if most is None else most
         sample = self._samples.current(now_ms)
         sample.count += count
-        sample.total += count * (least + most) / 2
+        sample.total += count * (last if mean is None else mean)
         sample.least = min(sample.least, least)
         sample.most = max(sample.most, most)
         self._at_ms, self._last = now_ms, last
