@@ -8,7 +8,7 @@ from tests.harness.eventually import wait_until
 from tests.harness.services import ServiceProcess
 from tests.pages.metrics import declared_by
 
-__all__ = ["Page", "read_page", "wait_for_all_declared"]
+__all__ = ["Page", "read_page", "values", "wait_for_all_declared", "wait_for_value"]
 
 Page = dict[str, list[tuple[dict[str, str], float]]]
 """By name of a sample: label values and value of each."""
@@ -21,6 +21,22 @@ def read_page(text: str) -> Page:
         for sample in family.samples:
             found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return found
+
+
+def values(page: Page, name: str, **labels: str) -> list[float]:
+    """Of every series with these labels, among others."""
+    return [value for found, value in page.get(name, []) if labels.items() <= found.items()]
+
+
+def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: float = 60.0, **labels: str) -> float:
+    """The sum of the series with these labels, once it is at least so much."""
+
+    def enough() -> float:
+        found = sum(values(read_page(process.page("/metrics")[1]), name, **labels))
+        assert found >= least, f"{name}{labels} is {found}"
+        return found
+
+    return wait_until(enough, within=within, every=0.1, what=f"{name} reaches {least}")
 
 
 def wait_for_all_declared(process: ServiceProcess, service: str, *, within: float = 60.0) -> Page:

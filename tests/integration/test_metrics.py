@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import Page, read_page, wait_for_all_declared
+from tests.harness.metrics import values, wait_for_all_declared, wait_for_value
 from tests.harness.mirror import COPIED_WITHIN, Mirror, MirroredFlow
 
 RECORDS = 300
-
-
-def values(page: Page, name: str, **labels: str) -> list[float]:
-    return [value for found, value in page.get(name, []) if labels.items() <= found.items()]
 
 
 def test_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
@@ -19,14 +14,9 @@ def test_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: Mirro
     produce(there.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(RECORDS)])
     there.wait_copied(topic)
 
-    def counted() -> Page | None:
-        page = read_page(mirror.data_plane.page("/metrics")[1])
-        assert sum(values(page, "lockstep_records_total", topic=topic)) >= RECORDS
-        # What slots say of themselves comes each 5 seconds.
-        assert sum(values(page, "lockstep_offset_syncs_total", flow=str(there))) >= 2
-        return page
-
-    wait_until(counted, within=COPIED_WITHIN, every=0.1, what="records and offset syncs are counted")
+    wait_for_value(mirror.data_plane, RECORDS, "lockstep_records_total", within=COPIED_WITHIN, topic=topic)
+    # What slots say of themselves comes each 5 seconds.
+    wait_for_value(mirror.data_plane, 2, "lockstep_offset_syncs_total", within=COPIED_WITHIN, flow=str(there))
     page = wait_for_all_declared(mirror.data_plane, "data-plane")
     flow = str(there)
     assert values(page, "lockstep_records_total", flow=flow, topic=topic) == [RECORDS / 2, RECORDS / 2]
@@ -62,3 +52,4 @@ def test_topic_syncs_page_tells_of_topics_and_rounds(mirror: Mirror, there: Mirr
     assert values(page, "lockstep_topics", flow=str(there), phase="mirrored")[0] >= 1
     assert values(page, "lockstep_rounds_total", flow=str(there), round="topic refresh")[0] >= 1
     assert values(page, "lockstep_acting", flow=str(there)) == [1]
+    assert values(page, "kafka_connect_worker_rebalance_rebalancing") == [0]
