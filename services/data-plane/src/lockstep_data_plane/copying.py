@@ -340,6 +340,7 @@ class Copying:
         p.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
+        self._ledger.timings.fetched(p, delivery.batches, len(fetched.records), now_ms())
         if not delivery.batches:
             if p.lag == 0:
                 self._well(p)
@@ -399,6 +400,7 @@ class Copying:
         if self._ledger.syncs is not None:
             self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
         if receipts:
+            self._ledger.timings.acknowledged(partition, receipts, now_ms())
             partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
             self._well(partition)
 

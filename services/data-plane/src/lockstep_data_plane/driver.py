@@ -14,7 +14,8 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.assign import assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.measures import Measures
+from lockstep_data_plane.measures import Measures, SlotRun
+from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.origin import new_producer_id, origin_of
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
@@ -51,6 +52,7 @@ class Running:
         self.spec: SlotSpec | None = None
         self.since = 0.0
         self.restarts = 0
+        self._failures = driver.ctx.metrics.of(SLOT_RESTARTS, str(driver.ctx.flow), str(slot))
         self.ending = False
         self.complained = False
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
@@ -70,6 +72,7 @@ class Running:
             if self.ending:
                 return
             self.restarts += 1
+            self._failures.add()
             if ctx.clock.monotonic() - self.since > 60:
                 backoff.reset()
             wait = backoff.next()
@@ -99,7 +102,7 @@ class Driver:
         self._troubled_at = float("-inf")
         self._running: dict[int, Running] = {}
         self._changed = asyncio.Event()
-        self._measures = Measures(ctx)
+        self._measures = Measures(ctx, self._runs_of_slots)
         self._watchdog = Watchdog(STUCK_AFTER_S)
         self._looked_at = float("-inf")
 
@@ -121,9 +124,9 @@ class Driver:
                     await self._plan()
                 await self._watch()
                 await self._watch_partitions()
-                self._measures.update(ctx.state.all(PartitionProgress))
                 await self._wait()
         finally:
+            self._measures.rest()
             await self._drain()
 
     async def command(self, command: Command) -> Answer | None:
@@ -214,6 +217,9 @@ class Driver:
         except TimeoutError:
             return
 
+    def _runs_of_slots(self) -> dict[int, SlotRun]:
+        return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}
+
     def _assignment(self, slot: int) -> Assignment:
         return self.ctx.state.get(Assignment, str(slot)) or Assignment(slot=slot)
 
@@ -228,6 +234,7 @@ class Driver:
         ]
         rows = ctx.state.all(Assignment)
         moved = {(p.topic, p.partition): float(p.bytes) for p in ctx.state.all(PartitionProgress)}
+        self._measures.follow(wanted)
         plan = assign(wanted, self._limit, {row.slot: row.partitions for row in rows}, moved)
         for slot, partitions in plan.items():
             row = self._assignment(slot)
@@ -295,7 +302,7 @@ class Driver:
             await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
-        self._measures.stuck(self._watchdog.stuck)
+        self._measures.looked(self._watchdog.stuck, ends)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 
