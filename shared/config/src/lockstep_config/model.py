@@ -17,6 +17,7 @@ from typing import Literal
 
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
@@ -114,6 +115,7 @@ class FetchSettings:
 
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)
 HALT = PerTopic("halt")
+LOCAL_SPARK = SparkSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ class DataPlaneSettings:
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
     `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
     what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
-    matches. The values of `on_*` are the choices of `our_keys`.
+    matches. The values of `on_*` are the choices of `our_keys`. `spark` is the same for all flows of a file.
     """
 
     enabled: bool = True
@@ -156,6 +158,7 @@ class DataPlaneSettings:
     on_doubt: PerTopic[str] = HALT
     on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
