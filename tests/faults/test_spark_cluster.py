@@ -195,3 +195,15 @@ def test_a_slot_that_waits_for_a_place_says_so(there: There, topic: str, tmp_pat
         crowded.flow.wait_event("SlotStarted", within=WITHIN)
         event = crowded.data_plane.hear("slot not started", within=WITHIN)
         assert f"{there.cluster.master}: 1 executor, 1 tasks run" in event["text"]
+
+
+def test_the_master_is_killed_and_the_slots_go_on(there: There, topic: str, tmp_path: Path) -> None:
+    """The last of the file: nobody starts the master again."""
+    with writer(there, topic, tmp_path):
+        there.grows(topic)
+        slots = there.wait_slots()
+        there.cluster.kill_master()
+        there.grows(topic)
+        there.grows(topic)
+    there.check(topic)
+    assert all(each.is_running() for each in slots)

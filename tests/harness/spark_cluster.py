@@ -109,6 +109,10 @@ class SparkCluster:
         kill(self._process)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def kill_master(self) -> None:
+        """SIGKILL for the master; workers and executors go on without."""
+        kill(self._process)
+
     def _all_registered(self) -> bool:
         return all("Successfully registered with master" in _text(worker.log) for worker in self.workers)
 

@@ -53,6 +53,7 @@ class Running:
         self.since = 0.0
         self.restarts = 0
         self.ending = False
+        self.started_at: float | None = None
         self.complained = False
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
@@ -61,7 +62,7 @@ class Running:
         backoff = Backoff(limit=30.0)
         while not self.ending:
             self.spec = driver.spec(self.slot)
-            self.since = ctx.clock.monotonic()
+            self.since, self.started_at = ctx.clock.monotonic(), None
             self.complained = False
             try:
                 await driver.spark.run_slot(self.spec)
@@ -71,8 +72,7 @@ class Running:
             if self.ending:
                 return
             self.restarts += 1
-            if ctx.clock.monotonic() - self.since > 60:
-                backoff.reset()
+            backoff.worked(self._copied_s())
             wait = backoff.next()
             await ctx.event(
                 "SlotFailed",
@@ -85,6 +85,10 @@ class Running:
                 restarts=self.restarts,
             )
             await asyncio.sleep(wait)
+
+    def _copied_s(self) -> float:
+        """For how long its last run has been at work: since it said so first, zero if it never did."""
+        return 0.0 if self.started_at is None else self._driver.ctx.clock.monotonic() - self.started_at
 
 
 class Driver:
@@ -278,6 +282,8 @@ class Driver:
             if spec is None:
                 continue
             spoke = status is not None and status.run == spec.run
+            if spoke and running.started_at is None:
+                running.started_at = ctx.clock.monotonic()
             if not spoke and age > STARTS_WITHIN_S and not running.complained:
                 running.complained = True
                 text = (
