@@ -20,7 +20,7 @@ from lockstep_data_plane.pack import pack
 from tests.conftest import Pair
 from tests.faults.counting import count
 from tests.faults.numbered import Writer, read_numbers
-from tests.harness.clusters import create_topic, end_offsets, unique_name
+from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.java import find_java
 from tests.harness.mirror import Mirror
@@ -185,16 +185,18 @@ def test_a_frozen_slot_is_ended_and_another_goes_on(there: There, topic: str, tm
     assert there.mirror.flow.events("SlotFrozen")
 
 
-def test_a_slot_that_waits_for_a_place_says_so(there: There, topic: str, tmp_path: Path, pair: Pair) -> None:
+def test_a_slot_that_waits_for_a_place_says_so(there: There, tmp_path: Path, pair: Pair) -> None:
     """More slots than Spark has cores: those that have a place copy their part, and the other is named."""
     mark = f"w{uuid.uuid4().hex[:6]}"
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     lines = [line for line in there.mirror.config.read_text().splitlines() if line.startswith("lockstep.spark.")]
     with Mirror.one_flow(tmp_path, mark, a, b, *lines, "lockstep.spark.conf.spark.cores.max = 1", slots=2) as crowded:
-        create_topic(crowded.flow.source, f"{mark}-t", partitions=2)
-        crowded.flow.wait_event("SlotStarted", within=WITHIN)
-        event = crowded.data_plane.hear("slot not started", within=WITHIN)
-        assert f"{there.cluster.master}: 1 executor, 1 tasks run" in event["text"]
+        topic = create_topic(crowded.flow.source, f"{mark}-t", partitions=2)
+        started = crowded.flow.wait_event("SlotStarted", within=WITHIN).detail["slot"]
+        event = crowded.data_plane.hear("slot not started", within=WITHIN, slot=1 - started)
+        assert f"({there.cluster.master} has executors: " in event["text"]
+        produce(crowded.flow.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(20)])
+        wait_until(lambda: len(read_topic(crowded.flow.target, crowded.flow.remote(topic))) == 10, within=WITHIN)
 
 
 def test_the_master_is_killed_and_the_slots_go_on(there: There, topic: str, tmp_path: Path) -> None:

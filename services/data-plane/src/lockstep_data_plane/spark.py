@@ -217,7 +217,7 @@ def _occupancy(context: Any, master: str) -> str:
         return master
     # On a cluster the driver is among them, and runs nothing.
     executors = len(infos) if master.startswith("local") else len(infos) - 1
-    return f"{master}: {executors} executor{'' if executors == 1 else 's'}, {tasks} tasks run"
+    return f"{master} has executors: {executors}, running tasks: {tasks}"
 
 
 def _has_stopped(context: Any) -> bool:
