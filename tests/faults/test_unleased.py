@@ -48,7 +48,8 @@ def test_four_slots_without_a_lease(pair: Pair, tmp_path: Path, rate: int, strik
         f"{flow}.topics = {mark}-.*",
     )
     topic = create_topic(flow.source, f"{mark}-t", partitions=PARTITIONS)
-    with ServiceProcess("lockstep_topic_sync", file, str(flow)):
+    with ServiceProcess("lockstep_topic_sync", file, str(flow)) as topic_sync:
+        topic_sync.wait_ready()  # then the control topics are there
         flow.wait_mirrored(topic, partitions=PARTITIONS)
     with Unleased(file, flow, topic, PARTITIONS, SLOTS) as slots:
         with Writer(flow.source, topic, partitions=PARTITIONS, rate=rate, log=tmp_path / "writer.log"):
