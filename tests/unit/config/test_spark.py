@@ -67,6 +67,11 @@ def test_only_sparks_settings(mistakes_of: MistakesOf) -> None:
     assert "names no setting of Spark" in mistakes_of("lockstep.spark.conf.executor.cores = 4\n")[0]
 
 
+@pytest.mark.parametrize("cores", ["0", "two"])
+def test_executors_have_a_whole_number_of_cores(mistakes_of: MistakesOf, cores: str) -> None:
+    assert mistakes_of(f"lockstep.spark.conf.spark.executor.cores = {cores}\n")
+
+
 def test_one_spark_for_all_flows(load_text: LoadText) -> None:
     (unused,) = load_text("A->B.lockstep.spark.conf.spark.executor.cores = 4\n").unused
     assert "one Spark serves all flows" in unused.message

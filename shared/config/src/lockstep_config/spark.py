@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from lockstep_config.values import BadValue
+from lockstep_config.values import BadValue, integer
 
 __all__ = ["CONF_PREFIX", "MASTER", "PINNED", "Pinned", "SparkSettings", "check_conf", "check_master", "check_together"]
 
@@ -96,6 +96,8 @@ def check_conf(key: str, value: str) -> None:
     """Raises BadValue where Spark's setting `key` is none, or is pinned to something else."""
     if not key.startswith("spark."):
         raise BadValue(f"names no setting of Spark: write {CONF_PREFIX}spark....")
+    if key == "spark.executor.cores":
+        integer(value, 1)  # how many executors there are to be is counted with it
     pinned = PINNED.get(key)
     if pinned is not None and value.strip() != pinned.value:
         stays = "stays unset" if pinned.value is None else f"is always {pinned.value}"
