@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.assign import assign
+from lockstep_data_plane.assign import TopicPartition, assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.origin import new_producer_id, origin_of
@@ -54,6 +55,7 @@ class Running:
         self.restarts = 0
         self._failures = driver.ctx.metrics.of(SLOT_RESTARTS, str(driver.ctx.flow), str(slot))
         self.ending = False
+        self.started_at: float | None = None
         self.complained = False
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
@@ -62,7 +64,7 @@ class Running:
         backoff = Backoff(limit=30.0)
         while not self.ending:
             self.spec = driver.spec(self.slot)
-            self.since = ctx.clock.monotonic()
+            self.since, self.started_at = ctx.clock.monotonic(), None
             self.complained = False
             try:
                 await driver.spark.run_slot(self.spec)
@@ -73,8 +75,7 @@ class Running:
                 return
             self.restarts += 1
             self._failures.add()
-            if ctx.clock.monotonic() - self.since > 60:
-                backoff.reset()
+            backoff.worked(self._copied_s())
             wait = backoff.next()
             await ctx.event(
                 "SlotFailed",
@@ -87,6 +88,10 @@ class Running:
                 restarts=self.restarts,
             )
             await asyncio.sleep(wait)
+
+    def _copied_s(self) -> float:
+        """For how long its last run has been at work: since it said so first, zero if it never did."""
+        return 0.0 if self.started_at is None else self._driver.ctx.clock.monotonic() - self.started_at
 
 
 class Driver:
@@ -104,6 +109,8 @@ class Driver:
         self._changed = asyncio.Event()
         self._measures = Measures(ctx, self._runs_of_slots)
         self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._load, self._balance = Load(), Balance()
+        self._weighed_at = float("-inf")
         self._looked_at = float("-inf")
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
@@ -124,6 +131,7 @@ class Driver:
                     await self._plan()
                 await self._watch()
                 await self._watch_partitions()
+                await self._even_out()
                 await self._wait()
         finally:
             self._measures.rest()
@@ -223,8 +231,9 @@ class Driver:
     def _assignment(self, slot: int) -> Assignment:
         return self.ctx.state.get(Assignment, str(slot)) or Assignment(slot=slot)
 
-    async def _plan(self) -> None:
-        """Assign what is mirrored now, and see that each slot with work has a job."""
+    async def _plan(self, present: Mapping[int, Sequence[TopicPartition]] | None = None) -> None:
+        """Assign what is mirrored now, and see that each slot with work has a job. `present`: who is to have what,
+        where that is not who has it now."""
         ctx = self.ctx
         wanted = [
             (topic.source_topic, number)
@@ -233,9 +242,9 @@ class Driver:
             for number in range(min(topic.partitions, topic.target_partitions))
         ]
         rows = ctx.state.all(Assignment)
-        moved = {(p.topic, p.partition): float(p.bytes) for p in ctx.state.all(PartitionProgress)}
         self._measures.follow(wanted)
-        plan = assign(wanted, self._limit, {row.slot: row.partitions for row in rows}, moved)
+        held = {row.slot: row.partitions for row in rows} if present is None else present
+        plan = assign(wanted, self._limit, held, self._load.rates())
         for slot, partitions in plan.items():
             row = self._assignment(slot)
             if row.partitions != partitions or (row.ending and partitions):
@@ -248,6 +257,20 @@ class Driver:
         for row in rows:
             if row.slot >= self._limit and row.partitions:
                 await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))
+
+    async def _even_out(self) -> None:
+        """Let two slots exchange a partition when what they move has been uneven for long."""
+        ctx = self.ctx
+        now = ctx.clock.monotonic()
+        if now - self._weighed_at < WATCH_EVERY_S:
+            return
+        self._weighed_at = now
+        self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
+        held = {slot: self._assignment(slot).partitions for slot in range(self._limit)}
+        if better := self._balance.look(held, self._load.rates(), now):
+            moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
+            ctx.log.say("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
+            await self._plan(better)
 
     async def _watch(self) -> None:
         """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
@@ -266,9 +289,16 @@ class Driver:
             if spec is None:
                 continue
             spoke = status is not None and status.run == spec.run
+            if spoke and running.started_at is None:
+                running.started_at = ctx.clock.monotonic()
             if not spoke and age > STARTS_WITHIN_S and not running.complained:
                 running.complained = True
-                text = f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s: is there a free place in Spark?"
+                text = (
+                    f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
+                )
+                text += (
+                    f"for it ({await self.spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
+                )
                 await ctx.event("SlotNotStarted", f"slot {slot}", text, loud=True, slot=slot)
             silent_s = (ctx.clock.wall_ms() - status.at_ms) / 1000 if spoke and status is not None else 0.0
             # A slot whose target is away cannot say that it lives, so silence counts from when the target was back.

@@ -17,6 +17,7 @@ from typing import Literal
 
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
@@ -114,6 +115,7 @@ class FetchSettings:
 
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)
 HALT = PerTopic("halt")
+LOCAL_SPARK = SparkSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +139,7 @@ class DataPlaneSettings:
     what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
     matches. The values of `on_*` are the choices of `our_keys`. `exactly_once`: records and progress go in
     transactions, each of which ends after `transaction_interval`, or as soon as it can (None).
+    `spark` is the same for all flows of a file.
     """
 
     enabled: bool = True
@@ -161,6 +164,7 @@ class DataPlaneSettings:
     exactly_once: bool = False
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

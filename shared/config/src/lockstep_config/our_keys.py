@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep_config.key_types import CONNECTOR, Key, Kind
+from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.spark import MASTER
 
 __all__ = ["OUR_KEYS"]
 
@@ -44,6 +45,12 @@ OUR_KEYS = (
         minimum=1,
         meaning="most bytes a second that the flow copies, as they lie in the log; PATTERN=BYTES: each such topic",
         per_topic=True,
+    ),
+    Key(
+        name=MASTER,
+        scopes=TOP_ONLY,
+        meaning="where the slots of all flows run: local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
+        "on this machine, with a place for each slot",
     ),
     _policy(
         "lockstep.on.gap",
