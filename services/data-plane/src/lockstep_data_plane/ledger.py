@@ -257,6 +257,7 @@ LOUD = frozenset(
         "SlotFailed",
         "SlotFrozen",
         "SlotNotStarted",
+        "Throttled",
         "TimestampsRewritten",
     }
 )

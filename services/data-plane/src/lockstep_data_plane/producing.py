@@ -17,6 +17,7 @@ from typing import Any
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.pacing import requests_ahead
 from lockstep_data_plane.partition import Partition, Phase
 
 __all__ = ["Answer", "Lane", "Producing", "Unanswered"]
@@ -24,9 +25,6 @@ __all__ = ["Answer", "Lane", "Producing", "Unanswered"]
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
 overlap."""
-
-AHEAD = 5
-"""Requests a lane has unanswered at most."""
 
 REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
@@ -65,14 +63,20 @@ class Lane:
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[Partition, Leader] = {}
         self._sent_at: list[float] = []
+        self._waking: asyncio.TimerHandle | None = None
 
     def ready(self, partition: Partition, leader: Leader) -> None:
         """The partition may have something to send; `pump` sends it."""
         self._ready[partition] = leader
 
     def pump(self) -> None:
-        """Send as long as there is something to send and the lane has room."""
-        while self._ready and self.connection.unanswered < AHEAD:
+        """Send as long as there is something to send, the lane has room, and the broker wants us to."""
+        ahead = requests_ahead(self.connection.round_trip_s)
+        while self._ready and self.connection.unanswered < ahead:
+            if (seconds := self.connection.rests_for) > 0:
+                if self._waking is None:
+                    self._waking = asyncio.get_running_loop().call_later(seconds, self._wake)
+                return
             picked = self._pick()
             if not picked:
                 return
@@ -85,6 +89,10 @@ class Lane:
                 continue
             self._sent_at.append(time.monotonic())
             future.add_done_callback(partial(self._answered, picked))
+
+    def _wake(self) -> None:
+        self._waking = None
+        self.pump()
 
     def _pick(self) -> list[tuple[Partition, Flight, Leader]]:
         picked: list[tuple[Partition, Flight, Leader]] = []
@@ -140,7 +148,7 @@ class Lane:
 
     def stuck(self, now: float, patience_s: float) -> bool:
         """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
-        return bool(self._sent_at) and now - self._sent_at[0] > patience_s
+        return bool(self._sent_at) and now - max(self._sent_at[0], self.connection.resting_until) > patience_s
 
 
 def _read(found: Any) -> Answer | Unanswered:
