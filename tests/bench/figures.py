@@ -194,11 +194,12 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputPart:
-    """``undelayed`` is Lockstep through the same proxy without its delay, where the part has a delay."""
+    """``undelayed`` is Lockstep through the same proxy without its delay, where the part has a delay. Without ``limit``
+    it was not measured."""
 
     name: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    limit: Limit | Failed
+    limit: Limit | Failed | None
     systems: Mapping[str, Copy | Failed]
     undelayed: Copy | Failed | None = None
 
@@ -265,7 +266,11 @@ def _named(system: str, figures: Mapping[str, Scalar]) -> dict[str, Scalar]:
 def _beside(part: Part) -> dict[str, Scalar]:
     match part:
         case ThroughputPart(limit=limit, undelayed=undelayed):
-            found = {"failed.limit": str(limit)} if isinstance(limit, Failed) else limit.figures()
+            found: dict[str, Scalar] = {}
+            if isinstance(limit, Failed):
+                found["failed.limit"] = str(limit)
+            elif limit is not None:
+                found |= limit.figures()
             if isinstance(undelayed, Failed):
                 found[f"failed.{UNDELAYED}"] = str(undelayed)
             elif undelayed is not None:

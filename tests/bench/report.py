@@ -152,11 +152,11 @@ def _throughput(part: ThroughputPart) -> Table:
         columns["undelayed"] = part.undelayed if isinstance(part.undelayed, Failed) else of_copy(part.undelayed)
     if isinstance(part.limit, Failed):
         columns["limit"] = part.limit
-    else:
+    elif part.limit is not None:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
     measures = (
-        "records/s", "MB/s", "  to tuned MM2", "  to the limit", *(("  to undelayed",) if part.undelayed else ()),
+        "records/s", "MB/s", "  to tuned MM2", *(("  to the limit",) if part.limit else ()), *(("  to undelayed",) if part.undelayed else ()),
         "CPU s per million", "  user + system",
         "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",
@@ -167,8 +167,8 @@ def _throughput(part: ThroughputPart) -> Table:
         f"Source: {facts['records']:,} records of {facts['record_bytes']:.0f} bytes (key and value), {facts['codec']}, "
         f"{facts['partitions']} partitions; {facts['batches']:,} batches of {facts['batch_records']:.0f} records and "
         f"{facts['batch_stored_bytes']:,.0f} stored bytes on average.",
-        "The limit is the lower of fetch only and produce only, each the best of its runs. Equal: the end "
-        "offsets of every partition, and the sampled records in key, value, headers and timestamp.",
+        ("The limit is the lower of fetch only and produce only, each the best of its runs. " if part.limit else "")
+        + "Equal: the end offsets of every partition, and the sampled records in key, value, headers and timestamp.",
     ]
     notes += _way(part)
     return Table(f"Throughput, {part.name}", measures, columns, notes)
@@ -182,6 +182,11 @@ def _way(part: ThroughputPart) -> list[str]:
             f"A proxy before the source makes each round trip {facts['round_trip_ms']:g} ms longer; undelayed is "
             "Lockstep through the same proxy without its delay. Without delay the proxy alone carries "
             f"{facts['proxy_mb_per_s']:,.0f} stored MB/s, {facts['proxy_records_per_s']:,.0f} records/s (fetch only)."
+        )
+    if "in_sync" in facts:
+        lines.append(
+            f"The target has {facts['brokers']} brokers, every topic there as many replicas, and {facts['in_sync']} of "
+            "them must have what is acknowledged."
         )
     if "written" in facts:
         lines.append(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import math
 import socket
 import struct
 import time
@@ -113,8 +112,8 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
     (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
 
-    round_trip_s = math.inf
-    """The shortest time that an answer took: no round trip is longer."""
+    round_trip_s = 0.0
+    """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
 
     resting_until = 0.0
     """The moment (of `time.monotonic`) before which nothing is to be asked."""
@@ -204,8 +203,8 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
             await asyncio.sleep(seconds)
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
-        """Ask, when that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection is then
-        closed, since later answers on it could not come either."""
+        """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
+        is then closed, since later answers on it could not come either."""
         await self.rested()
         try:
             async with asyncio.timeout(timeout_s):

@@ -411,8 +411,8 @@ class Copying:
         self._event(
             "Throttled",
             f"cluster {alias}",
-            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s the first time); "
-            "copying goes on at its rate",
+            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s at first); "
+            "copying goes on at the quota's rate",
             seconds=seconds,
         )
 
