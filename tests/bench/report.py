@@ -156,7 +156,8 @@ def _throughput(part: ThroughputPart) -> Table:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
     measures = (
-        "records/s", "MB/s", "  to tuned MM2", *(("  to the limit",) if part.limit else ()), *(("  to undelayed",) if part.undelayed else ()),
+        "records/s", "MB/s", "  to tuned MM2",
+        *(("  to the limit",) if part.limit else ()), *(("  to undelayed",) if part.undelayed else ()),
         "CPU s per million", "  user + system",
         "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",

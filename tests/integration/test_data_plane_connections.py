@@ -8,6 +8,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,9 +28,18 @@ from tests.harness.eventually import eventually
 from tests.harness.wire import set_quota
 from tests.unit.data_plane.batch_bytes import batch, record
 
-QUOTA = 40_000.0
-RECORDS, RECORD_BYTES = 46, 10_000
-"""More than the quota allows at once: a broker counts over ten seconds."""
+QUOTA = 150_000.0
+RECORDS, RECORD_BYTES = 44, 10_000
+"""More than the quota allows at once."""
+
+COUNTS_OVER_S = {"quota.window.num": "2"}
+"""Brokers count over eleven seconds by default."""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker("Q", properties=COUNTS_OVER_S) as running:
+        yield running
 
 
 @pytest.fixture
@@ -47,12 +57,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
 
 
 @pytest.fixture
-def client_id(broker_a: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+def client_id(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
     """A client id of which the brokers take no more than the quota in either direction."""
     name = unique_name("quota")
-    set_quota(broker_a.bootstrap, name, consumer_byte_rate=QUOTA, producer_byte_rate=QUOTA)
+    set_quota(broker.bootstrap, name, consumer_byte_rate=QUOTA, producer_byte_rate=QUOTA)
     yield name
-    set_quota(broker_a.bootstrap, name, consumer_byte_rate=None, producer_byte_rate=None)
+    set_quota(broker.bootstrap, name, consumer_byte_rate=None, producer_byte_rate=None)
 
 
 def obeyed(asked: list[tuple[float, float]]) -> bool:
@@ -67,14 +77,12 @@ def copying(topic: str) -> Partition:
 
 
 async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothing(
-    broker_a: Broker, client_id: str, asked: list[tuple[float, float]]
+    broker: Broker, client_id: str, asked: list[tuple[float, float]]
 ) -> None:
-    topic = create_topic(broker_a.bootstrap)
+    topic = create_topic(broker.bootstrap)
     one_a_batch = {"batch.num.messages": "1"}
-    produce(
-        broker_a.bootstrap, topic, [Record(value=b"x" * RECORD_BYTES) for _ in range(RECORDS)], settings=one_a_batch
-    )
-    cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap}, client_id)
+    produce(broker.bootstrap, topic, [Record(value=b"x" * RECORD_BYTES) for _ in range(RECORDS)], settings=one_a_batch)
+    cluster = cluster_of("a", {"bootstrap.servers": broker.bootstrap}, client_id)
     offsets: list[int] = []
 
     def fetched(delivery: Delivery) -> None:
@@ -107,10 +115,10 @@ async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothi
 
 
 async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_nothing(
-    broker_a: Broker, client_id: str, asked: list[tuple[float, float]]
+    broker: Broker, client_id: str, asked: list[tuple[float, float]]
 ) -> None:
-    topic = create_topic(broker_a.bootstrap)
-    cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap}, client_id)
+    topic = create_topic(broker.bootstrap)
+    cluster = cluster_of("a", {"bootstrap.servers": broker.bootstrap}, client_id)
     answers: list[Answer | Unanswered] = []
     partition = copying(topic)
 
@@ -133,7 +141,65 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
     assert [each.base_offset for each in answers if isinstance(each, Answer)] == list(range(RECORDS))
     assert obeyed(asked)
     assert cluster.quota.news() > 0
-    assert end_offsets(broker_a.bootstrap, topic) == {0: RECORDS}
+    assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
+
+
+async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
+    with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
+        topic = create_topic(broker.bootstrap)
+        cluster = cluster_of("idle", {"bootstrap.servers": broker.bootstrap}, "test")
+        written, read, room = copying(topic), copying(topic), [True]
+        offsets: list[int] = []
+
+        def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+            assert isinstance(answer, Answer), answer
+            of.acknowledged(flight, answer.base_offset)
+
+        def fetched(delivery: Delivery) -> None:
+            offsets.extend(each.base_offset for each in delivery.batches)
+            room[0] = not delivery.batches
+
+        def trouble(partition: Partition, why: str) -> None:
+            raise AssertionError(why)
+
+        producing = Producing(cluster, answered)
+        fetching = Fetching(
+            cluster,
+            FetchSettings(),
+            "read_uncommitted",
+            room=1 << 20,
+            has_room=lambda partition: room[0],
+            on_fetched=fetched,
+            on_delivered=lambda: None,
+            on_trouble=trouble,
+        )
+        try:
+            await cluster.refresh([topic])
+            await producing.attach(written)
+            fetching.attach(read)
+            for number in range(3):
+                written.admit([batch([record(number, timestamp=now_ms())])], AbortedTransactions())
+                producing.ready(written)
+                producing.pump()
+                await eventually(partial(_is, offsets, number + 1), within=20)
+                assert written.chain.idle
+                opened = list(cluster._lanes.values())
+                await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
+                room[0] = True
+                fetching.nudge(read)
+            assert fetching.crashed() is None
+        finally:
+            await fetching.close()
+            await cluster.close()
+    assert offsets == [0, 1, 2]
+
+
+def _is(offsets: list[int], count: int) -> bool:
+    return len(offsets) == count
+
+
+def _all_closed(connections: list[Connection]) -> bool:
+    return all(connection.closed for connection in connections)
 
 
 async def test_every_address_is_tried(broker_a: Broker) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -174,6 +175,7 @@ class Producing:
         self._timeout = request_timeout
         self._lanes: dict[tuple[int, int], Lane] = {}
         self._of: dict[Partition, tuple[Lane, Leader]] = {}
+        self._reopening: dict[Partition, asyncio.Task[None]] = {}
         self._turn = 0
 
     async def attach(self, partition: Partition) -> None:
@@ -202,8 +204,22 @@ class Producing:
     def ready(self, partition: Partition) -> None:
         """Something was queued for the partition; `pump` sends it."""
         attached = self._of.get(partition)
-        if attached is not None:
-            attached[0].ready(partition, attached[1])
+        if attached is None:
+            return
+        if attached[0].connection.closed and not partition.chain.unanswered:
+            if partition not in self._reopening:  # brokers close what is idle: no harm where nothing was on its way
+                self._reopening[partition] = asyncio.create_task(self._reopen(partition))
+            return
+        attached[0].ready(partition, attached[1])
+
+    async def _reopen(self, partition: Partition) -> None:
+        with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
+            await self.attach(partition)
+        del self._reopening[partition]
+        if partition in self._of:
+            lane, leader = self._of[partition]
+            lane.ready(partition, leader)
+            lane.pump()
 
     def pump(self) -> None:
         """Send what can be sent, now; what is ready together goes together."""
