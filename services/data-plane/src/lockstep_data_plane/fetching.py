@@ -239,6 +239,8 @@ class Fetching:
     def rack(self, partitions: Iterable[Partition]) -> str:
         """What a fetch of these partitions says of where we are. A partition that counts past what the target has is
         read from its leader: it takes the source's end as it is told, and a follower's may lag."""
+        if not self.settings.rack:
+            return ""
         partitions = list(partitions)
         if any(p.to_number for p in partitions):
             return ""
@@ -259,6 +261,8 @@ class Fetching:
 
     def send_back(self, shard: Shard, partitions: Iterable[Partition]) -> None:
         """Let those that a shard has read long enough from another replica ask their leaders again."""
+        if not self.settings.rack:
+            return
         now = time.monotonic()
         for partition in list(partitions):
             tp = (partition.topic, partition.number)
