@@ -83,8 +83,8 @@ class Cluster:
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask for the metadata of these topics, of any broker that answers: the last one that did, then all that are
-        known, then each bootstrap address. Raises BrokerUnreachable naming every
-        address that was tried. Never creates a topic."""
+        known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried. Never creates
+        a topic."""
         wanted = sorted(set(topics))
         tried: list[str] = []
         last = [address for address in self._brokers.values() if address == self._answered]

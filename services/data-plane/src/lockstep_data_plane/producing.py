@@ -70,6 +70,10 @@ class Lane:
         """The partition may have something to send; `pump` sends it."""
         self._ready[partition] = leader
 
+    def forget(self, partition: Partition) -> None:
+        """The partition uses this lane no more."""
+        self._ready.pop(partition, None)
+
     def pump(self) -> None:
         """Send as long as there is something to send, the lane has room, and the broker wants us to."""
         ahead = requests_ahead(self.connection.round_trip_s)
@@ -195,11 +199,15 @@ class Producing:
             lane = self._lanes.get(key)  # somebody else may have opened it meanwhile
             if lane is None or lane.connection is not connection:
                 lane = self._lanes[key] = Lane(connection, self._timeout, self._on_answer)
+        if known is not None:
+            known[0].forget(partition)
         self._of[partition] = (lane, leader)
 
     def detach(self, partition: Partition) -> None:
         """The partition leaves this slot."""
-        self._of.pop(partition, None)
+        known = self._of.pop(partition, None)
+        if known is not None:
+            known[0].forget(partition)
 
     def ready(self, partition: Partition) -> None:
         """Something was queued for the partition; `pump` sends it."""
@@ -216,7 +224,9 @@ class Producing:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
             await self.attach(partition)
         del self._reopening[partition]
-        if partition in self._of:
+        if partition.phase not in (Phase.COPYING, Phase.DRAINING):
+            self.detach(partition)  # it left meanwhile
+        elif partition in self._of:
             lane, leader = self._of[partition]
             lane.ready(partition, leader)
             lane.pump()
