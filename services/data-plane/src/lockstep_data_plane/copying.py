@@ -95,6 +95,7 @@ class Copying:
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
+            room=self._plane.max_in_flight_bytes,
             has_room=self._has_room,
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
@@ -119,11 +120,14 @@ class Copying:
 
     def check(self) -> None:
         """To be called every now and then: ends connections whose broker went silent, raises what ended a fetch by
-        mistake."""
+        mistake, says when brokers slow us down."""
         self._fetching.end_stuck()
         self._producing.end_stuck()
         if (crash := self._fetching.crashed()) is not None:
             raise crash
+        for cluster in (self._source, self._target):
+            if seconds := cluster.quota.news():
+                self._throttled(cluster.alias, seconds)
 
     def remove(self, tp: TopicPartition) -> None:
         """The partition is released and written down."""
@@ -428,6 +432,15 @@ class Copying:
             f"{receipt.downstream}; downstream offsets no longer follow upstream ones",
             records=receipt.foreign,
             before=receipt.downstream,
+        )
+
+    def _throttled(self, alias: str, seconds: float) -> None:
+        self._event(
+            "Throttled",
+            f"cluster {alias}",
+            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s at first); "
+            "copying goes on at the quota's rate",
+            seconds=seconds,
         )
 
     def _times_rewritten(self, partition: Partition) -> None:

@@ -284,6 +284,7 @@ LOUD = frozenset(
         "SlotFailed",
         "SlotFrozen",
         "SlotNotStarted",
+        "Throttled",
         "TimestampsRewritten",
     }
 )

@@ -203,6 +203,9 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
             max_partition_bytes=values.integer(
                 consumer.get("max.partition.fetch.bytes", str(fetch.max_partition_bytes))
             ),
+            grows="max.partition.fetch.bytes" not in consumer,
+            rack=consumer.get("client.rack", "").strip(),
+            replica_lease_s=values.integer(consumer.get("metadata.max.age.ms", "300000")) / 1e3,
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
         compression=_compression(of, producer),

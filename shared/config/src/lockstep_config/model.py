@@ -104,13 +104,17 @@ class HeartbeatSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """How much one fetch asks for; Java's consumer defaults. A partition's limit is no hard one: one batch always
-    comes whole."""
+    """How much one fetch asks for, and of whom; Java's consumer defaults. A partition's limit is no hard one: one batch
+    always comes whole. It `grows` with the distance to the broker where the file does not set it. With a `rack` a
+    leader may name a nearer replica (KIP-392), which is read for `replica_lease_s` before the leader is asked again."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 52_428_800
     max_partition_bytes: int = 1_048_576
+    grows: bool = False
+    rack: str = ""
+    replica_lease_s: float = 300.0
 
 
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)
