@@ -9,14 +9,13 @@ import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
 from rich.console import Console
 
-from tests.bench.clusters import Clusters
+from tests.bench.brokers import two_clusters
 from tests.bench.distance import Distance
 from tests.bench.figures import Part, Scalar, failures, flat
 from tests.bench.load import NotLoaded
@@ -25,21 +24,9 @@ from tests.bench.report import markdown, show
 from tests.bench.stage import PARTITIONS, Stage
 from tests.bench.systems import SYSTEMS
 from tests.harness import kafka_jars
-from tests.harness.broker import Broker, BrokerDied, start_all
+from tests.harness.broker import BrokerDied
 from tests.harness.eventually import NeverHappened
 from tests.harness.java import find_java, java_version
-
-# The harness's brokers suit tests; these have the threads, heap and collector of Kafka's defaults and start script.
-BROKER_SETTINGS = {
-    "background.threads": "10",
-    "log.cleaner.backoff.ms": "15000",
-    "log.segment.delete.delay.ms": "1000",  # the copies of earlier runs must not fill the disk
-    "num.io.threads": "8",
-    "num.network.threads": "3",
-}
-BROKER_JVM = ["-server", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
-BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
-BROKER_HEAP = "1g"
 
 WIDTH = 110  # where there is no terminal to ask
 
@@ -70,21 +57,6 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     return chosen
 
 
-@contextmanager
-def clusters(distance: Distance) -> Iterator[Clusters]:
-    """Two clusters of one broker each, A also to be reached from a distance; their data is removed at the end."""
-    pair = [
-        Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
-        for alias, behind in (("A", distance), ("B", None))
-    ]
-    try:
-        start_all(*pair)
-        yield Clusters(*(broker.bootstrap for broker in pair))
-    finally:
-        for broker in pair:
-            broker.close()
-
-
 def environment() -> Mapping[str, Scalar]:
     """What the figures depend on besides the code; the load says whether the machine was quiet."""
     return {
@@ -109,7 +81,7 @@ def main() -> int:
 
     around, parts, distance = environment(), list[Part](), Distance()
     try:
-        with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, clusters(distance) as pair:
+        with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, two_clusters(distance) as pair:
             stage = Stage(
                 clusters=pair,
                 distance=distance,

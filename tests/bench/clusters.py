@@ -23,7 +23,8 @@ GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The bootstrap addresses of the source cluster A and the target cluster B, one broker each."""
+    """The bootstrap addresses of the source cluster A, which has one broker, and the target cluster B, which has one
+    too, but for the part that says otherwise."""
 
     source: str
     target: str

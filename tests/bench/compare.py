@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tests.bench.wire import Connection, end_offsets
+from tests.bench.wire import ends_everywhere, to_each
 
 __all__ = ["Differs", "compare", "compare_in_order", "places"]
 
@@ -44,8 +44,8 @@ def compare(source: str, target: str, topic: str, remote: str, partitions: int) 
 
     Returns how many records were compared by key, value, headers and timestamp.
     """
-    with Connection(source) as ours, Connection(target) as theirs:
-        upstream, downstream = end_offsets(ours, topic, partitions), end_offsets(theirs, remote, partitions)
+    with to_each(source) as ours, to_each(target) as theirs:
+        upstream, downstream = ends_everywhere(ours, topic, partitions), ends_everywhere(theirs, remote, partitions)
     if upstream != downstream:
         raise Differs(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0

@@ -197,11 +197,11 @@ class Start:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputPart:
     """``own`` is Lockstep itself without what the part asks of all (a delay, transactions), under the name
-    ``own_name``."""
+    ``own_name``. Without ``limit`` it was not measured."""
 
     name: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    limit: Limit | Failed
+    limit: Limit | Failed | None
     systems: Mapping[str, Copy | Failed]
     own: Copy | Failed | None = None
     own_name: str = UNDELAYED
@@ -269,7 +269,11 @@ def _named(system: str, figures: Mapping[str, Scalar]) -> dict[str, Scalar]:
 def _beside(part: Part) -> dict[str, Scalar]:
     match part:
         case ThroughputPart(limit=limit, own=own, own_name=own_name):
-            found = {"failed.limit": str(limit)} if isinstance(limit, Failed) else limit.figures()
+            found: dict[str, Scalar] = {}
+            if isinstance(limit, Failed):
+                found["failed.limit"] = str(limit)
+            elif limit is not None:
+                found |= limit.figures()
             if isinstance(own, Failed):
                 found[f"failed.{own_name}"] = str(own)
             elif own is not None:

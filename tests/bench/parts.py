@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from tests.bench.alone import ALONE
+from tests.bench.brokers import IN_SYNC, REPLICAS, three_brokers
 from tests.bench.compacted import UNCLEANED, clean, key_of
 from tests.bench.figures import OURS, PLAIN, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
 from tests.bench.latency import Course, floor, latency
 from tests.bench.limit import LogShape, fetch_only, log_shape
 from tests.bench.load import load
-from tests.bench.stage import PARTITIONS, Stage
+from tests.bench.stage import NOTHING, PARTITIONS, Stage
 from tests.bench.starting import start
 from tests.bench.systems import System
 from tests.bench.throughput import Workload, copy, limit
@@ -29,6 +30,12 @@ FAR_CODEC = "lz4"
 PROXY_RUNS = 3
 COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
+REPLICATED = "rf3"
+FACTORS = (
+    *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
+    *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
+)
+UNJUDGED = ("rtt_200", REPLICATED)
 
 
 def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:
@@ -80,6 +87,16 @@ def _far(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
         systems = _copies(stage, name, work, source=far)
     facts["round_trip_ms"] = round_trip_s * 1e3
     return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems, own=undelayed)
+
+
+def _replicated(stage: Stage) -> ThroughputPart:
+    """The target has three brokers, and acknowledges what two of them have."""
+    with three_brokers() as target:
+        stage = replace(stage, clusters=replace(stage.clusters, target=target))
+        work, facts = _loaded(stage, REPLICATED, FAR_CODEC)
+        systems = _copies(stage, REPLICATED, work, settings=dict.fromkeys(FACTORS, str(REPLICAS)))
+    facts |= {"brokers": REPLICAS, "in_sync": IN_SYNC}
+    return ThroughputPart(name=REPLICATED, facts=facts, limit=None, systems=systems)
 
 
 def _proxy(stage: Stage, name: str, near: str, work: Workload) -> dict[str, Scalar]:
@@ -138,10 +155,19 @@ def _copies(
     systems: Sequence[System] | None = None,
     source: str = "",
     called: str = "",
+    settings: Mapping[str, str] = NOTHING,
 ) -> Mapping[str, Copy | Failed]:
     before = partial(stage.clusters.begin_anew, [work.topic])
+    measure = partial(copy, work)
     return stage.each(
-        called or name, work.topic, work.codec, partial(copy, work), before=before, systems=systems, source=source
+        called or name,
+        work.topic,
+        work.codec,
+        measure,
+        before=before,
+        systems=systems,
+        source=source,
+        settings=settings,
     )
 
 
@@ -198,12 +224,13 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     COMPACTED: _compacted,
     TRANSACTIONS: _transactions,
     **{name: partial(_far, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
+    REPLICATED: _replicated,
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
     START: _start,
     **ALONE,
 }
 PARTS = tuple(WAYS)
-BY_DEFAULT = tuple(name for name in PARTS if name != "rtt_200")
+BY_DEFAULT = tuple(name for name in PARTS if name not in UNJUDGED)
 
 
 def run(stage: Stage, name: str) -> Part:

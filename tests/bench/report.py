@@ -154,11 +154,12 @@ def _throughput(part: ThroughputPart) -> Table:
         columns[part.own_name] = part.own if isinstance(part.own, Failed) else of_copy(part.own)
     if isinstance(part.limit, Failed):
         columns["limit"] = part.limit
-    else:
+    elif part.limit is not None:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
     measures = (
-        "records/s", "MB/s", "  to tuned MM2", "  to the limit", *((to_own,) if part.own else ()),
+        "records/s", "MB/s", "  to tuned MM2",
+        *(("  to the limit",) if part.limit else ()), *((to_own,) if part.own else ()),
         "CPU s per million", "  user + system",
         "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",
@@ -169,8 +170,8 @@ def _throughput(part: ThroughputPart) -> Table:
         f"Source: {facts['records']:,} records of {facts['record_bytes']:.0f} bytes (key and value), {facts['codec']}, "
         f"{facts['partitions']} partitions; {facts['batches']:,} batches of {facts['batch_records']:.0f} records and "
         f"{facts['batch_stored_bytes']:,.0f} stored bytes on average.",
-        "The limit is the lower of fetch only and produce only, each the best of its runs. Equal: the end "
-        "offsets of every partition, and the sampled records in key, value, headers and timestamp.",
+        ("The limit is the lower of fetch only and produce only, each the best of its runs. " if part.limit else "")
+        + "Equal: the end offsets of every partition, and the sampled records in key, value, headers and timestamp.",
     ]
     notes += _way(part)
     return Table(f"Throughput, {part.name}", measures, columns, notes)
@@ -189,6 +190,11 @@ def _way(part: ThroughputPart) -> list[str]:
         lines.append(
             "Records and progress go to the target in transactions; plain is Lockstep without. Markers take offsets, "
             "so a copy is complete when what is committed has stopped to grow; every record was compared, not samples."
+        )
+    if "in_sync" in facts:
+        lines.append(
+            f"The target has {facts['brokers']} brokers, every topic there as many replicas, and {facts['in_sync']} of "
+            "them must have what is acknowledged."
         )
     if "written" in facts:
         lines.append(

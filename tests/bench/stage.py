@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from confluent_kafka import KafkaException
@@ -29,6 +30,8 @@ WARM_S = 20.0
 
 # What a system, or a broker under load, may do wrong; anything else is our mistake and ends the bench with a traceback.
 WRONG = (SystemEnded, Differs, Lost, NoRoom, BrokerRefused, NeverHappened, KafkaException, OSError)
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Measured = TypeVar("Measured")
 Measure = Callable[[System, Path, Path], Measured]
@@ -97,10 +100,11 @@ class Stage:
         before: Callable[[], None],
         systems: Sequence[System] | None = None,
         source: str = "",
+        settings: Mapping[str, str] = NOTHING,
     ) -> Mapping[str, Measured | Failed]:
         """Every system in turn, after ``before`` has removed what the one before it left.
 
-        They find the source at its own address, or where ``source`` says.
+        They find the source at its own address, or where ``source`` says; ``settings`` go into the file of each.
         """
         logs = self.logs()
         found = {}
@@ -108,7 +112,7 @@ class Stage:
             before()
             file, log = self.work / f"{part}-{system.name}.properties", logs / f"{part}-{system.name}.log"
             told = source or self.clusters.source
-            file.write_text(properties(told, self.clusters.target, topic, system.settings(codec)))
+            file.write_text(properties(told, self.clusters.target, topic, {**system.settings(codec), **settings}))
             found[system.name] = self.attempt(part, system.name, log.name, partial(measure, system, file, log))
         return found
 

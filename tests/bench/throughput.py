@@ -16,7 +16,7 @@ from tests.bench.limit import fetch_only, produce_only, read_batches, requests
 from tests.bench.load import Loaded
 from tests.bench.systems import System, SystemEnded, SystemRun
 from tests.bench.usage import Cpu
-from tests.bench.wire import Connection, end_offsets
+from tests.bench.wire import Connection, end_offsets, ends_everywhere, to_each
 
 __all__ = ["Workload", "copy", "limit"]
 
@@ -54,10 +54,10 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
 
     Raises SystemEnded, and Differs when the copy is not the source.
     """
-    with SystemRun(system, file, log) as run, Connection(work.clusters.target) as target:
+    with SystemRun(system, file, log) as run, to_each(work.clusters.target) as target:
 
         def there() -> int:
-            return sum(end_offsets(target, work.remote, work.partitions, committed=work.markers))
+            return sum(ends_everywhere(target, work.remote, work.partitions, committed=work.markers))
 
         at_first = _until(run, lambda: there() or None, FIRST_RECORD_WITHIN_S, "nothing was copied")
         first_at, first_cpu = run.elapsed(), run.use()

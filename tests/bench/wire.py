@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any, Self
 
@@ -198,6 +199,21 @@ def end_offsets(connection: Connection, topic: str, partitions: int, *, committe
     Zeros while the topic is not there. Raises BrokerRefused on any other error.
     """
     return tuple(0 if end is None else end for end in ends_if_led(connection, topic, partitions, committed=committed))
+
+
+def ends_everywhere(
+    connections: Iterable[Connection], topic: str, partitions: int, *, committed: bool = False
+) -> tuple[int, ...]:
+    """As `end_offsets`, of a cluster of several brokers: each says it of what it leads."""
+    found = [ends_if_led(connection, topic, partitions, committed=committed) for connection in connections]
+    return tuple(max((end for end in ends if end is not None), default=0) for ends in zip(*found, strict=True))
+
+
+@contextmanager
+def to_each(bootstrap: str) -> Iterator[Sequence[Connection]]:
+    """A connection to each broker that the bootstrap addresses name."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Connection(address)) for address in bootstrap.split(",")]
 
 
 def ends_if_led(

@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import Pair
 from tests.harness.broker import free_port
 from tests.harness.eventually import wait_until
+from tests.harness.metrics import read_page
+from tests.pages.metrics import declared_by
 
 COMMAND = [sys.executable, "-m", "lockstep_cli", "run"]
 ENDS_WITHIN = 10.0
@@ -162,10 +164,15 @@ def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Call
     run.until_said("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
     addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
     assert len(addresses) == 5
-    for address in addresses.values():
+    for service, address in addresses.items():
         pages = http.client.HTTPConnection(address.removeprefix("http://"), timeout=5)
         pages.request("GET", "/live")
-        assert pages.getresponse().status == 200
+        live = pages.getresponse()
+        assert (live.status, live.read()) == (200, b"live\n")
+        pages.request("GET", "/metrics")
+        metrics = read_page(pages.getresponse().read().decode())
+        assert "lockstep_ready" in metrics
+        assert metrics.keys() <= declared_by(service)
         pages.close()
     run.process.send_signal(signal.SIGTERM)
     assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()

@@ -6,12 +6,18 @@ or requests (nothing has reached it), and then resets every connection.
 
 import random
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from tests.faults.cutting import CUTS, cut_with_answers_held
+from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic, unique_name
-from tests.harness.mirror import MirroredFlow
+from tests.harness.eventually import wait_until
+from tests.harness.jvm import jvm
+from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
 from tests.harness.traffic import Traffic
 
@@ -60,3 +66,57 @@ def test_both_clusters_away_for_a_while(there: MirroredFlow, proxy_a: Proxy, pro
             proxy.heal()
         there.wait_for_more(topic)
     assert len(there.wait_copied(topic)) > 1_200
+
+
+MARK = f"f{uuid.uuid4().hex[:6]}"
+FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
+
+
+@pytest.fixture(scope="module")
+def forgetful(broker_a: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mirror, Proxy]]:
+    """A mirror of one slot to a target that forgets a producer a second after its newest record's timestamp."""
+    with ExitStack() as stack:
+        proxy = stack.enter_context(Proxy())
+        target = stack.enter_context(Broker("forgetful", properties=FORGETS, behind=proxy))
+        a, b = (broker_a.bootstrap,) * 2, (target.bootstrap, proxy.bootstrap)
+        yield stack.enter_context(Mirror.one_flow(tmp_path_factory.mktemp("forgetful"), MARK, a, b)), proxy
+
+
+def remembered(flow: MirroredFlow, topic: str) -> int:
+    """How many producers the target's leader remembers in the copy, by Kafka's own admin client."""
+    with jvm() as gateway:
+        admin = gateway.jvm.org.apache.kafka.clients.admin.Admin.create({"bootstrap.servers": flow.target})
+        try:
+            places = [
+                gateway.jvm.org.apache.kafka.common.TopicPartition(flow.remote(topic), n) for n in range(PARTITIONS)
+            ]
+            found = admin.describeProducers(places).all().get()
+            return sum(len(found.get(place).activeProducers()) for place in places)
+        finally:
+            admin.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("age_ms", [0, 3 * DAY_MS], ids=["new records", "three days old"])
+def test_a_target_that_forgets_producers(forgetful: tuple[Mirror, Proxy], age_ms: int) -> None:
+    """What was appended is in the log, whatever the broker remembers: cuts, and kills of the slot, double nothing."""
+    mirror, proxy = forgetful
+    flow, dice = mirror.flow, random.Random(13)
+    written_at = time.time_ns() // 1_000_000 - age_ms if age_ms else None
+    topic = create_topic(flow.source, unique_name(MARK), partitions=PARTITIONS)
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=600, timestamp_ms=written_at):
+        for turn in range(8):
+            flow.wait_for_more(topic, 100)
+            CUTS[turn % 2](proxy, dice)
+            if turn % 3 == 2:
+                flow.wait_for_more(topic, 100)
+                mirror.copying_worker().kill()
+    assert len(flow.wait_copied(topic)) > 1_000
+    flow.wait_written_down(topic)
+    assert flow.compared(topic).equal
+    assert flow.events("PartitionHalted", topic) == []
+    wait_until(lambda: remembered(flow, topic) == 0, within=60, every=1.0, what="the target has forgotten our producer")
+    # A chain of which the broker knows nothing is continued where its log says that it ended.
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=600, timestamp_ms=written_at):
+        flow.wait_for_more(topic, 300)
+    flow.wait_copied(topic)

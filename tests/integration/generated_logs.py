@@ -23,7 +23,7 @@ from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_T
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
 from lockstep_data_plane.connection import message
-from lockstep_data_plane.fetching import fetch_request, read_answer
+from lockstep_data_plane.fetch_wire import fetch_request, read_answer
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 

@@ -28,6 +28,7 @@ from tests.harness.broker import Broker
 from tests.harness.clusters import Record, admin, produce
 from tests.harness.control import events, last_row
 from tests.harness.eventually import wait_until
+from tests.harness.metrics import wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 WITHIN = 90.0
@@ -200,6 +201,8 @@ def test_a_new_topic_does_not_wait_for_the_interval(scene: Scene) -> None:
         produce(scene.b.bootstrap, state_topic(scene.flow), [Record(key=key, value=value, partition=0)])
         until(lambda: acls_of(scene.b, scene.remote()) == {("ALLOW", "READ", "User:anna")})
         assert process.said("acl added", subject=scene.remote())
+        page = wait_for_all_declared(process, "acl-sync", within=WITHIN)
+        assert page["lockstep_acls_added_total"] == [({"flow": str(scene.flow)}, 1)]
 
 
 def test_a_cluster_without_authorizer_is_a_state_said_once(tmp_path: Path, broker_b: Broker) -> None:
@@ -208,7 +211,7 @@ def test_a_cluster_without_authorizer_is_a_state_said_once(tmp_path: Path, broke
         with scene.service("sync.topic.acls.interval.seconds = 1") as process:
             row = scene.in_phase("no-authorizer")
             assert row.reason.startswith(f"cluster {scene.flow.source} has no authorizer")
-            rounds = f'lockstep_acl_sync_rounds_total{{flow="{scene.flow}"}}'
+            rounds = f'lockstep_rounds_total{{flow="{scene.flow}",round="ACL sync",service="acl-sync"}}'
             until(lambda: float(process.page("/metrics")[1].partition(rounds)[2].split("\n")[0]) >= 3)
             assert len(process.said("ACLs no-authorizer")) == 1
             assert process.ready()

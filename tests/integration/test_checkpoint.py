@@ -33,6 +33,7 @@ from tests.harness.clusters import (
 )
 from tests.harness.control import events, last_row, read_so_far
 from tests.harness.eventually import wait_until
+from tests.harness.metrics import wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 WITHIN = 90.0
@@ -422,8 +423,11 @@ def test_it_stays_small_while_it_runs(scene: Scene) -> None:
     with scene.service() as process:
         until(lambda: scene.emitted())
         assert psutil.Process(process.pid).memory_info().rss < 120 * 2**20
-        metrics = process.page("/metrics")[1]
-        assert f'lockstep_checkpoints_emitted_total{{flow="{scene.flow}"}} 1.0' in metrics
+        page = wait_for_all_declared(process, "checkpoint", within=WITHIN)
+        assert page["lockstep_checkpoints_emitted_total"] == [({"flow": str(scene.flow)}, 1)]
+        ((labels, latency),) = page["kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms"]
+        assert (labels["group"], labels["topic"]) == (scene.group, f"{scene.source}.{scene.topic}")
+        assert 0 <= latency < 1000 * WITHIN
 
 
 def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) -> None:

@@ -3,14 +3,17 @@
 import json
 import os
 import urllib.request
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.conftest import Pair
 from tests.harness.clusters import Record, create_topic, produce, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow, ports_of
+from tests.harness.services import ServiceProcess, two_cluster_file
 
 SENT = 6_000_000  # bytes
 HARDLY_ANYTHING = SENT // 10
@@ -60,3 +63,22 @@ def test_only_workers_move_records(mirror: Mirror, pair: Pair, there: MirroredFl
             ports = ports_of(process).values()
             assert not {pair.a.port, pair.b.port, pair.a.proxy.port, pair.b.proxy.port} & set(ports), process.cmdline()
     assert ports_of(driver), "it asks the clusters for metadata and writes what it decides"
+
+
+@pytest.mark.long
+def test_a_jvm_that_is_killed_while_it_starts_is_not_taken_for_a_missing_java(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("killed").replace("-", "")
+    flow = f"a{mark}->b{mark}"
+    clusters = (f"a{mark}", pair.a.bootstrap), (f"b{mark}", pair.b.bootstrap)
+    file = two_cluster_file(tmp_path, *clusters, f"{flow}.enabled = true", "offset-syncs.topic.replication.factor = 1")
+
+    def starting() -> psutil.Process | None:
+        children = psutil.Process(service.pid).children()
+        return next((child for child in children if child.name() == "java"), None)
+
+    with ServiceProcess("lockstep_data_plane", file, flow) as service:
+        wait_until(starting, within=60, every=0.01, what="Spark's JVM").kill()
+        assert service.wait() == 1
+        (crash,) = service.said("crashed")
+    assert "Spark's JVM ended while it started" in crash["error"]
+    assert "needs Java" not in crash["error"]

@@ -4,6 +4,7 @@ import os
 
 import psutil
 
+from lockstep_protocol.state import Assignment, SlotStatus
 from tests.harness.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -27,15 +28,32 @@ def small_target(there: MirroredFlow, stem: str, partitions: int = 1) -> str:
     return topic
 
 
+def holders(there: MirroredFlow, topic: str) -> dict[int, tuple[int, str]]:
+    """The slot, and its run, that each partition of the topic is with."""
+    runs = {row.slot: row.run for row in there.rows(SlotStatus)}
+    return {
+        number: (row.slot, runs[row.slot])
+        for row in there.rows(Assignment)
+        for name, number in row.partitions
+        if name == topic
+    }
+
+
 def test_a_topic_created_while_another_is_copied_pauses_nobody(there: MirroredFlow) -> None:
     busy = create_topic(there.source, unique_name("there-busy"), partitions=2)
     with Traffic(there.source, busy, partitions=2, rate=300):
         wait_until(lambda: sum(row.upstream + 1 for row in there.progress(busy).values()) > 300, within=90, every=0.25)
+        before = holders(there, busy)
+        assert len(before) == 2
         new = create_topic(there.source, unique_name("there-new"), partitions=2)
         produce(there.source, new, [*numbered(200), *numbered(200, partition=1)])
         assert len(there.wait_copied(new)) == 400
         at = sum(row.upstream for row in there.progress(busy).values())
         wait_until(lambda: sum(row.upstream for row in there.progress(busy).values()) > at, within=30, every=0.25)
+        add_partitions(there.source, new, 3)
+        there.wait_mirrored(new, partitions=3)
+        wait_until(lambda: len(holders(there, new)) == 3, within=90, every=0.25, what="the new partition has a slot")
+    assert holders(there, busy) == before, "nothing that was there moved, and no slot was started anew"
     there.wait_copied(busy)
     assert there.events("SlotFailed") == []
 

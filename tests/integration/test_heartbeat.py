@@ -14,6 +14,7 @@ from lockstep_protocol.records import Heartbeat
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, read_topic
 from tests.harness.eventually import wait_until
+from tests.harness.metrics import wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
@@ -59,7 +60,10 @@ def test_every_ordered_pair_beats_each_second_on_its_target(
 def test_it_stays_small_while_it_runs(service: ServiceProcess, broker_b: Broker) -> None:
     wait_until(partial(three_beats, broker_b, *ALIASES), within=60, every=0.5)
     assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
-    assert "lockstep_heartbeats_total" in service.page("/metrics")[1]
+    page = wait_for_all_declared(service, "heartbeat")
+    for source, target in (ALIASES, ALIASES[::-1]):
+        (age,) = (v for labels, v in page["lockstep_heartbeat_age_seconds"] if labels["flow"] == f"{source}->{target}")
+        assert 0 <= age < 30
 
 
 def test_a_killed_service_goes_on_beating_after_its_restart(service: ServiceProcess, broker_b: Broker) -> None:

@@ -19,7 +19,8 @@ from tests.harness.clusters import (
     unique_name,
 )
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
+from tests.harness.metrics import wait_for_value
+from tests.harness.mirror import Mirror, MirroredFlow
 
 SOON = 60.0
 
@@ -61,7 +62,7 @@ def while_the_source_is_away(pair: Pair, do: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("policy", ["halt", "skip"])
-def test_records_deleted_before_they_were_copied(pair: Pair, there: MirroredFlow, policy: str) -> None:
+def test_records_deleted_before_they_were_copied(pair: Pair, mirror: Mirror, there: MirroredFlow, policy: str) -> None:
     topic = copied(there, policy, numbered(50))
 
     def lose() -> None:
@@ -82,6 +83,8 @@ def test_records_deleted_before_they_were_copied(pair: Pair, there: MirroredFlow
         assert (row.case, row.upstream, row.given_up) == ("records-gone", 49, 0)
         assert "offsets 50 to 89" in row.reason
         assert values(there, topic) == [r.value for r in numbered(50)]
+        assert wait_for_value(mirror.data_plane, 1, "lockstep_partition_halted", topic=topic) == 1
+        wait_for_value(mirror.data_plane, 1, "lockstep_halted_partitions", flow=str(there), case="records-gone")
         return
     wait_values(there, topic, [*numbered(50), *numbered(60, first=90)])
     skipped = there.wait_event("GapSkipped", f"{topic}-0", within=SOON)
@@ -89,6 +92,8 @@ def test_records_deleted_before_they_were_copied(pair: Pair, there: MirroredFlow
     there.wait_written_down(topic)
     row = there.progress(topic)[0]
     assert (row.given_up, row.producer_epoch, row.downstream, row.upstream) == (40, 1, 109, 149)
+    assert wait_for_value(mirror.data_plane, 40, "lockstep_given_up_offsets_total", topic=topic) == 40
+    wait_for_value(mirror.data_plane, 1, "lockstep_gaps_total", flow=str(there), case="records-gone")
     produce(there.source, topic, numbered(10, first=150))
     wait_values(there, topic, [*numbered(50), *numbered(70, first=90)])
 
@@ -124,7 +129,9 @@ def test_a_target_topic_created_again(there: MirroredFlow, policy: str) -> None:
     wait_values(there, topic, numbered(70) if policy == "restart" else numbered(20, first=50))
 
 
-def test_records_that_the_target_refuses_are_quarantined_and_the_rest_is_copied(there: MirroredFlow) -> None:
+def test_records_that_the_target_refuses_are_quarantined_and_the_rest_is_copied(
+    mirror: Mirror, there: MirroredFlow
+) -> None:
     topic = unique_name("there-quarantine")
     create_topic(there.target, there.remote(topic), configs={"cleanup.policy": "compact", "max.message.bytes": "20000"})
     create_topic(there.source, topic)
@@ -144,6 +151,8 @@ def test_records_that_the_target_refuses_are_quarantined_and_the_rest_is_copied(
     assert (row.quarantined, row.phase, row.producer_epoch, row.skips) == (2, "copying", 2, ())
     ranges = [event.detail["ranges"] for event in there.events("BatchQuarantined", f"{topic}-0")]
     assert ranges == [[[5, 5]], [[11, 11]]]
+    assert wait_for_value(mirror.data_plane, 2, "lockstep_quarantined_total", topic=topic) == 2
+    assert wait_for_value(mirror.data_plane, 15, "lockstep_records_total", topic=topic) == 15
 
 
 def test_a_limit_of_bytes_a_second_holds_and_nothing_is_lost(there: MirroredFlow) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_cli.restart import LONGEST_DELAY, STEADY, EndRun, StartAgain, decide, ending
+from lockstep_cli.restart import EARNS_BACK, LONGEST_DELAY, STEADY, EndRun, StartAgain, decide, ending
 
 BRIEF = timedelta(seconds=3)
 
@@ -24,6 +24,28 @@ def test_the_delays_double_up_to_half_a_minute() -> None:
 def test_a_service_that_lived_a_minute_begins_again_at_one_second() -> None:
     assert decide(7, 1, STEADY) == StartAgain(timedelta(seconds=1), 1)
     assert decide(7, 1, STEADY - timedelta(seconds=1)) == StartAgain(LONGEST_DELAY, 8)
+
+
+def test_what_is_killed_after_it_worked_comes_back_at_once_every_time() -> None:
+    crashes = 0
+    for _ in range(20):
+        decision = decide(crashes, -9, EARNS_BACK + BRIEF, EARNS_BACK)
+        assert decision == StartAgain(timedelta(seconds=1), 1)
+        crashes = decision.time
+
+
+@pytest.mark.parametrize("worked", [timedelta(0), EARNS_BACK - timedelta(milliseconds=1)])
+def test_what_ends_before_or_soon_after_it_is_ready_waits_longer_and_longer(worked: timedelta) -> None:
+    crashes = 0
+    for _ in range(6):
+        decision = decide(crashes, 1, worked + BRIEF, worked)
+        assert isinstance(decision, StartAgain)
+        crashes = decision.time
+    assert decision == StartAgain(LONGEST_DELAY, 6)
+
+
+def test_crashes_are_forgotten_one_by_one() -> None:
+    assert decide(5, -9, STEADY - BRIEF, 3 * EARNS_BACK) == StartAgain(timedelta(seconds=4), 3)
 
 
 def test_a_service_that_crashes_for_ever_is_started_for_ever() -> None:

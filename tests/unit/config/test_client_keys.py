@@ -158,6 +158,18 @@ def test_the_levels_of_compression_reach_the_data_plane(load_text: LoadText) -> 
     assert {"gzip": how.gzip_level, "lz4": how.lz4_level, "zstd": how.zstd_level} == LEVELS
 
 
+def test_what_a_fetch_says_of_the_place_and_of_its_size_is_the_consumers(load_text: LoadText) -> None:
+    fetch = load_text("").flow(Flow("A", "B")).data_plane.fetch
+    assert (fetch.rack, fetch.replica_lease_s, fetch.grows) == ("", 300.0, True)
+    lines = "".join(
+        f"A.consumer.{line}\n"
+        for line in ("client.rack = rack-2", "metadata.max.age.ms = 1500", "max.partition.fetch.bytes = 2000000")
+    )
+    fetch = load_text(lines).flow(Flow("A", "B")).data_plane.fetch
+    assert (fetch.rack, fetch.replica_lease_s, fetch.grows) == ("rack-2", 1.5, False)
+    assert fetch.max_partition_bytes == 2_000_000
+
+
 LEVELS = {"gzip": 1, "lz4": 17, "zstd": -5}
 
 

@@ -13,6 +13,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from lockstep_data_plane.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
+from tests.harness.eventually import eventually
 
 CLIENT = b"client"
 DESCRIBE_PRODUCERS = 61
@@ -153,3 +154,36 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
         await made.call(describe("ab"), timeout_s=0.01)
     assert closed.is_set()
     assert len(stream.frames) == 1
+
+
+async def test_over_a_quota_the_connection_rests_for_as_long_as_the_answer_says() -> None:
+    made, stream = connection()
+    told: list[float] = []
+    made.on_throttled = told.append
+    answer = message("describe_producers", 0, "response").DescribeProducersResponse
+    waiting = made.ask(describe("a"))
+    waiting.set_result(answer(throttle_time=timedelta(0), topics=()))
+    await asyncio.sleep(0)
+    assert made.rests_for == 0
+    waiting = made.ask(describe("a"))
+    waiting.set_result(answer(throttle_time=timedelta(milliseconds=50), topics=()))
+    await asyncio.sleep(0)
+    assert 0 < made.rests_for <= 0.05
+    assert told == [0.05]
+    asked = asyncio.create_task(made.call(describe("b")))
+    await asyncio.sleep(0)
+    assert len(stream.frames) == 2
+    await made.rested()
+    await eventually(lambda: len(stream.frames) == 3, within=5)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+
+
+async def test_no_round_trip_is_longer_than_the_shortest_answer() -> None:
+    made, _ = connection()
+    made.round_trip_s = 30.0
+    answer = message("describe_producers", 0, "response").DescribeProducersResponse
+    waiting = made.ask(describe("a"))
+    waiting.set_result(answer(throttle_time=timedelta(0), topics=()))
+    await asyncio.sleep(0)
+    assert made.round_trip_s < 5.0

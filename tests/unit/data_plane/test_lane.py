@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,9 +12,11 @@ from kio.serial import entity_reader
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.cluster import Leader
 from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.pacing import AHEAD
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.producing import Lane
 from lockstep_protocol.state import PartitionProgress
+from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records
 
 LEADER = Leader(1, 0, UUID(int=7))
@@ -69,3 +72,37 @@ async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas
         assert request.transactional_id is None
         numbers = [part.index for topic in request.topic_data for part in topic.partition_data]
         assert len(numbers) == len(set(numbers))
+
+
+async def test_a_lane_that_rests_sends_nothing_and_goes_on_by_itself() -> None:
+    made, stream = lane()
+    made.connection.resting_until = time.monotonic() + 0.05
+    made._ready[waiting(0, 3)] = LEADER
+    made.pump()
+    made.pump()
+    assert stream.frames == []
+    await eventually(lambda: len(stream.frames) >= 1, within=5)
+    assert time.monotonic() >= made.connection.resting_until
+
+
+async def test_a_lane_is_not_stuck_while_it_rests() -> None:
+    made, _ = lane()
+    made._ready[waiting(0, 1)] = LEADER
+    made.pump()
+    now = time.monotonic()
+    assert made.stuck(now + 50, 40.0)
+    made.connection.resting_until = now + 30
+    assert not made.stuck(now + 50, 40.0)
+    assert made.stuck(now + 71, 40.0)
+
+
+async def test_a_far_broker_has_more_requests_unanswered() -> None:
+    sent = []
+    for round_trip_s in (0.001, 0.080):
+        made, stream = lane()
+        made.connection.round_trip_s = round_trip_s
+        for number in range(4):
+            made._ready[waiting(number, 5)] = LEADER
+            made.pump()
+        sent.append(len(stream.frames))
+    assert sent == [AHEAD, 20]

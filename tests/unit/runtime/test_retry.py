@@ -32,3 +32,14 @@ def test_waits_double_up_to_their_limit_and_begin_anew_after_a_success() -> None
     assert backoff.next() == 0.5
     backoff.failures = 10_000
     assert backoff.next() == 3.0
+
+
+def test_what_went_well_for_a_while_is_tried_again_sooner() -> None:
+    backoff = Backoff(first=0.5, limit=30.0)
+    assert [backoff.next() for _ in range(5)] == [0.5, 1, 2, 4, 8]
+    backoff.worked(9.9)
+    assert backoff.next() == 16
+    backoff.worked(40.0)
+    assert backoff.next() == 2
+    backoff.worked(1e6)
+    assert backoff.next() == 0.5

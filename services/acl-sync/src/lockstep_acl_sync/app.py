@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from lockstep_acl_sync import metrics
 from lockstep_acl_sync.apply import NoAuthorizer, add_acls, read_acls
 from lockstep_acl_sync.bindings import AclBinding
 from lockstep_acl_sync.plan import AclPlan, AclRule, plan
@@ -41,12 +42,7 @@ class AclSync:
         self._status = AclStatus(phase="failing", reason="not looked yet")
         self._mirrored: set[str] = set()
         self._reported: frozenset[AclBinding] = frozenset()
-        self._added = ctx.metrics.counter("lockstep_acls_added", "ACL bindings added on the target").labels(
-            str(ctx.flow)
-        )
-        self._rounds = ctx.metrics.counter("lockstep_acl_sync_rounds", "Times both sides were compared").labels(
-            str(ctx.flow)
-        )
+        self._added = ctx.metrics.of(metrics.ADDED, str(ctx.flow))
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
@@ -80,7 +76,6 @@ class AclSync:
             raise
         except RequestRefused as refused:
             await self._stand("failing", str(refused))
-        self._rounds.inc()
 
     async def _sync(self) -> None:
         ctx = self._ctx
@@ -93,7 +88,7 @@ class AclSync:
         ctx.must_act()
         added = await add_acls(ctx.target, wanted.missing)
         for binding in added.done:
-            self._added.inc()
+            self._added.add()
             await ctx.event("AclAdded", binding.name, str(binding), **_detail(binding))
         troubles: list[ClusterTrouble] = [trouble for _, trouble in added.refused]
         copied = wanted.present + len(added.done)
@@ -114,6 +109,8 @@ class AclSync:
         """Keep the row true; say it once when the phase or its reason changes."""
         before = self._ctx.state.get(AclStatus, "sync")
         self._status = AclStatus(phase=phase, reason=reason, copied=copied, left_out=left_out)
+        for state, count in (("copied", copied), ("left-out", left_out)):
+            self._ctx.metrics.of(metrics.ACLS, str(self._ctx.flow), state).set(count)
         changed = before is None or (before.phase, before.reason) != (phase, reason)
         if await self._ctx.state.write_if_changed(self._status) and changed:
             text = reason or f"{copied} bindings on {self._ctx.flow.target}, {left_out} of the source left out"

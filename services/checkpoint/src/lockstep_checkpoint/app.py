@@ -8,11 +8,13 @@ groups among themselves (`FlowContext.owns`); each of them follows both topics w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
 
+from lockstep_checkpoint import metrics
 from lockstep_checkpoint.group_sync import Look, Membership, after, plan_group_sync
 from lockstep_checkpoint.groups import SourceGroups, SourceLook
+from lockstep_checkpoint.latency import CheckpointLatencies
 from lockstep_checkpoint.memory import CheckpointMemory
 from lockstep_checkpoint.plan import CheckpointRule, plan_checkpoints
 from lockstep_checkpoint.report import GroupReport
@@ -25,6 +27,7 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
+from lockstep_runtime.metrics import Sample
 
 __all__ = ["CheckpointFlow", "build"]
 
@@ -52,17 +55,16 @@ class CheckpointFlow:
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
         self._settled: dict[str, tuple[object, tuple[str, ...]]] = {}
         self._looks: dict[str, tuple[float, Look]] = {}
-        self._emitted = ctx.metrics.counter("lockstep_checkpoints_emitted", "Checkpoints acknowledged by the target")
-        self._moved = ctx.metrics.counter("lockstep_group_offsets_synced", "Offsets committed for groups of the target")
-        self._phases = ctx.metrics.gauge(
-            "lockstep_checkpoint_groups", "Consumer groups, by how their translation stands", "phase"
-        )
-        self._histories = ctx.metrics.gauge("lockstep_offset_sync_partitions", "Source partitions with an offset sync")
+        self._emitted = ctx.metrics.of(metrics.EMITTED, str(ctx.flow))
+        self._moved = ctx.metrics.of(metrics.SYNCED, str(ctx.flow))
+        self._latencies = CheckpointLatencies(ctx.flow)
+        ctx.metrics.ask(self._samples)
 
     async def run(self) -> None:
         self._settled.clear()
         self._looks.clear()
         self._report.forget()
+        self._latencies.only(())
         await together(self._memory.run(), self._syncs.run(), self._rounds())
 
     async def command(self, command: Command) -> Answer | None:
@@ -84,6 +86,19 @@ class CheckpointFlow:
             },
             "checkpoints": {"read": self._memory.is_loaded, "malformed": self._memory.written.malformed},
         }
+
+    def _samples(self) -> Iterator[Sample]:
+        """For /metrics: what this replica knows of its share of the groups."""
+        ctx, flow = self._ctx, str(self._ctx.flow)
+        if not ctx.acting:
+            return
+        for phase, count in self._report.phases().items():
+            yield Sample(metrics.GROUPS, (flow, phase), count)
+        store = self._syncs.store
+        yield Sample(metrics.HISTORIES, (flow,), 0 if store is None else len(store.histories))
+        yield Sample(metrics.SYNCED_GROUPS, (flow,), self._report.synced_groups())
+        yield Sample(metrics.LEFT_ALONE, (flow,), len(self._report.held_back()))
+        yield from self._latencies.samples(ctx.clock.wall_ms())
 
     def _offset_syncs(self) -> OffsetSyncsFollower:
         settings = self._ctx.settings
@@ -127,12 +142,9 @@ class CheckpointFlow:
         if store is None:
             untranslated = dict.fromkeys(look.committed, (self._syncs.trouble,))
         else:
-            self._histories.labels(str(self._ctx.flow)).set(len(store.histories))
             untranslated, refused = await self._write(look, store)
             failed |= refused
         found = await self._report.looked_at(untranslated, failed, self._ctx.owns)
-        for phase, count in self._report.phases().items():
-            self._phases.labels(str(self._ctx.flow), phase).set(count)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
 
@@ -144,6 +156,7 @@ class CheckpointFlow:
 
         A group for which nothing changed since it was last planned has nothing due and is not planned again.
         """
+        planned_at = self._ctx.clock.wall_ms()
         translation = (self._memory.generation, self._syncs.generation, store.position)
         due: list[Checkpoint] = []
         records: list[tuple[bytes | None, bytes | None]] = []
@@ -168,9 +181,12 @@ class CheckpointFlow:
         if due:
             self._ctx.must_act()
             await self._memory.append(due, records)
-            self._emitted.labels(str(self._ctx.flow)).inc(len(due))
+            now = self._ctx.clock.wall_ms()
+            self._latencies.acknowledged(due, now - planned_at, now)
+            self._emitted.add(len(due))
             self._ctx.log.debug("checkpoints emitted", f"{len(due)} checkpoints")
         self._settled = settled
+        self._latencies.only(look.committed)
         return untranslated, refused
 
     # -- groups on the target ------------------------------------------------------------------------------------------
@@ -210,7 +226,7 @@ class CheckpointFlow:
                 await self._report.held(group, refused)
                 return
             self._looks[group] = (now, after(look, sync.writes))
-            self._moved.labels(str(self._ctx.flow)).inc(len(sync.writes))
+            self._moved.add(len(sync.writes))
         if written:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved)

@@ -111,6 +111,10 @@ class GroupReport:
             counts[self._row(group).phase] += 1
         return counts
 
+    def synced_groups(self) -> int:
+        """How many groups were brought to their checkpoints on the target."""
+        return sum(view.synced for view in self._views.values())
+
     def held_back(self) -> Mapping[str, str]:
         """Groups left alone on the target, with the reason."""
         return {group: view.held for group, view in sorted(self._views.items()) if view.held}

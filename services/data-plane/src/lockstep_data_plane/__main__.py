@@ -8,8 +8,8 @@ ABOUT = """Copy records from source to target, in raw batches, inside Spark task
 
 One Spark driver serves all flows of the process; each flow has up to tasks.max slots (one per core where it is not
 set). What has been copied stands in the target's own log, so a slot that is killed anywhere goes on without losing or
-doubling a record. Needs Java 17 or newer (JAVA_HOME or PATH). Spark settings come from the environment as usual, such
-as SPARK_CONF_DIR; without a master, Spark runs inside this process's JVM.
+doubling a record. Needs Java 17 or newer (JAVA_HOME or PATH). Slots run on this machine, or where
+lockstep.spark.master says; lockstep.spark.conf.spark.... are Spark's own settings.
 
 \b
   lockstep-data-plane --config mm2.properties

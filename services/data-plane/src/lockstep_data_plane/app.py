@@ -26,7 +26,8 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
     if (missing := missing_java(os.environ)) is not None:
         sys.stderr.write(f"{missing}\n")
         raise SystemExit(2)
-    spark = Spark(sum(slots_of(settings) for settings in flows))
+    # A file names one Spark, whatever the flow.
+    spark = Spark(flows[0].data_plane.spark, sum(slots_of(settings) for settings in flows))
     spark.start()
     started.append(spark)
 

@@ -21,7 +21,7 @@ def assign(
     """Which slot copies which partitions; every slot number below `slots` is there, also with nothing to do.
 
     A partition stays where `present` has it. New ones, heaviest first, go where least is moved (`moved`: bytes a
-    second, relative to each other). While a slot has at least two partitions more than another, one that was not there
+    second lately, `load.py`). While a slot has at least two partitions more than another, one that was not there
     before, else the lightest, changes over. The same arguments give the same answer. Raises ValueError for no slots.
     """
     if slots < 1:

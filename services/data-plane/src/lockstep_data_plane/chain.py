@@ -92,6 +92,11 @@ class Chain:
         self.bytes_held += piece.size
 
     @property
+    def records_held(self) -> int:
+        """Records that wait or fly."""
+        return sum(piece.count for piece in self._waiting) + sum(flight.piece.count for flight in self._flying)
+
+    @property
     def sendable(self) -> bool:
         """Whether `launch` may be called now. Brokers keep the order of one producer id only, so another one waits
         until nothing flies (`wire.md` §1)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,7 @@ from uuid import UUID
 
 from lockstep_config.clients import aiokafka_connection
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.quota import Quota
 
 __all__ = ["Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
 
@@ -19,6 +22,11 @@ TopicPartition = tuple[str, int]
 NO_ERROR = 0
 CONNECT_TIMEOUT_MS = 10_000
 """For opening a connection and authenticating; what is asked on it later has its own limits."""
+
+BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
+SYSTEMS_CHOICE = "-1"
+"""The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB unless told
+otherwise, which is too little for a far broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +58,22 @@ def _name(code: int) -> str:
 class Cluster:
     """Leaders and connections of one cluster. One instance belongs to one event loop."""
 
-    def __init__(self, alias: str, bootstrap: Sequence[tuple[str, int]], settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        alias: str,
+        bootstrap: Sequence[tuple[str, int]],
+        settings: Mapping[str, Any],
+        buffers: Mapping[int, int] | None = None,
+    ) -> None:
+        """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
         self.alias = alias
         self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
         self._bootstrap = tuple(bootstrap)
         self._settings = dict(settings)
+        self._buffers = dict(buffers or {})
+        self.quota = Quota()
+        """What brokers say of quotas that we are over."""
+        self._answered: tuple[str, int] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[TopicPartition, Leader] = {}
         self._errors: dict[str, int] = {}
@@ -64,14 +83,17 @@ class Cluster:
         self.cluster_id = ""
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for the metadata of these topics, of any broker that answers. Raises BrokerUnreachable naming every
-        address that was tried. Never creates a topic."""
+        """Ask for the metadata of these topics, of any broker that answers: the last one that did, then all that are
+        known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried. Never creates
+        a topic."""
         wanted = sorted(set(topics))
         tried: list[str] = []
-        for address in [*dict.fromkeys([*self._brokers.values(), *self._bootstrap])]:
+        last = [address for address in self._brokers.values() if address == self._answered]
+        for address in [*dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap])]:
             try:
                 connection = await self._lane_to(address)
                 self._learn(await connection.call(_metadata_request(connection, wanted)))
+                self._answered = address
                 return
             except BrokerUnreachable as exc:
                 tried.append(str(exc))
@@ -79,8 +101,7 @@ class Cluster:
 
     async def topic_names(self) -> list[str]:
         """Every topic that we may describe. Raises BrokerUnreachable."""
-        if not self._brokers:
-            await self.refresh([])
+        await self.refresh([])  # so that whom we ask is up
         connection = await self.any_connection()
         answer = await connection.call(_metadata_request(connection, None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
@@ -149,11 +170,15 @@ class Cluster:
                 if connection is not None:
                     connection.close()
                 try:
-                    connection = await Connection.open(*address, self._settings)
+                    connection = await Connection.open(*address, self._settings, self._buffers)
                 except BrokerUnreachable as exc:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
+                connection.on_throttled = self._throttled
                 self._lanes[key] = connection
             return connection
+
+    def _throttled(self, seconds: float) -> None:
+        self.quota.throttled(seconds, time.monotonic())
 
     async def close(self) -> None:
         """Close every connection; outstanding questions fail."""
@@ -201,8 +226,8 @@ class Cluster:
 
 
 def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
-    """The cluster that a client's Java properties point at (`bootstrap.servers`, security). Reads certificate files
-    now."""
+    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers). Reads
+    certificate files now."""
     bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
     settings = {
         "client_id": client_id,
@@ -210,7 +235,8 @@ def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Clu
         "max_idle_ms": None,
         **aiokafka_connection(properties),
     }
-    return Cluster(alias, bootstrap, settings)
+    sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
+    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0})
 
 
 def _address(entry: str) -> tuple[str, int]:

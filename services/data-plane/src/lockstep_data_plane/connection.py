@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -109,18 +110,39 @@ def _answer(api_key: int, version: int) -> _Answer:
 
 class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
     """A connection that also asks kio's messages. Answers come in the order of the questions (the broker mutes a
-    connection until its answer is out), so one connection per outstanding long poll."""
+    connection until its answer is out), so one connection per outstanding long poll.
+
+    An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
+    (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
+
+    round_trip_s = 0.0
+    """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
+
+    resting_until = 0.0
+    """The moment (of `time.monotonic`) before which nothing is to be asked."""
+
+    on_throttled: Callable[[float], None] | None = None
+    """Called with the seconds that the broker wants us to stay away."""
 
     @classmethod
-    async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> Connection:
-        """Connect, authenticate, learn the broker's versions. Raises BrokerUnreachable with the address and the
-        cause."""
+    async def open(
+        cls, host: str, port: int, settings: Mapping[str, Any], buffers: Mapping[int, int] | None = None
+    ) -> Connection:
+        """Connect, authenticate, learn the broker's versions. `buffers`: sizes of the socket's (SO_RCVBUF, SO_SNDBUF)
+        where they are not to be the system's. Raises BrokerUnreachable with the address and the cause."""
         connection = cls(host, port, **settings)
         try:
             await connection.connect()
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
             raise BrokerUnreachable(f"{host}:{port}: {_cause(exc)}") from exc
+        for option, size in (buffers or {}).items():
+            connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
         return connection
+
+    async def _do_version_lookup(self) -> None:
+        asked_at = time.monotonic()
+        await super()._do_version_lookup()
+        self.round_trip_s = time.monotonic() - asked_at
 
     def version(self, api: str) -> int:
         """The newest version of an API that both sides know. Raises BrokerLacks."""
@@ -152,6 +174,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
         frame = buffer.getbuffer()
         struct.pack_into(">i", frame, 0, len(frame) - 4)
         future: asyncio.Future[Any] = self._loop.create_future()
+        future.add_done_callback(partial(self._heard, time.monotonic()))
         self._requests.append((correlation_id, _answer(key, version), future))
         self._last_action = time.monotonic()
         try:
@@ -161,9 +184,31 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
             raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
         return future
 
+    def _heard(self, asked_at: float, future: asyncio.Future[Any]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        now = time.monotonic()
+        self.round_trip_s = min(self.round_trip_s, now - asked_at)
+        throttled_s = future.result().throttle_time.total_seconds()
+        if throttled_s > 0:
+            self.resting_until = max(self.resting_until, now + throttled_s)
+            if self.on_throttled is not None:
+                self.on_throttled(throttled_s)
+
+    @property
+    def rests_for(self) -> float:
+        """Seconds for which nothing is to be asked, for we are over a quota; 0: ask."""
+        return max(0.0, self.resting_until - time.monotonic()) if self.resting_until else 0.0
+
+    async def rested(self) -> None:
+        """Wait until the connection may be asked something."""
+        while (seconds := self.rests_for) > 0:
+            await asyncio.sleep(seconds)
+
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
-        """Ask and wait. Raises BrokerUnreachable when no answer comes in time; the connection is then closed, since
-        later answers on it could not come either."""
+        """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
+        is then closed, since later answers on it could not come either."""
+        await self.rested()
         try:
             async with asyncio.timeout(timeout_s):
                 return await self.ask(entity)

@@ -107,6 +107,7 @@ class Copying:
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
+            room=self._plane.max_in_flight_bytes,
             has_room=self._has_room,
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
@@ -132,11 +133,14 @@ class Copying:
 
     def check(self) -> None:
         """To be called every now and then: ends connections whose broker went silent, raises what ended a fetch by
-        mistake."""
+        mistake, says when brokers slow us down."""
         self._fetching.end_stuck()
         self._producing.end_stuck()
         if (crash := self._fetching.crashed() or self._tracing.crashed()) is not None:
             raise crash
+        for cluster in (self._source, self._target):
+            if seconds := cluster.quota.news():
+                self._throttled(cluster.alias, seconds)
 
     def remove(self, tp: TopicPartition) -> None:
         """The partition is released and written down."""
@@ -371,6 +375,7 @@ class Copying:
         p.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
+        self._ledger.timings.fetched(p, delivery.batches, len(fetched.records), now_ms())
         if not delivery.batches:
             if p.lag == 0:
                 self._well(p)
@@ -430,6 +435,7 @@ class Copying:
         if self._ledger.syncs is not None:
             self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
         if receipts:
+            self._ledger.timings.acknowledged(partition, receipts, now_ms())
             partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
             self._well(partition)
 
@@ -457,6 +463,15 @@ class Copying:
             f"{receipt.downstream}; downstream offsets no longer follow upstream ones",
             records=receipt.foreign,
             before=receipt.downstream,
+        )
+
+    def _throttled(self, alias: str, seconds: float) -> None:
+        self._event(
+            "Throttled",
+            f"cluster {alias}",
+            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s at first); "
+            "copying goes on at the quota's rate",
+            seconds=seconds,
         )
 
     def _times_rewritten(self, partition: Partition) -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.assign import assign
+from lockstep_data_plane.assign import TopicPartition, assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.measures import Measures
+from lockstep_data_plane.load import Balance, Load
+from lockstep_data_plane.measures import Measures, SlotRun
+from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.origin import new_producer_id, origin_of
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
@@ -51,7 +53,9 @@ class Running:
         self.spec: SlotSpec | None = None
         self.since = 0.0
         self.restarts = 0
+        self._failures = driver.ctx.metrics.of(SLOT_RESTARTS, str(driver.ctx.flow), str(slot))
         self.ending = False
+        self.started_at: float | None = None
         self.complained = False
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
@@ -60,7 +64,7 @@ class Running:
         backoff = Backoff(limit=30.0)
         while not self.ending:
             self.spec = driver.spec(self.slot)
-            self.since = ctx.clock.monotonic()
+            self.since, self.started_at = ctx.clock.monotonic(), None
             self.complained = False
             try:
                 await driver.spark.run_slot(self.spec)
@@ -70,8 +74,8 @@ class Running:
             if self.ending:
                 return
             self.restarts += 1
-            if ctx.clock.monotonic() - self.since > 60:
-                backoff.reset()
+            self._failures.add()
+            backoff.worked(self._copied_s())
             wait = backoff.next()
             await ctx.event(
                 "SlotFailed",
@@ -84,6 +88,10 @@ class Running:
                 restarts=self.restarts,
             )
             await asyncio.sleep(wait)
+
+    def _copied_s(self) -> float:
+        """For how long its last run has been at work: since it said so first, zero if it never did."""
+        return 0.0 if self.started_at is None else self._driver.ctx.clock.monotonic() - self.started_at
 
 
 class Driver:
@@ -99,8 +107,10 @@ class Driver:
         self._troubled_at = float("-inf")
         self._running: dict[int, Running] = {}
         self._changed = asyncio.Event()
-        self._measures = Measures(ctx)
+        self._measures = Measures(ctx, self._runs_of_slots)
         self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._load, self._balance = Load(), Balance()
+        self._weighed_at = float("-inf")
         self._looked_at = float("-inf")
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
@@ -121,9 +131,10 @@ class Driver:
                     await self._plan()
                 await self._watch()
                 await self._watch_partitions()
-                self._measures.update(ctx.state.all(PartitionProgress))
+                await self._even_out()
                 await self._wait()
         finally:
+            self._measures.rest()
             await self._drain()
 
     async def command(self, command: Command) -> Answer | None:
@@ -214,11 +225,15 @@ class Driver:
         except TimeoutError:
             return
 
+    def _runs_of_slots(self) -> dict[int, SlotRun]:
+        return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}
+
     def _assignment(self, slot: int) -> Assignment:
         return self.ctx.state.get(Assignment, str(slot)) or Assignment(slot=slot)
 
-    async def _plan(self) -> None:
-        """Assign what is mirrored now, and see that each slot with work has a job."""
+    async def _plan(self, present: Mapping[int, Sequence[TopicPartition]] | None = None) -> None:
+        """Assign what is mirrored now, and see that each slot with work has a job. `present`: who is to have what,
+        where that is not who has it now."""
         ctx = self.ctx
         wanted = [
             (topic.source_topic, number)
@@ -227,8 +242,9 @@ class Driver:
             for number in range(min(topic.partitions, topic.target_partitions))
         ]
         rows = ctx.state.all(Assignment)
-        moved = {(p.topic, p.partition): float(p.bytes) for p in ctx.state.all(PartitionProgress)}
-        plan = assign(wanted, self._limit, {row.slot: row.partitions for row in rows}, moved)
+        self._measures.follow(wanted)
+        held = {row.slot: row.partitions for row in rows} if present is None else present
+        plan = assign(wanted, self._limit, held, self._load.rates())
         for slot, partitions in plan.items():
             row = self._assignment(slot)
             if row.partitions != partitions or (row.ending and partitions):
@@ -241,6 +257,20 @@ class Driver:
         for row in rows:
             if row.slot >= self._limit and row.partitions:
                 await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))
+
+    async def _even_out(self) -> None:
+        """Let two slots exchange a partition when what they move has been uneven for long."""
+        ctx = self.ctx
+        now = ctx.clock.monotonic()
+        if now - self._weighed_at < WATCH_EVERY_S:
+            return
+        self._weighed_at = now
+        self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
+        held = {slot: self._assignment(slot).partitions for slot in range(self._limit)}
+        if better := self._balance.look(held, self._load.rates(), now):
+            moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
+            ctx.log.say("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
+            await self._plan(better)
 
     async def _watch(self) -> None:
         """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
@@ -259,9 +289,16 @@ class Driver:
             if spec is None:
                 continue
             spoke = status is not None and status.run == spec.run
+            if spoke and running.started_at is None:
+                running.started_at = ctx.clock.monotonic()
             if not spoke and age > STARTS_WITHIN_S and not running.complained:
                 running.complained = True
-                text = f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s: is there a free place in Spark?"
+                text = (
+                    f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
+                )
+                text += (
+                    f"for it ({await self.spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
+                )
                 await ctx.event("SlotNotStarted", f"slot {slot}", text, loud=True, slot=slot)
             silent_s = (ctx.clock.wall_ms() - status.at_ms) / 1000 if spoke and status is not None else 0.0
             # A slot whose target is away cannot say that it lives, so silence counts from when the target was back.
@@ -295,7 +332,7 @@ class Driver:
             await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
-        self._measures.stuck(self._watchdog.stuck)
+        self._measures.looked(self._watchdog.stuck, ends)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Fetching raw batches from the source: several fetches under way, each on a connection of its own.
 
 A shard holds the partitions that one broker leads and one connection fetches. As soon as an answer is in, the next
-question is out, and only then are the batches judged: so the broker never waits for us."""
+question is out, and only then are the batches judged: so the broker never waits for us. Where a rack is set a
+partition may be fetched from another replica than its leader (`replicas.py`)."""
 
 from __future__ import annotations
 
@@ -9,26 +10,26 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 from aiokafka.errors import KafkaError
 
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
-from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
-from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
+from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession
+from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer
+from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition, Phase
+from lockstep_data_plane.replicas import Replicas
 
-__all__ = ["SHARDS", "Delivery", "Fetched", "Fetching", "fetch_request", "read_answer"]
+__all__ = ["SHARDS", "Delivery", "Fetching"]
 
 SHARDS = 2
 """Connections that fetch from one broker for one slot: while the answer of one is taken apart the other is being
 filled."""
 
-BY_TOPIC_ID = 13
-READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
 CORRUPT_MESSAGE = 2
 PATIENCE_S = 40.0
 """How long a fetch may stay unanswered beyond what it asked the broker to wait."""
@@ -42,83 +43,6 @@ CROWDED_WAIT_MS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """What a fetch says of one partition."""
-
-    tp: TopicPartition
-    code: int
-    high_watermark: int
-    last_stable: int
-    log_start: int
-    aborted: tuple[tuple[int, int], ...]
-    records: bytes
-
-
-def fetch_request(
-    connection: Connection,
-    wanted: Sequence[tuple[TopicPartition, Leader, int]],
-    settings: FetchSettings,
-    *,
-    isolation: str = "read_uncommitted",
-    wait_ms: int | None = None,
-    session: Plan | None = None,
-) -> Any:
-    """A fetch of these partitions from these offsets, by topic id where the broker knows ids: sessionless, or what a
-    session has to say."""
-    version = connection.version("fetch")
-    m = message("fetch", version, "request")
-    topics: dict[Any, list[Any]] = {}
-    forgotten: dict[Any, list[int]] = {}
-    for (topic, number), leader, offset in wanted:
-        key = leader.topic_id if version >= BY_TOPIC_ID else topic
-        topics.setdefault(key, []).append(
-            m.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=settings.max_partition_bytes)
-        )
-    for (topic, number), leader in session.forgotten if session is not None else ():
-        forgotten.setdefault(leader.topic_id if version >= BY_TOPIC_ID else topic, []).append(number)
-    name = "topic_id" if version >= BY_TOPIC_ID else "topic"
-    return m.FetchRequest(
-        max_wait=timedelta(milliseconds=settings.max_wait_ms if wait_ms is None else wait_ms),
-        min_bytes=settings.min_bytes,
-        max_bytes=settings.max_bytes,
-        isolation_level=READ_COMMITTED[isolation],
-        topics=tuple(m.FetchTopic(**{name: key, "partitions": tuple(parts)}) for key, parts in topics.items()),
-        forgotten_topics_data=tuple(
-            m.ForgottenTopic(**{name: key, "partitions": tuple(numbers)}) for key, numbers in forgotten.items()
-        ),
-        **({} if session is None else {"session_id": session.session_id, "session_epoch": session.epoch}),
-        rack_id="",  # with one a leader may answer with the name of a follower, and no records (KIP-392)
-    )
-
-
-def read_answer(
-    connection: Connection, wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: Any
-) -> Iterator[Fetched]:
-    """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
-    for."""
-    if answer.error_code != 0:
-        for tp, _, _ in wanted:
-            yield Fetched(tp, int(answer.error_code), -1, -1, -1, (), b"")
-        return
-    by_id = connection.version("fetch") >= BY_TOPIC_ID
-    names = {leader.topic_id if by_id else tp[0]: tp[0] for tp, leader, _ in wanted}
-    for topic in answer.responses:
-        name = names.get(topic.topic_id if by_id else topic.topic)
-        if name is None:
-            continue
-        for p in topic.partitions:
-            yield Fetched(
-                (name, int(p.partition_index)),
-                int(p.error_code),
-                int(p.high_watermark),
-                int(p.last_stable_offset),
-                int(p.log_start_offset),
-                tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),
-                p.records or b"",
-            )
-
-
-@dataclass(frozen=True, slots=True)
 class Delivery:
     """Batches of one partition, fetched for one incarnation of it."""
 
@@ -129,7 +53,8 @@ class Delivery:
 
 
 class Shard:
-    """Fetches for its partitions until it is cancelled."""
+    """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
+    cancelled."""
 
     def __init__(self, fetching: Fetching, broker: int, lane: str) -> None:
         self._fetching = fetching
@@ -153,12 +78,17 @@ class Shard:
                 self._connection = await self._fetching.cluster.connection(self.broker, self.lane)
                 await self._fetch_on(self._connection)
             except (BrokerUnreachable, KafkaError) as exc:
-                for partition in list(self.partitions):
-                    self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
+                lost = list(self.partitions.items())
                 self.partitions.clear()
+                for partition, leader in lost:
+                    if leader.broker == self.broker:
+                        self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
+                    else:
+                        self._fetching.replica_failed(partition)
 
     async def _fetch_on(self, connection: Connection) -> None:
         self._session.lost()
+        await connection.rested()
         asked = self._ask(connection)
         while asked is not None:
             wanted, future = asked
@@ -168,11 +98,12 @@ class Shard:
             deliveries = list(self._take_apart(connection, wanted, answer))
             # Answers that follow each other this fast bring a record or two each: better a few more in one.
             hasty = bool(deliveries) and time.monotonic() - asked_at < PACE_S
-            asked = None if hasty else self._ask(connection)
+            asked = None if hasty or connection.rests_for else self._ask(connection)
             self._fetching.deliver(deliveries)
             if hasty:
                 await asyncio.sleep(asked_at + PACE_S - time.monotonic())
             if asked is None:
+                await connection.rested()
                 asked = self._ask(connection)
 
     def _eligible(self) -> list[Partition]:
@@ -181,6 +112,7 @@ class Shard:
     def _ask(
         self, connection: Connection
     ) -> tuple[list[tuple[Partition, int, Leader, int]], asyncio.Future[Any]] | None:
+        self._fetching.send_back(self, self.partitions)
         eligible = self._eligible()
         roomy = [p for p in eligible if self._fetching.has_room(p)]
         if not roomy:
@@ -197,6 +129,8 @@ class Shard:
             isolation=self._fetching.isolation,
             wait_ms=wait_ms,
             session=plan,
+            rack=self._fetching.rack(roomy),
+            partition_bytes=self._fetching.partition_bytes(connection),
         )
         return wanted, connection.ask(request)
 
@@ -213,6 +147,9 @@ class Shard:
             partition, incarnation = asked[fetched.tp]
             if partition.incarnation != incarnation:
                 continue
+            if fetched.read_from not in (NOBODY, self.broker):
+                self._fetching.read_from(partition, fetched.read_from)
+                continue
             batches: tuple[Batch, ...] = ()
             if fetched.records:
                 try:
@@ -221,6 +158,10 @@ class Shard:
                     fetched = replace(fetched, code=CORRUPT_MESSAGE)
                 for batch in batches:
                     partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
+            leader = self.partitions.get(partition)
+            if fetched.code and leader is not None and leader.broker != self.broker:
+                self._fetching.replica_failed(partition)
+                continue
             yield Delivery(partition, incarnation, fetched, batches)
 
     def end_stuck(self, now: float) -> None:
@@ -240,13 +181,17 @@ class Fetching:
         settings: FetchSettings,
         isolation: str,
         *,
+        room: int,
         has_room: Callable[[Partition], bool],
         on_fetched: Callable[[Delivery], None],
         on_delivered: Callable[[], None],
         on_trouble: Callable[[Partition, str], None],
     ) -> None:
+        """`room`: bytes that all partitions together may hold; `has_room` is what decides."""
         self.cluster = cluster
         self.settings = settings
+        self._room = room
+        self._replicas = Replicas(settings.rack, settings.replica_lease_s)
         self.isolation = isolation
         self.has_room = has_room
         self._on_fetched = on_fetched
@@ -266,9 +211,13 @@ class Fetching:
         leader = self.cluster.leader((partition.topic, partition.number))
         if leader is None:
             raise BrokerUnreachable(f"{partition.topic}-{partition.number} has no leader", self.cluster.alias)
+        self._replicas.forget((partition.topic, partition.number))
+        self._place(partition, leader, leader.broker)
+
+    def _place(self, partition: Partition, leader: Leader, broker: int) -> None:
         self.detach(partition)
         key = min(
-            ((leader.broker, index) for index in range(SHARDS)),
+            ((broker, index) for index in range(SHARDS)),
             key=lambda k: len(self._shards[k][0].partitions) if k in self._shards else 0,
         )
         if key not in self._shards:
@@ -284,6 +233,57 @@ class Fetching:
         shard = self._of.pop(partition, None)
         if shard is not None:
             shard.partitions.pop(partition, None)
+
+    # -- other replicas than the leader --------------------------------------------------------------------------------
+
+    def rack(self, partitions: Iterable[Partition]) -> str:
+        """What a fetch of these partitions says of where we are. A partition that counts past what the target has is
+        read from its leader: it takes the source's end as it is told, and a follower's may lag."""
+        if not self.settings.rack:
+            return ""
+        partitions = list(partitions)
+        if any(p.to_number for p in partitions):
+            return ""
+        return self._replicas.rack(((p.topic, p.number) for p in partitions), time.monotonic())
+
+    def read_from(self, partition: Partition, broker: int) -> None:
+        """The partition's leader would rather have us read from this broker."""
+        tp = (partition.topic, partition.number)
+        leader = self.cluster.leader(tp)
+        if leader is not None and partition in self._of:
+            self._replicas.named(tp, broker, time.monotonic())
+            self._place(partition, leader, broker)
+
+    def replica_failed(self, partition: Partition) -> None:
+        """The replica cannot be read: its leader will say what is so."""
+        self._replicas.failed((partition.topic, partition.number), time.monotonic())
+        self._to_leader(partition)
+
+    def send_back(self, shard: Shard, partitions: Iterable[Partition]) -> None:
+        """Let those that a shard has read long enough from another replica ask their leaders again."""
+        if not self.settings.rack:
+            return
+        now = time.monotonic()
+        for partition in list(partitions):
+            tp = (partition.topic, partition.number)
+            if shard.partitions[partition].broker != shard.broker and self._replicas.of(tp, now) != shard.broker:
+                self._to_leader(partition)
+
+    def _to_leader(self, partition: Partition) -> None:
+        leader = self.cluster.leader((partition.topic, partition.number))
+        if leader is None:
+            self.on_trouble(partition, f"cluster {self.cluster.alias}: {partition.topic} has no leader")
+        else:
+            self._place(partition, leader, leader.broker)
+
+    # -- how much, and when --------------------------------------------------------------------------------------------
+
+    def partition_bytes(self, connection: Connection) -> int:
+        """How much to ask of one partition on this connection."""
+        configured = self.settings.max_partition_bytes
+        if not self.settings.grows:
+            return configured
+        return partition_bytes(configured, connection.round_trip_s, len(self._of), self._room)
 
     def nudge(self, partition: Partition) -> None:
         """The partition may have room again."""

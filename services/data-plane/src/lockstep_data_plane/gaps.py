@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Case", "Decision", "Found", "Policies", "decide"]
+__all__ = ["Case", "Decision", "Found", "Policies", "counted", "decide"]
 
 
 class Case(Enum):
@@ -94,6 +94,13 @@ def decide(found: Found, policies: Policies) -> Decision | None:
         lost=lost if lost[0] <= lost[1] else None,
         again=(begin, found.end - 1) if found.case is Case.DOUBT and begin < found.end else None,
     )
+
+
+def counted(gaps: tuple[tuple[str, int], ...], case: Case) -> tuple[tuple[str, int], ...]:
+    """How often each case was led past (`PartitionProgress.gaps`), with one more."""
+    times = dict(gaps)
+    times[case.value] = times.get(case.value, 0) + 1
+    return tuple(sorted(times.items()))
 
 
 def _from_start(found: Found, word: str) -> Decision:

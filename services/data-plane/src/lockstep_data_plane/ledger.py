@@ -15,6 +15,7 @@ from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.refusal import Refusal
+from lockstep_data_plane.timings import Timings
 from lockstep_protocol.codec import encode_offset_sync, encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import events_topic, progress_topic, quarantine_topic, state_topic
@@ -26,6 +27,7 @@ from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.log import FlowLog
+from lockstep_runtime.window import Window
 
 __all__ = ["Ledger", "SyncLog", "now_ms"]
 
@@ -59,6 +61,10 @@ class SyncLog:
         self._sending: set[asyncio.Task[None]] = set()
         self._failing = False
         self._due: asyncio.TimerHandle | None = None
+        self.sent = 0
+        """Syncs acknowledged."""
+        self.took = Window()
+        """How long that took, in milliseconds."""
 
     def offer(self, topic: str, partition: int, *syncs: tuple[int, int]) -> None:
         """Send the syncs as soon as there is room. Pairs of a partition must come with upstream offsets that do not
@@ -86,6 +92,7 @@ class SyncLog:
             encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
             for up, down in syncs
         ]
+        began = time.monotonic()
         try:
             await self._log.append_all(records, partition=0)
         except ClusterTrouble as trouble:
@@ -96,6 +103,8 @@ class SyncLog:
                 self._say.warn("offset syncs failing", f"{trouble}; trying again")
             await asyncio.sleep(1.0)
         else:
+            self.sent += len(records)
+            self.took.add(now_ms(), 1000 * (time.monotonic() - began))
             if self._failing:
                 self._failing = False
                 self._say.say("offset syncs recovered")
@@ -137,6 +146,9 @@ class Ledger:
             self._producers.append(producer)
             self.syncs = SyncLog(FactLog(producer, settings.policy.offset_syncs_topic(other)), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
+        self.timings = Timings()
+        self.commits = Window()
+        """How long it took to write progress down, in milliseconds."""
 
     def start(self) -> None:
         """Begin. Does not need the clusters: appends wait for them."""
@@ -151,6 +163,8 @@ class Ledger:
 
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
+        if isinstance(row, PartitionProgress):
+            row = self.timings.told(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
@@ -194,7 +208,7 @@ class Ledger:
         for p in partitions:
             if not p.known:
                 continue
-            row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get((p.topic, p.number)):
                 due.append((p, row))
             if rows := p.runs.due():
@@ -202,7 +216,7 @@ class Ledger:
             self._offer_delayed(p)
         if not due and not ended:
             return
-        at = now_ms()
+        at, began = now_ms(), time.monotonic()
         facts: list[Row] = [*(row for _, rows in ended for row in rows), *(row for _, row in due)]
         await self.state.append_all((replace(row, at_ms=at).encode() for row in facts), partition=0)
         for p, rows in ended:
@@ -215,6 +229,7 @@ class Ledger:
         )
         for p, row in due:
             self._written[p.topic, p.number] = row
+        self.commits.add(now_ms(), 1000 * (time.monotonic() - began))
 
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
         """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
@@ -233,6 +248,7 @@ class Ledger:
     def forget(self, partition: Partition) -> None:
         """The partition has left this slot."""
         self._written.pop((partition.topic, partition.number), None)
+        self.timings.forget(partition)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
@@ -268,6 +284,7 @@ LOUD = frozenset(
         "SlotFailed",
         "SlotFrozen",
         "SlotNotStarted",
+        "Throttled",
         "TimestampsRewritten",
     }
 )

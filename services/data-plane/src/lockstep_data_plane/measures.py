@@ -1,59 +1,231 @@
-"""What the driver shows of its slots' partitions to Prometheus, read from their rows in the state topic."""
+"""What a flow's slots have done, as the driver sees it from their rows in the state topic, and what /metrics shows of
+it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from lockstep_data_plane import metrics as m
 from lockstep_data_plane.assign import TopicPartition
-from lockstep_protocol.state import PartitionProgress
+from lockstep_data_plane.counting import Count
+from lockstep_data_plane.gaps import Case
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_runtime import common_metrics as common
 from lockstep_runtime.context import FlowContext
+from lockstep_runtime.metrics import Sample
+from lockstep_runtime.window import Rate, stats
 
-__all__ = ["Measures"]
+__all__ = ["Measures", "SlotRun"]
+
+CASES = (*(case.value for case in Case), "refused")
+"""The words for why a partition halts (`PartitionProgress.case`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRun:
+    """A slot that the driver keeps running: the name of its present run, and how often it has failed."""
+
+    run: str
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was copied of a partition."""
+
+    records: Count = field(default_factory=Count)
+    bytes: Count = field(default_factory=Count)
+    read: Count = field(default_factory=Count)
+    gaps: dict[str, Count] = field(default_factory=lambda: {case: Count() for case in CASES})
+    record_rate: Rate = field(default_factory=Rate)
+    byte_rate: Rate = field(default_factory=Rate)
+
+    def known(self, row: PartitionProgress) -> None:
+        """The row speaks of before our time."""
+        for count, value in ((self.records, row.records), (self.bytes, row.bytes), (self.read, row.read_bytes)):
+            count.known(row.counts_since, value)
+        for case, times in row.gaps:
+            if case in self.gaps:
+                self.gaps[case].known(row.producer_id, times)
 
 
 class Measures:
-    """Gauges by topic and partition, and counters that go on over restarts of slots."""
+    """Of one flow, while its driver leads."""
 
-    def __init__(self, ctx: FlowContext) -> None:
-        self._flow = str(ctx.flow)
-        labels = ("topic", "partition")
-        m = ctx.metrics
-        self._lag = m.gauge("lockstep_lag_records", "Source records not yet durable on the target", *labels)
-        self._lag_s = m.gauge("lockstep_lag_seconds", "Age of the oldest record not yet durable on the target", *labels)
-        self._latency = m.gauge("lockstep_latency_seconds", "Record timestamp to acknowledgement, last batch", *labels)
-        self._upstream = m.gauge("lockstep_upstream_offset", "Last upstream offset durable on the target", *labels)
-        self._halted = m.gauge("lockstep_partition_halted", "1 while the partition waits for a decision", *labels)
-        self._records = m.counter("lockstep_records", "Records appended to the target", *labels)
-        self._bytes = m.counter("lockstep_bytes", "Bytes of batches appended to the target", *labels)
-        self._stuck = m.gauge("lockstep_partition_stuck", "1 while the source moves and the copy does not", *labels)
-        self._given_up = m.counter("lockstep_given_up_offsets", "Upstream offsets that a policy gave up", *labels)
-        self._quarantined = m.counter("lockstep_quarantined", "Records and batches put into quarantine", *labels)
-        self._marked: set[TopicPartition] = set()
-        self._counted: dict[TopicPartition, tuple[int, int]] = {}
-        self._seen: dict[tuple[str, int], tuple[int, int]] = {}
+    def __init__(self, ctx: FlowContext, slots: Callable[[], Mapping[int, SlotRun]]) -> None:
+        """`slots`: those that the driver keeps running now."""
+        self._ctx = ctx
+        self._slots = slots
+        self._followed: frozenset[TopicPartition] = frozenset()
+        self._tallies: dict[TopicPartition, _Tally] = {}
+        self._gaps = dict.fromkeys(CASES, 0)
+        self._incoming: dict[int, int] = defaultdict(int)
+        self._outgoing: dict[int, int] = defaultdict(int)
+        self._syncs: dict[int, Count] = defaultdict(Count)
+        self._stuck: Collection[TopicPartition] = ()
+        self._ends: Mapping[TopicPartition, int] = {}
+        ctx.state.listen(self.saw)
+        ctx.metrics.ask(self.samples)
 
-    def update(self, rows: Iterable[PartitionProgress]) -> None:
-        """Take over the newest rows. A slot's counters begin at zero with each run; ours do not."""
-        for row in rows:
-            labels = (self._flow, row.topic, str(row.partition))
-            self._lag.labels(*labels).set(row.lag_records)
-            self._lag_s.labels(*labels).set(row.lag_ms / 1000)
-            self._latency.labels(*labels).set(row.latency_ms / 1000)
-            self._upstream.labels(*labels).set(row.upstream)
-            self._halted.labels(*labels).set(row.phase == "halted")
-            records, size = self._seen.get((row.topic, row.partition), (0, 0))
-            # The same records may be fewer bytes in another run (merged, rebuilt), so either may be what fell.
-            fresh = row.records < records or row.bytes < size
-            self._records.labels(*labels).inc(row.records if fresh else row.records - records)
-            self._bytes.labels(*labels).inc(row.bytes if fresh else row.bytes - size)
-            self._seen[row.topic, row.partition] = (row.records, row.bytes)
-            given_up, quarantined = self._counted.get((row.topic, row.partition), (0, 0))
-            self._given_up.labels(*labels).inc(max(0, row.given_up - given_up))
-            self._quarantined.labels(*labels).inc(max(0, row.quarantined - quarantined))
-            self._counted[row.topic, row.partition] = (row.given_up, row.quarantined)
+    # -- from the driver -----------------------------------------------------------------------------------------------
 
-    def stuck(self, partitions: Collection[TopicPartition]) -> None:
-        """Which partitions stand still although their source moves."""
-        for topic, number in self._marked | set(partitions):
-            self._stuck.labels(self._flow, topic, str(number)).set((topic, number) in partitions)
-        self._marked = set(partitions)
+    def follow(self, partitions: Collection[TopicPartition]) -> None:
+        """From now on these are counted. What the row of a partition says that was not followed before was counted by
+        whoever led then; one that is not among them has left the flow, and its series go."""
+        for tp in set(partitions) - self._followed:
+            tally = self._tallies.setdefault(tp, _Tally())
+            row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+            if row is not None:
+                tally.known(row)
+        self._followed = frozenset(partitions)
+        self._tallies = {tp: tally for tp, tally in self._tallies.items() if tp in self._followed}
+
+    def rest(self) -> None:
+        """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
+        self._followed, self._stuck, self._ends = frozenset(), (), {}
+
+    def looked(self, stuck: Collection[TopicPartition], ends: Mapping[TopicPartition, int]) -> None:
+        """What the driver itself saw on the source: partitions that stand still, and the next offset of each."""
+        self._stuck, self._ends = stuck, ends
+
+    def saw(self, row: Row) -> None:
+        """A row has changed."""
+        if isinstance(row, PartitionProgress):
+            tally = self._tallies.get((row.topic, row.partition))
+            if tally is not None and (row.topic, row.partition) in self._followed:
+                self._count(tally, row)
+        elif isinstance(row, SlotStatus) and self._run_of(row.slot) == row.run:
+            self._syncs[row.slot].see(row.run, row.syncs)
+
+    def _count(self, tally: _Tally, row: PartitionProgress) -> None:
+        now = self._ctx.clock.wall_ms()
+        if grown := tally.records.see(row.counts_since, row.records):
+            tally.record_rate.add(now, grown)
+        if grown := tally.bytes.see(row.counts_since, row.bytes):
+            tally.byte_rate.add(now, grown)
+            self._outgoing[row.slot] += grown
+        self._incoming[row.slot] += tally.read.see(row.counts_since, row.read_bytes)
+        for case, times in row.gaps:
+            if case in tally.gaps:
+                self._gaps[case] += tally.gaps[case].see(row.producer_id, times)
+
+    def _run_of(self, slot: int) -> str | None:
+        kept = self._slots().get(slot)
+        return None if kept is None else kept.run
+
+    # -- for /metrics --------------------------------------------------------------------------------------------------
+
+    def samples(self) -> Iterator[Sample]:
+        """Everything that has a value now; nothing while another replica leads."""
+        if not self._ctx.acting:
+            return
+        assigned = {
+            row.slot: [tp for tp in row.partitions if tp in self._followed] for row in self._ctx.state.all(Assignment)
+        }
+        rows: list[PartitionProgress] = []
+        for slot, partitions in sorted(assigned.items()):
+            for topic, number in partitions:
+                row = self._ctx.state.get(PartitionProgress, topic, str(number))
+                if row is not None:
+                    rows.append(row)
+                    yield from self._partition(slot, row)
+        yield from self._flow(rows)
+        kept = self._slots()
+        slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in kept}
+        yield from self._slots_together(slots, kept)
+        for slot, count in slots.items():
+            yield from self._slot(slot, count, kept.get(slot))
+
+    def _partition(self, slot: int, row: PartitionProgress) -> Iterator[Sample]:
+        flow, now = self._ctx.flow, self._ctx.clock.wall_ms()
+        tp = (row.topic, row.partition)
+        lag, waits_ms = self._lag(row), max(0, now - row.at_ms)
+        ours = (str(flow), row.topic, str(row.partition))
+        tally = self._tallies[tp]
+        yield Sample(m.LAG, ours, lag)
+        yield Sample(m.LAG_SECONDS, ours, (row.lag_ms + waits_ms) / 1000 if lag else 0.0)
+        yield Sample(m.LATENCY, ours, row.latency_ms / 1000)
+        yield Sample(m.UPSTREAM, ours, row.upstream)
+        yield Sample(m.RECORDS, ours, tally.records.total)
+        yield Sample(m.BYTES, ours, tally.bytes.total)
+        yield Sample(m.GIVEN_UP, ours, row.given_up)
+        yield Sample(m.QUARANTINED, ours, row.quarantined)
+        yield Sample(m.HALTED, ours, row.phase == "halted")
+        yield Sample(m.STUCK, ours, tp in self._stuck)
+        yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag)
+        mirrored = self._ctx.state.get(MirroredTopic, row.topic)
+        remote = mirrored.target_topic if mirrored is not None else row.topic
+        theirs = (flow.source, flow.target, remote, str(row.partition))
+        yield Sample(m.RECORD_COUNT, theirs, tally.records.total)
+        yield Sample(m.RECORD_RATE, theirs, tally.record_rate.per_second(now))
+        yield Sample(m.BYTE_COUNT, theirs, tally.bytes.total)
+        yield Sample(m.BYTE_RATE, theirs, tally.byte_rate.per_second(now))
+        for four, window in ((m.RECORD_AGE, row.age_window), (m.REPLICATION_LATENCY, row.latency_window)):
+            for metric, value in zip(four, stats(window, now), strict=True):
+                yield Sample(metric, theirs, value)
+
+    def _lag(self, row: PartitionProgress) -> int:
+        """A partition that does not move cannot say how far its source has got."""
+        tp = (row.topic, row.partition)
+        if row.phase == "halted" or tp in self._stuck:
+            return max(row.lag_records, self._ends.get(tp, 0) - 1 - row.upstream)
+        return row.lag_records
+
+    def _flow(self, rows: Collection[PartitionProgress]) -> Iterator[Sample]:
+        flow = str(self._ctx.flow)
+        yield Sample(m.PARTITIONS, (flow,), len(self._followed))
+        halted = [row.case for row in rows if row.phase == "halted"]
+        for case in CASES:
+            yield Sample(m.HALTED_PARTITIONS, (flow, case), halted.count(case))
+            yield Sample(m.GAPS, (flow, case), self._gaps[case])
+
+    # -- slots ---------------------------------------------------------------------------------------------------------
+
+    def _speaks(self, slot: int, kept: SlotRun | None) -> SlotStatus | None:
+        """What the slot's present run said last."""
+        status = self._ctx.state.get(SlotStatus, str(slot))
+        return status if kept is not None and status is not None and status.run == kept.run else None
+
+    def _state(self, slot: int, kept: SlotRun | None) -> str:
+        """In Connect's words."""
+        if self._speaks(slot, kept) is not None:
+            return "running"
+        return "failed" if kept is not None and kept.restarts else "unassigned"
+
+    def _slots_together(self, slots: Mapping[int, int], kept: Mapping[int, SlotRun]) -> Iterator[Sample]:
+        flow = str(self._ctx.flow)
+        states = [self._state(slot, kept.get(slot)) for slot in slots]
+        assigned = sum(count > 0 for count in slots.values())
+        yield Sample(m.SLOTS, (flow, "assigned"), assigned)
+        yield Sample(m.SLOTS, (flow, "running"), states.count("running"))
+        yield Sample(common.TASKS, (), states.count("running"))
+        yield Sample(common.ASSIGNED_TASKS, (), assigned)
+        connector = common.connector(self._ctx.flow, common.SOURCE)
+        yield Sample(common.FAILED_TASKS, (connector,), states.count("failed"))
+
+    def _slot(self, slot: int, partitions: int, kept: SlotRun | None) -> Iterator[Sample]:
+        ctx = self._ctx
+        ours, now = (str(ctx.flow), str(slot)), ctx.clock.wall_ms()
+        task = (common.connector(ctx.flow, common.SOURCE), str(slot))
+        status = self._speaks(slot, kept) or SlotStatus(slot=slot, phase="started")
+        consumer = (self._consumer(slot),)
+        producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
+        yield Sample(m.SLOT_PARTITIONS, ours, partitions)
+        yield Sample(m.HELD_BYTES, ours, status.held_bytes)
+        yield Sample(m.HELD_RECORDS, ours, status.held_records)
+        yield Sample(m.SYNCS, ours, self._syncs[slot].total)
+        yield Sample(m.SYNC_LATENCY, ours, stats(status.sync_window, now)[3] / 1000)
+        yield Sample(common.CONNECTOR_STATUS, (*task, self._state(slot, kept)), 1)
+        yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])
+        yield Sample(m.ACTIVE_RECORDS, task, status.held_records)
+        yield Sample(m.INCOMING, consumer, self._incoming[slot])
+        yield Sample(m.OUTGOING, producer, self._outgoing[slot])
+        limit = ctx.settings.data_plane.max_in_flight_bytes
+        yield Sample(m.BUFFER_AVAILABLE, producer, max(0, limit - status.held_bytes))
+
+    def _consumer(self, slot: int) -> str:
+        """MM2's client id of the task whose number the slot has."""
+        flow = self._ctx.flow
+        return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")

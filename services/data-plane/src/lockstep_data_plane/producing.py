@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.pacing import requests_ahead
 from lockstep_data_plane.partition import Partition, Phase
 
 __all__ = ["Answer", "Lane", "Producing", "Unanswered"]
@@ -24,9 +26,6 @@ __all__ = ["Answer", "Lane", "Producing", "Unanswered"]
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
 overlap."""
-
-AHEAD = 5
-"""Requests a lane has unanswered at most."""
 
 REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
@@ -65,14 +64,24 @@ class Lane:
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[Partition, Leader] = {}
         self._sent_at: list[float] = []
+        self._waking: asyncio.TimerHandle | None = None
 
     def ready(self, partition: Partition, leader: Leader) -> None:
         """The partition may have something to send; `pump` sends it."""
         self._ready[partition] = leader
 
+    def forget(self, partition: Partition) -> None:
+        """The partition uses this lane no more."""
+        self._ready.pop(partition, None)
+
     def pump(self) -> None:
-        """Send as long as there is something to send and the lane has room."""
-        while self._ready and self.connection.unanswered < AHEAD:
+        """Send as long as there is something to send, the lane has room, and the broker wants us to."""
+        ahead = requests_ahead(self.connection.round_trip_s)
+        while self._ready and self.connection.unanswered < ahead:
+            if (seconds := self.connection.rests_for) > 0:
+                if self._waking is None:
+                    self._waking = asyncio.get_running_loop().call_later(seconds, self._wake)
+                return
             picked = self._pick()
             if not picked:
                 return
@@ -85,6 +94,10 @@ class Lane:
                 continue
             self._sent_at.append(time.monotonic())
             future.add_done_callback(partial(self._answered, picked))
+
+    def _wake(self) -> None:
+        self._waking = None
+        self.pump()
 
     def _pick(self) -> list[tuple[Partition, Flight, Leader]]:
         picked: list[tuple[Partition, Flight, Leader]] = []
@@ -143,7 +156,7 @@ class Lane:
 
     def stuck(self, now: float, patience_s: float) -> bool:
         """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
-        return bool(self._sent_at) and now - self._sent_at[0] > patience_s
+        return bool(self._sent_at) and now - max(self._sent_at[0], self.connection.resting_until) > patience_s
 
 
 def _read(found: Any) -> Answer | Unanswered:
@@ -169,6 +182,7 @@ class Producing:
         self._timeout = request_timeout
         self._lanes: dict[tuple[int, int], Lane] = {}
         self._of: dict[Partition, tuple[Lane, Leader]] = {}
+        self._reopening: dict[Partition, asyncio.Task[None]] = {}
         self._turn = 0
 
     async def attach(self, partition: Partition) -> None:
@@ -188,17 +202,37 @@ class Producing:
             lane = self._lanes.get(key)  # somebody else may have opened it meanwhile
             if lane is None or lane.connection is not connection:
                 lane = self._lanes[key] = Lane(connection, self._timeout, self._on_answer)
+        if known is not None:
+            known[0].forget(partition)
         self._of[partition] = (lane, leader)
 
     def detach(self, partition: Partition) -> None:
         """The partition leaves this slot."""
-        self._of.pop(partition, None)
+        known = self._of.pop(partition, None)
+        if known is not None:
+            known[0].forget(partition)
 
     def ready(self, partition: Partition) -> None:
         """Something was queued for the partition; `pump` sends it."""
         attached = self._of.get(partition)
-        if attached is not None:
-            attached[0].ready(partition, attached[1])
+        if attached is None:
+            return
+        if attached[0].connection.closed and not partition.chain.unanswered:
+            if partition not in self._reopening:  # brokers close what is idle: no harm where nothing was on its way
+                self._reopening[partition] = asyncio.create_task(self._reopen(partition))
+            return
+        attached[0].ready(partition, attached[1])
+
+    async def _reopen(self, partition: Partition) -> None:
+        with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
+            await self.attach(partition)
+        del self._reopening[partition]
+        if partition.phase not in (Phase.COPYING, Phase.DRAINING):
+            self.detach(partition)  # it left meanwhile
+        elif partition in self._of:
+            lane, leader = self._of[partition]
+            lane.ready(partition, leader)
+            lane.pump()
 
     def pump(self) -> None:
         """Send what can be sent, now; what is ready together goes together."""

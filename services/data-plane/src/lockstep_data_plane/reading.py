@@ -10,7 +10,7 @@ from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.fetching import fetch_request, read_answer
+from lockstep_data_plane.fetch_wire import fetch_request, read_answer
 
 __all__ = ["log_between"]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_data_plane.begin import first_row, read_progress
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_data_plane.gaps import Case, Found, Policies, decide
+from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
@@ -223,6 +223,7 @@ class Resuming:
             source_topic_id=self._source.topic_id((partition.topic, partition.number)) or topic.source_topic_id,
             target_topic_id=self._target.topic_id((partition.target_topic, partition.number)) or topic.target_topic_id,
             open_run=row.open_run if found.case not in RECREATED else (),
+            gaps=counted(row.gaps, found.case),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
         )
         if row.transactional:

@@ -138,12 +138,18 @@ class Slot:
 
     async def _tell(self, phase: str) -> None:
         self._alive_at = asyncio.get_running_loop().time()
+        held, syncs = self._copying.partitions.values(), self._ledger.syncs
         status = SlotStatus(
             slot=self._spec.slot,
             phase=phase,
             run=self._spec.run,
             generation=self._assignment.generation,
             partitions=len(self._tending),
+            held_bytes=sum(p.chain.bytes_held for p in held),
+            held_records=sum(p.chain.records_held for p in held),
+            commit_window=self._ledger.commits.summary,
+            syncs=0 if syncs is None else syncs.sent,
+            sync_window=() if syncs is None else syncs.took.summary,
         )
         await self._guarded("slot status", self._ledger.write(status))
 

@@ -1,56 +1,31 @@
 """The one Spark driver of this process, and slots as jobs on it (design §5 "Spark", `wire.md` §6).
 
 Each slot is a job of one task that does not end until the slot is told to. There is one restart path, the driver's own,
-so Spark's retries, speculation and dynamic allocation are off."""
+so Spark's retries, speculation and dynamic allocation are off (`spark_conf.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from lockstep_config.spark import SparkSettings
 from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.spark_conf import Pod, executors_python, settings_for
 
 __all__ = ["NoSpark", "SlotFailed", "Spark", "job_group"]
 
-SPARE = 2
-"""Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
 
-SETTINGS: Mapping[str, str] = {
-    "spark.app.name": "lockstep data plane",
-    "spark.task.maxFailures": "1",
-    "spark.speculation": "false",
-    "spark.dynamicAllocation.enabled": "false",
-    "spark.excludeOnFailure.enabled": "false",
-    "spark.scheduler.mode": "FAIR",
-    "spark.locality.wait": "0",
-    "spark.task.cpus": "1",
-    # The reaper's time-out would end the JVM, and every slot in it, for the sake of one.
-    "spark.task.reaper.enabled": "false",
-    "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "lockstep_data_plane.daemon",
-    "spark.python.task.killTimeout": "2s",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
-    "spark.ui.retainedTasks": "500",
-    "spark.sql.catalogImplementation": "in-memory",
-}
-LOCAL_SETTINGS: Mapping[str, str] = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    # The JVM schedules a handful of endless tasks and moves no record: little heap, one collector thread, quick start.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k "
-    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
-}
+_BOTH_AGAIN = "this process ends too, and its supervisor starts both again"
 
 
 class NoSpark(RuntimeError):
@@ -69,9 +44,9 @@ def job_group(spec: SlotSpec) -> str:
 class Spark:
     """One SparkContext, started in a thread of its own: it takes seconds, and everything else starts meanwhile."""
 
-    def __init__(self, slots: int) -> None:
-        """`slots`: how many there will be at most, which is how many places a local master gets."""
-        self._slots = slots
+    def __init__(self, settings: SparkSettings, slots: int) -> None:
+        """`slots`: how many there will be at most, which is how many places are asked for."""
+        self._settings = settings_for(settings, slots, _this_pod())
         self._context: Future[Any] = Future()
 
     def start(self) -> None:
@@ -84,10 +59,14 @@ class Spark:
                 self._context.set_exception(exc)
                 return
             self._context.set_result(context)
-            # The first task of all starts the daemon that forks the slots' workers.
-            context.parallelize([0], 1).mapPartitions(list).count()
+            _start_daemon(context)
 
         threading.Thread(target=run, name="spark", daemon=True).start()
+
+    @property
+    def master(self) -> str:
+        """Spark's master, in its own form."""
+        return self._settings["spark.master"]
 
     async def context(self) -> Any:
         """The SparkContext. Raises NoSpark."""
@@ -98,31 +77,39 @@ class Spark:
             raise NoSpark(
                 "Spark Connect (SPARK_REMOTE) has no job groups and ends long tasks: unset it and name a master instead"
             )
+        from py4j.protocol import Py4JError
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkRuntimeError
         from pyspark.java_gateway import launch_gateway
 
         # Job groups are thread-local; each Python thread needs a JVM thread of its own.
         os.environ["PYSPARK_PIN_THREAD"] = "true"
-        conf = SparkConf()
-        for key, value in SETTINGS.items():
-            conf.setIfMissing(key, value)
-        master = conf.get("spark.master", "") or f"local[{self._slots + SPARE},1]"
-        conf.setMaster(master)
-        if master.startswith("local"):
-            for key, value in LOCAL_SETTINGS.items():
-                conf.setIfMissing(key, value)
-            # Spark would take whichever python3 comes first on PATH.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Spark would take whichever python3 comes first on PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", executors_python(self._settings, sys.executable))
+        if self.master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf = SparkConf()
+        for key, value in self._settings.items():
+            conf.set(key, value)
+        reading, writing = os.pipe()
+        said = LastWords()
+        listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
+        listening.start()
         try:
-            gateway: Any = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
-            threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), name="spark stderr", daemon=True).start()
-            return SparkContext(conf=conf, gateway=gateway)
+            try:
+                gateway: Any = launch_gateway(conf, popen_kwargs={"stderr": writing})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
+            finally:
+                os.close(writing)
         except (PySparkRuntimeError, OSError) as exc:
-            raise NoSpark(
-                f"Spark did not start ({exc}): it needs Java 17 or newer, found through JAVA_HOME or on PATH"
-            ) from exc
+            listening.join(2.0)
+            raise NoSpark(said.why("Spark's JVM ended while it started")) from exc
+        try:
+            return SparkContext(conf=conf, gateway=gateway)
+        except (Py4JError, OSError) as exc:
+            if (status := _exit_status(gateway)) is not None:
+                listening.join(2.0)
+                raise NoSpark(said.why(f"Spark's JVM ended while it started ({exit_words(status)})")) from exc
+            raise NoSpark(f"Spark did not start with master {self.master}: {_java_cause(str(exc))}") from exc
 
     async def run_slot(self, spec: SlotSpec) -> int:
         """Run a slot as a Spark job until it ends. Returns how many records it appended. Raises SlotFailed and
@@ -137,6 +124,12 @@ class Spark:
         context = await self.context()
         await in_thread("cancel", lambda: _cancel_job(context, spec))
 
+    async def occupancy(self) -> str:
+        """How much of Spark is in use, for a slot that waits for a place."""
+        context = await self.context()
+        found: str = await in_thread("occupancy", lambda: _occupancy(context, self.master))
+        return found
+
     async def address(self) -> str:
         """Where Spark's own pages are; empty when they are off."""
         context = await self.context()
@@ -147,12 +140,43 @@ NOISE = (b"WARNING: Using incubator modules", b"Setting default log level", b"To
 """What every start of Spark says and nobody can act on."""
 
 
-def _pass_on(lines: Any) -> None:
-    """What the JVM and the workers say on standard error, but for the noise."""
-    for line in lines:
-        if not line.startswith(NOISE):
-            sys.stderr.buffer.write(line)
-            sys.stderr.buffer.flush()
+class LastWords:
+    """What the JVM and the workers say on standard error: passed on, but for the noise, and the last line kept."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def pass_on(self, reading: int) -> None:
+        """Until the last process that can write has ended."""
+        with os.fdopen(reading, "rb") as lines:
+            for line in lines:
+                if not line.startswith(NOISE):
+                    self._last = line.decode(errors="replace").strip() or self._last
+                    sys.stderr.buffer.write(line)
+                    sys.stderr.buffer.flush()
+
+    def why(self, what: str) -> str:
+        """A sentence about a JVM that ended: what happened to it, and what it said."""
+        if self._last:
+            return f"{what}; the last it said: {self._last}"
+        return f"{what} and said nothing: something killed it, such as an operator, or the system for want of memory"
+
+
+def _this_pod() -> Pod:
+    """The pod this process runs in, as Kubernetes tells every pod."""
+    account = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    if not os.environ.get("KUBERNETES_SERVICE_HOST") or not account.is_file():
+        return Pod()
+    return Pod(name=socket.gethostname(), namespace=account.read_text(encoding="utf-8").strip())
+
+
+def _start_daemon(context: Any) -> None:
+    """The first task of all starts the daemon that forks the slots' workers. If it fails, so does the first slot, and
+    says why."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError, OSError):
+        context.parallelize([0], 1).mapPartitions(list).count()
 
 
 def _run_job(context: Any, spec: SlotSpec) -> int:
@@ -167,6 +191,10 @@ def _run_job(context: Any, spec: SlotSpec) -> int:
     except (Py4JNetworkError, OSError) as exc:
         raise NoSpark(_how_the_jvm_ended(context)) from exc
     except Py4JError as exc:
+        if _has_stopped(context):
+            raise NoSpark(
+                f"Spark ended its own driver ({_java_cause(str(exc))}), and the slots with it; {_BOTH_AGAIN}"
+            ) from exc
         raise SlotFailed(_first_cause(str(exc))) from exc
 
 
@@ -179,13 +207,54 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
         return  # no JVM, no job: whoever runs the slot hears of it
 
 
-def _how_the_jvm_ended(context: Any) -> str:
-    """A sentence about a JVM that does not answer any more."""
+def _occupancy(context: Any, master: str) -> str:
+    from py4j.protocol import Py4JError
+
+    try:
+        infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
+        tasks = sum(info.numRunningTasks() for info in infos)
+    except (Py4JError, OSError):
+        return master
+    # On a cluster the driver is among them, and runs nothing.
+    executors = len(infos) if master.startswith("local") else len(infos) - 1
+    return f"{master} has executors: {executors}, running tasks: {tasks}"
+
+
+def _has_stopped(context: Any) -> bool:
+    """Whether the context can run nothing any more: its master has gone, or thrown it out."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def _exit_status(gateway: Any, within: float = 5.0) -> int | None:
+    """How the JVM ended; None while it runs."""
     status: int | None = None
     with contextlib.suppress(subprocess.TimeoutExpired):
-        status = context._gateway.proc.wait(5.0)
-    how = "does not answer" if status is None else f"ended (exit status {status})"
-    return f"Spark's JVM {how}, and its slots with it; this process ends too, and its supervisor starts both again"
+        status = gateway.proc.wait(within)
+    return status
+
+
+def exit_words(status: int) -> str:
+    """An exit status for people: a signal by its name."""
+    return f"killed by {signal.Signals(-status).name}" if -status in set(signal.Signals) else f"exit status {status}"
+
+
+def _how_the_jvm_ended(context: Any) -> str:
+    """A sentence about a JVM that does not answer any more."""
+    status = _exit_status(context._gateway)
+    how = "does not answer" if status is None else f"ended ({exit_words(status)})"
+    return f"Spark's JVM {how}, and its slots with it; {_BOTH_AGAIN}"
+
+
+def _java_cause(text: str) -> str:
+    """The line of a Java stack trace that names the innermost cause."""
+    causes = [line.strip() for line in text.splitlines() if line.strip().startswith(("Caused by:", ": "))]
+    found = causes[-1] if causes else _first_cause(text)
+    return found.removeprefix("Caused by:").removeprefix(":").strip()[:500]
 
 
 def _first_cause(text: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lockstep_heartbeat import metrics
 from lockstep_heartbeat.beat import beat, pulse
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
@@ -12,6 +13,7 @@ from lockstep_protocol.state import FlowPulse
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.metrics import Sample
 
 __all__ = ["Heartbeats", "build"]
 
@@ -25,12 +27,8 @@ class Heartbeats:
         self._topic_there = False
         self._last_ms = 0
         self._last_at: float | None = None
-        self._beats = ctx.metrics.counter("lockstep_heartbeats", "Heartbeats acknowledged by the target").labels(
-            str(ctx.flow)
-        )
-        ctx.metrics.gauge(
-            "lockstep_heartbeat_age_seconds", "Since the last acknowledged heartbeat; -1: none yet"
-        ).labels(str(ctx.flow)).set_function(self._age)
+        self._beats = ctx.metrics.of(metrics.BEATS, str(ctx.flow))
+        ctx.metrics.ask(self._samples)
 
     async def run(self) -> None:
         await self._ctx.every("heartbeat", self._ctx.settings.heartbeat.every, self._beat)
@@ -53,7 +51,7 @@ class Heartbeats:
             self._topic_there = False  # it may have been deleted; look again
             await self._tell(str(trouble))
             raise
-        self._beats.inc()
+        self._beats.add()
         self._last_ms = heartbeat.timestamp_ms
         self._last_at = ctx.clock.monotonic()
         await self._tell(None)
@@ -71,6 +69,12 @@ class Heartbeats:
         row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
         if row is not None:
             await self._ctx.state.write(row)
+
+    def _samples(self) -> Iterator[Sample]:
+        """For /metrics: who stands by does not beat, and that is no trouble."""
+        if self._ctx.acting:
+            flow = self._ctx.flow
+            yield Sample(metrics.AGE, (str(flow), flow.source, flow.target), self._age())
 
     def _age(self) -> float:
         return -1.0 if self._last_at is None else self._ctx.clock.monotonic() - self._last_at

@@ -15,7 +15,7 @@ from typing import Any
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import MirroredTopic
 from lockstep_runtime.context import Answer, FlowContext
-from lockstep_topic_sync import apply
+from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.inventory import read_configs, read_topics
 from lockstep_topic_sync.mirrored import TARGET_CONFIGS, Happened, Seen, gone_rows, mirrored_row, what_happened
 from lockstep_topic_sync.plan import (
@@ -53,7 +53,6 @@ class TopicSync:
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._settings = ctx.settings.topic_sync
-        self._gauge = ctx.metrics.gauge("lockstep_topics", "Topics of the flow, by phase", "phase")
         self._begin()
 
     def _begin(self) -> None:
@@ -236,7 +235,7 @@ class TopicSync:
             await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, **happened.detail)
         for phase in ("mirrored", "failed", "deleted", "excluded"):
             count = sum(row.phase == phase for row in ctx.state.all(MirroredTopic))
-            self._gauge.labels(str(ctx.flow), phase).set(count)
+            ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)
 
     async def _read_target_configs(self, targets: Iterable[Topic]) -> None:
         unread = [topic.name for topic in targets if topic.name not in self._target_configs]

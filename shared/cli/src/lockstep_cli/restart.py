@@ -6,7 +6,16 @@ import signal
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["BAD_CONFIGURATION", "LONGEST_DELAY", "STEADY", "EndRun", "StartAgain", "decide", "ending"]
+__all__ = [
+    "BAD_CONFIGURATION",
+    "EARNS_BACK",
+    "LONGEST_DELAY",
+    "STEADY",
+    "EndRun",
+    "StartAgain",
+    "decide",
+    "ending",
+]
 
 BAD_CONFIGURATION = 2
 """The exit code by which a service says that starting it again cannot help."""
@@ -16,6 +25,10 @@ LONGEST_DELAY = timedelta(seconds=30)
 
 STEADY = timedelta(minutes=1)
 """A service that lived so long had started well: its next crash is counted from the beginning."""
+
+EARNS_BACK = timedelta(seconds=10)
+"""Each time that a service worked so long, one crash is forgotten: what is killed from outside every half minute comes
+back at once every time, and what ends by itself before or soon after it is ready waits longer and longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +46,21 @@ class EndRun:
     exit_code: int
 
 
-def decide(crashes_before: int, exit_code: int, lived: timedelta) -> StartAgain | EndRun:
+NEVER_READY = timedelta()
+
+
+def decide(
+    crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY
+) -> StartAgain | EndRun:
     """What follows on the end of a service that nobody asked to end.
 
     `crashes_before` counts the crashes in a row until now, `exit_code` is negative for a signal as in `subprocess`.
-    The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An exit code of 0 is a crash as well: nobody had asked
-    for it.
+    `lived` counts from its start, `worked` from when it was ready: zero if it never was. The delays are 1, 2, 4 ...
+    seconds up to `LONGEST_DELAY`. An exit code of 0 is a crash as well: nobody had asked for it.
     """
     if exit_code == BAD_CONFIGURATION:
         return EndRun(BAD_CONFIGURATION)
-    time = 1 if lived >= STEADY else crashes_before + 1
+    time = 1 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK) + 1
     # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
     return StartAgain(min(LONGEST_DELAY, timedelta(seconds=2 ** min(time - 1, 10))), time)
 

@@ -46,7 +46,7 @@ class Supervisor:
         self._say = say
         self._hear = hear
         self._running: dict[str, Child] = {}
-        self._ready: set[str] = set()
+        self._ready: dict[str, float] = {}
         self._spoke = {name: asyncio.Event() for name in commands}
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
@@ -117,14 +117,16 @@ class Supervisor:
             if self._stopping.is_set():  # asked while it was being started
                 child.terminate()
             exit_code = await self._see_to_its_end(child)
+            ended_at = loop.time()
             self._spoke[name].set()
             del self._running[name]
-            self._ready.discard(name)
+            ready_at = self._ready.pop(name, ended_at)
             if self._stopping.is_set():
                 if exit_code > 0:
                     self._say("warning", f"{name} ended with exit code {exit_code} while draining")
                 return
-            decision = decide(crashes, exit_code, timedelta(seconds=loop.time() - started_at))
+            lived, worked = timedelta(seconds=ended_at - started_at), timedelta(seconds=ended_at - ready_at)
+            decision = decide(crashes, exit_code, lived, worked)
             self._say("error", ending(name, exit_code, decision))
             if isinstance(decision, EndRun):
                 self.stop(decision.exit_code)
@@ -182,10 +184,10 @@ class Supervisor:
     async def _ask_until_ready(self, name: str, address: str) -> None:
         while not await answers_ready(address):
             await asyncio.sleep(_ASK_READY_EVERY.total_seconds())
-        self._ready.add(name)
+        self._ready[name] = asyncio.get_running_loop().time()
         if self._all_were_ready:
             self._say("info", f"{name} is ready again")
-        elif self._ready == set(self._commands):
+        elif self._ready.keys() == self._commands.keys():
             self._all_were_ready = True
             took = asyncio.get_running_loop().time() - self._started_at
             self._say("info", f"ready: {', '.join(self._commands)}, after {took:.1f} s")

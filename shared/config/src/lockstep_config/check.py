@@ -20,6 +20,7 @@ from lockstep_config.per_topic import per_topic
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.secrets import masked
+from lockstep_config.spark import CONF_PREFIX, MASTER, check_conf, check_master
 from lockstep_config.unused_keys import FAMILIES
 from lockstep_config.values import BadValue, boolean, choice, integer, list_of
 from lockstep_protocol.filters import NameFilter
@@ -182,7 +183,10 @@ def _is_known_of_cluster(rest: str) -> bool:
 
 
 def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings) -> bool:
-    """Judge the line by the tables of MM2's properties; False when they do not know the name."""
+    """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
+    if name.startswith(CONF_PREFIX):
+        _check_spark(entry, name, scope, findings)
+        return True
     key = KEYS.get(name)
     if key is not None:
         if scope in key.scopes:
@@ -196,6 +200,16 @@ def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings) -> b
             findings.without_effect(entry, family.why)
             return True
     return False
+
+
+def _check_spark(entry: Entry, name: str, scope: Scope, findings: Findings) -> None:
+    if scope is not Scope.TOP:
+        findings.without_effect(entry, f"one Spark serves all flows of a process: write {name}")
+        return
+    try:
+        check_conf(name.removeprefix(CONF_PREFIX), entry.value)
+    except BadValue as exc:
+        findings.problem(entry, str(exc))
 
 
 def _check_key(entry: Entry, key: Key, findings: Findings) -> None:
@@ -217,6 +231,9 @@ def _check_key(entry: Entry, key: Key, findings: Findings) -> None:
 
 
 def _check_value(text: str, key: Key) -> None:
+    if key.name == MASTER:
+        check_master(text)
+        return
     if key.per_topic:
         per_topic(text, lambda own: _check_value(own, replace(key, per_topic=False)), None)
         return

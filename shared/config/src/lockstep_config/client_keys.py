@@ -51,7 +51,9 @@ class ClientKey:
 
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
 PRODUCER: frozenset[ClientKind] = frozenset({"producer"})
-ALL: frozenset[ClientKind] = frozenset({"consumer", "producer", "admin"})
+ADMIN: frozenset[ClientKind] = frozenset({"admin"})
+RECORDS: frozenset[ClientKind] = CONSUMER | PRODUCER
+ALL: frozenset[ClientKind] = RECORDS | ADMIN
 
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
@@ -185,7 +187,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     )),
-    _same("client.rack", CONSUMER, records="without effect on records, which come from the leaders (no KIP-392 yet)"),
+    _same("client.rack", CONSUMER, records="which replica is read, where brokers choose one by rack (KIP-392)"),
     _as("request.timeout.ms", "socket.timeout.ms", ALL, 10, 300_000),
     _same("socket.connection.setup.timeout.ms", ALL, 1_000, 2_147_483_647),
     _same("connections.max.idle.ms", ALL, 0, 2_147_483_647),
@@ -193,13 +195,17 @@ _KEYS: tuple[ClientKey, ...] = (
     _same("reconnect.backoff.max.ms", ALL, 0, _HOUR_MS),
     _same("retry.backoff.ms", ALL, 1, 300_000),
     _same("retry.backoff.max.ms", ALL, 1, 300_000),
-    _same("metadata.max.age.ms", ALL, 1, _DAY_MS),
-    _as("receive.buffer.bytes", "socket.receive.buffer.bytes", ALL, 0, 100_000_000),
-    _as("send.buffer.bytes", "socket.send.buffer.bytes", ALL, 0, 100_000_000),
+    _same("metadata.max.age.ms", CONSUMER, 1, _DAY_MS, "how long a follower is read before its leader is asked again"),
+    _same("metadata.max.age.ms", PRODUCER | ADMIN, 1, _DAY_MS),
+    _as("receive.buffer.bytes", "socket.receive.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),
+    _as("send.buffer.bytes", "socket.send.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),
+    _as("receive.buffer.bytes", "socket.receive.buffer.bytes", ADMIN, 0, 100_000_000),
+    _as("send.buffer.bytes", "socket.send.buffer.bytes", ADMIN, 0, 100_000_000),
     _as("fetch.max.wait.ms", "fetch.wait.max.ms", CONSUMER, 0, 300_000, "each fetch"),
     _same("fetch.min.bytes", CONSUMER, 1, 100_000_000, "each fetch"),
     _same("fetch.max.bytes", CONSUMER, 0, 2_147_483_135, "each fetch"),
-    _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000, "each fetch"),
+    _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000,
+        "each fetch; where it is not set, more is asked of far brokers"),
     _same("check.crcs", CONSUMER, records="CRCs are checked always"),
     ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
         "read_uncommitted", "read_committed"
@@ -222,7 +228,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="compression.zstd.level", kinds=PRODUCER, minimum=-131_072, maximum=22,
         records="wherever a batch is built anew with zstd"),
     ClientKey(
-        name="interceptor.classes", kinds=frozenset({"consumer", "producer"}), status=Status.REFUSED,
+        name="interceptor.classes", kinds=RECORDS, status=Status.REFUSED,
         why="an interceptor may change records and Java classes cannot run here: remove it",
     ),
     *_unused("Java's metrics do not exist here; each service has a page of its own", ALL,
@@ -232,9 +238,9 @@ _KEYS: tuple[ClientKey, ...] = (
     *_unused("librdkafka has no such setting", ALL,
         "socket.connection.setup.timeout.max.ms security.providers metadata.recovery.strategy "
         "metadata.recovery.rebootstrap.trigger.ms"),
-    *_unused("admin.timeout.ms is the limit", frozenset({"consumer", "admin"}), "default.api.timeout.ms"),
-    *_unused("brokers are reached, not controllers", frozenset({"admin"}), "bootstrap.controllers"),
-    *_unused("what fails for a while is tried again", frozenset({"producer", "admin"}), "retries"),
+    *_unused("admin.timeout.ms is the limit", CONSUMER | ADMIN, "default.api.timeout.ms"),
+    *_unused("brokers are reached, not controllers", ADMIN, "bootstrap.controllers"),
+    *_unused("what fails for a while is tried again", PRODUCER | ADMIN, "retries"),
     *_unused("whole batches are fetched, not single records", CONSUMER, "max.poll.records max.poll.interval.ms"),
     *_unused("records are read as bytes", CONSUMER, "key.deserializer value.deserializer"),
     *_unused("partitions are assigned by Lockstep: no consumer group takes part", CONSUMER,

@@ -33,6 +33,8 @@ from lockstep_config.model import (
 )
 from lockstep_config.per_topic import PerTopic, per_topic
 from lockstep_config.problems import Problem
+from lockstep_config.spark import CONF_PREFIX, MASTER, SparkSettings, check_together
+from lockstep_config.values import BadValue
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow, progress_topic
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
@@ -125,6 +127,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     _check_separator(of, findings)
     plane = _data_plane(layers, flow, of, worker, enabled)
     _check_recompress(of, plane, findings)
+    _check_spark(layers, plane, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -200,6 +203,9 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
             max_partition_bytes=values.integer(
                 consumer.get("max.partition.fetch.bytes", str(fetch.max_partition_bytes))
             ),
+            grows="max.partition.fetch.bytes" not in consumer,
+            rack=consumer.get("client.rack", "").strip(),
+            replica_lease_s=values.integer(consumer.get("metadata.max.age.ms", "300000")) / 1e3,
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
         compression=_compression(of, producer),
@@ -214,6 +220,7 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
         exactly_once=worker.choice("exactly.once.source.support") == "enabled",
         transaction_interval=_transaction_interval(of, worker),
         transaction_timeout=_transaction_timeout(producer),
+        spark=_spark(layers),
     )
 
 
@@ -229,6 +236,25 @@ def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
     usual = DataPlaneSettings().transaction_timeout
     text = producer.get("transaction.timeout.ms")
     return usual if text is None else timedelta(milliseconds=values.integer(text))
+
+
+def _spark(layers: Layers) -> SparkSettings:
+    master = layers.top.get(MASTER)
+    return SparkSettings(
+        master=master.value.strip() if master else "",
+        conf={
+            key.removeprefix(CONF_PREFIX): entry.value.strip()
+            for key, entry in layers.top.items()
+            if key.startswith(CONF_PREFIX)
+        },
+    )
+
+
+def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Findings) -> None:
+    try:
+        check_together(plane.spark.master, plane.spark.conf)
+    except BadValue as exc:
+        findings.problem(layers.top[MASTER], str(exc))
 
 
 def _compression(of: _Reader, producer: Mapping[str, str]) -> CompressionSettings:

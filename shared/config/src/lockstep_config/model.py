@@ -17,6 +17,7 @@ from typing import Literal
 
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
@@ -103,17 +104,22 @@ class HeartbeatSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """How much one fetch asks for; Java's consumer defaults. A partition's limit is no hard one: one batch always
-    comes whole."""
+    """How much one fetch asks for, and of whom; Java's consumer defaults. A partition's limit is no hard one: one batch
+    always comes whole. It `grows` with the distance to the broker where the file does not set it. With a `rack` a
+    leader may name a nearer replica (KIP-392), which is read for `replica_lease_s` before the leader is asked again."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 52_428_800
     max_partition_bytes: int = 1_048_576
+    grows: bool = False
+    rack: str = ""
+    replica_lease_s: float = 300.0
 
 
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)
 HALT = PerTopic("halt")
+LOCAL_SPARK = SparkSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,7 @@ class DataPlaneSettings:
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
     flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
     `transaction_interval`, or as soon as it can (None).
+    `spark` is the same for all flows of a file.
     """
 
     enabled: bool = True
@@ -165,6 +172,7 @@ class DataPlaneSettings:
     exactly_once: bool = False
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

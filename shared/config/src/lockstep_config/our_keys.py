@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep_config.key_types import CONNECTOR, Key, Kind
+from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.spark import MASTER
 
 __all__ = ["OUR_KEYS"]
 
@@ -52,6 +53,12 @@ OUR_KEYS = (
         meaning="where topics keep their names: copy only what originated on the source, or everything but what "
         "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
         "from the origin to the target directly, else relay",
+    ),
+    Key(
+        name=MASTER,
+        scopes=TOP_ONLY,
+        meaning="where the slots of all flows run: local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
+        "on this machine, with a place for each slot",
     ),
     _policy(
         "lockstep.on.gap",

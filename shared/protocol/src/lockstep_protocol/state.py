@@ -100,17 +100,28 @@ class PartitionProgress(Row):
     lag_ms: int = 0
     """Age of the oldest record not yet acknowledged by the target; 0 when there is none."""
     records: int = 0
-    """Records appended by this run of the slot (a counter that restarts with it), with their uncompressed-agnostic
-    wire bytes."""
+    """Records appended since `counts_since`, with the bytes of their batches as they lie in the log."""
     bytes: int = 0
+    read_bytes: int = 0
+    """Bytes of batches fetched from the source since `counts_since`."""
+    counts_since: int = 0
+    """When (Unix milliseconds) the slot took the partition up and counted from 0. Each time has one of its own: a row
+    with another one counts anew. 0: by no release that says it."""
     skips: tuple[tuple[int, int], ...] = ()
     """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
     given_up: int = 0
     """Upstream offsets that policies gave up in the life of the partition: gaps skipped."""
     quarantined: int = 0
     """Records, or batches that cannot be read, put into the quarantine topic in the life of the partition."""
+    gaps: tuple[tuple[str, int], ...] = ()
+    """How often a policy led the partition on past a case, in its life, as (case, times)."""
     latency_ms: int = 0
     """Record timestamp to acknowledgement, of the last batch."""
+    age_window: tuple[int, ...] = ()
+    """Record timestamp to fetch, in milliseconds, over the last minute: (Unix milliseconds of the last one, last,
+    least, most, mean); () before the first."""
+    latency_window: tuple[int, ...] = ()
+    """The same from record timestamp to acknowledgement."""
     slot: int = -1
 
     @property
@@ -182,6 +193,15 @@ class SlotStatus(Row):
     """Which run of the slot speaks; the driver ignores the words of earlier ones."""
     generation: int = 0
     partitions: int = 0
+    held_bytes: int = 0
+    """Of batches fetched and not yet acknowledged by the target."""
+    held_records: int = 0
+    commit_window: tuple[int, ...] = ()
+    """How long it took to write progress down, as `PartitionProgress.age_window`."""
+    syncs: int = 0
+    """Offset syncs acknowledged in this run."""
+    sync_window: tuple[int, ...] = ()
+    """How long their acknowledgement took, as `PartitionProgress.age_window`."""
 
     def identity(self) -> tuple[str, ...]:
         return (str(self.slot),)

@@ -17,6 +17,7 @@ from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.state import GroupStatus, Row
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.common_metrics import ROUND_FAILURES, ROUNDS
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.leadership import HEARD_WITHIN, Leadership, Standing
 from lockstep_runtime.log import FlowLog
@@ -91,7 +92,7 @@ class FlowContext:
         self.log = FlowLog(service, self.flow)
         self.leadership = leadership
         self.state = StateLog(self.log, clock.wall_ms, self._term_of)
-        self.rounds = Rounds(self.log, clock.monotonic)
+        self.rounds = Rounds(self.log, clock.monotonic, self._round_ended)
         self.heard_at: float | None = None
         """When our group last answered a heartbeat (`clock.monotonic`)."""
         self.divided = divided
@@ -182,6 +183,11 @@ class FlowContext:
         """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
         `Rounds.every`."""
         await self.rounds.every(name, interval, round_)
+
+    def _round_ended(self, name: str, failed: bool) -> None:
+        labels = (str(self.flow), self.service, name)
+        self.metrics.of(ROUNDS, *labels).add()
+        self.metrics.of(ROUND_FAILURES, *labels).add(failed)
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 

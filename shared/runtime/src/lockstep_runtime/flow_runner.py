@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lockstep_config import clients
-from lockstep_protocol.names import commands_topic, events_topic, state_topic
+from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
 from lockstep_runtime.context import FlowContext, FlowService
 from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
@@ -77,8 +77,23 @@ class FlowRunner:
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
         self._acting_since = float("inf")
+        self.rebalancing = False
+        """Our share of the flow's work is being decided."""
 
     # -- seen from outside ---------------------------------------------------------------------------------------------
+
+    @property
+    def flow(self) -> Flow:
+        return self.ctx.flow
+
+    @property
+    def acting(self) -> bool:
+        return self.ctx.acting
+
+    @property
+    def degraded(self) -> bool:
+        """Something of the flow fails and is retried."""
+        return bool(self.ctx.rounds.troubles.now)
 
     @property
     def ready(self) -> bool:
@@ -95,7 +110,7 @@ class FlowRunner:
         troubles = ctx.rounds.troubles.now
         return {
             "ready": self.ready,
-            "degraded": bool(troubles),
+            "degraded": self.degraded,
             "acting": ctx.acting,
             "standing": ctx.standing.value,
             "term": ctx.term,
@@ -161,6 +176,7 @@ class FlowRunner:
                 self._replayed = True
                 ctx.log.say("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
             membership = self._memberships(self)
+            self.rebalancing = True
             try:
                 await membership.join()
                 async with asyncio.TaskGroup() as tasks:
@@ -199,11 +215,13 @@ class FlowRunner:
     def assigned(self, partitions: frozenset[int]) -> None:
         """The group gave us these partitions of the commands topic."""
         self.ctx.leadership.assigned(partitions)
+        self.rebalancing = False
         self._nudged.set()
 
     async def revoked(self) -> None:
         """The group takes everything back: acting ends before this returns."""
         self.ctx.leadership.revoked()
+        self.rebalancing = True
         await self._stand_down()
         self._nudged.set()
 

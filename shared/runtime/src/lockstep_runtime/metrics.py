@@ -1,45 +1,121 @@
-"""This process's own Prometheus registry: nothing global, so that tests and several flows do not meet."""
+"""This process's own Prometheus page: nothing global, so that tests and several flows do not meet.
+
+Every metric is declared once, as a `Metric`; a page shows declared ones only, and `docs/metrics.md` is made from the
+same declarations."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
 
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
-
-
-M = TypeVar("M", Counter, Gauge, Histogram)
+__all__ = ["CONTENT_TYPE_LATEST", "Metric", "Metrics", "Sample", "Series", "Type"]
 
 
-class Metrics:
-    """Creates each metric once, by name. All ours start with `lockstep_`; every one has the label `flow` (text
-    `A->B`) first.
-    """
+class Type(Enum):
+    COUNTER = "counter"
+    """Only grows while the process lives; shown with `_total` behind its name."""
+    GAUGE = "gauge"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a page may show under one name. `meaning` is a sentence for people, without its stop."""
+
+    name: str
+    """Without `_total`."""
+    type: Type
+    labels: tuple[str, ...]
+    meaning: str
+    like: str = field(default="", kw_only=True)
+    """The metric of MirrorMaker 2, or of Kafka Connect, that it stands for, by its JMX name."""
+
+    @property
+    def shown_as(self) -> str:
+        """The name of its samples."""
+        return f"{self.name}_total" if self.type is Type.COUNTER else self.name
+
+
+class Sample(NamedTuple):
+    """The value of a metric for label values, which come in the order of its labels."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: float
+
+
+class Series:
+    """One metric for one set of label values."""
+
+    def __init__(self, values: dict[tuple[str, ...], float | Callable[[], float]], labels: tuple[str, ...]) -> None:
+        self._values = values
+        self._labels = labels
+
+    def add(self, amount: float = 1.0) -> None:
+        """Grow by as much."""
+        now = self._values.get(self._labels, 0.0)
+        self._values[self._labels] = (now() if callable(now) else now) + amount
+
+    def set(self, value: float) -> None:
+        self._values[self._labels] = value
+
+    def follow(self, read: Callable[[], float]) -> None:
+        """From now on the value is what `read` returns when the page is asked for."""
+        self._values[self._labels] = read
+
+
+class Metrics(Collector):
+    """What the page shows. Single values are kept in a `Series`; what belongs to things that come and go (partitions,
+    groups) is read from its owner each time the page is asked for, so that what has gone has no series."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry(auto_describe=True)
-        self._known: dict[str, Counter | Gauge | Histogram] = {}
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        self._values: dict[Metric, dict[tuple[str, ...], float | Callable[[], float]]] = {}
+        self._owners: list[Callable[[], Iterable[Sample]]] = []
 
-    def counter(self, name: str, what: str, *labels: str) -> Counter:
-        """A counter; `name` without `_total`."""
-        return self._once(name, Counter, what, labels)
+    def of(self, metric: Metric, *labels: str) -> Series:
+        """The series with these label values, shown from now on (a counter begins at 0). Raises ValueError where they
+        are not as many as the metric's labels."""
+        if len(labels) != len(metric.labels):
+            raise ValueError(f"{metric.name} has the labels {metric.labels}, not {len(labels)} of them")
+        values = self._values.setdefault(metric, {})
+        if metric.type is Type.COUNTER:
+            values.setdefault(labels, 0.0)
+        return Series(values, labels)
 
-    def gauge(self, name: str, what: str, *labels: str) -> Gauge:
-        return self._once(name, Gauge, what, labels)
-
-    def histogram(self, name: str, what: str, *labels: str) -> Histogram:
-        return self._once(name, Histogram, what, labels)
+    def ask(self, owner: Callable[[], Iterable[Sample]]) -> None:
+        """Show what `owner` returns, asked anew for each page. What several owners give for the same metric and labels
+        adds up."""
+        self._owners.append(owner)
 
     def exposition(self) -> bytes:
         """Everything as Prometheus reads it (content type `CONTENT_TYPE_LATEST`)."""
         return generate_latest(self.registry)
 
-    def _once(self, name: str, kind: type[M], what: str, labels: tuple[str, ...]) -> M:
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = kind(name, what, ("flow", *labels), registry=self.registry)
-        if not isinstance(known, kind):
-            raise TypeError(f"metric {name} is a {type(known).__name__}, not a {kind.__name__}")
-        return known
+    def describe(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """For the registry: nothing is known beforehand."""
+        return iter(())
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """For the registry: every metric that has a value now."""
+        found: dict[Metric, dict[tuple[str, ...], float]] = {
+            metric: {labels: value() if callable(value) else value for labels, value in values.items()}
+            for metric, values in self._values.items()
+        }
+        for owner in self._owners:
+            for metric, labels, value in owner():
+                values = found.setdefault(metric, {})
+                values[labels] = values.get(labels, 0.0) + value
+        for metric, values in found.items():
+            kind = CounterMetricFamily if metric.type is Type.COUNTER else GaugeMetricFamily
+            family = kind(metric.name, metric.meaning, labels=metric.labels)
+            for labels, value in values.items():
+                family.add_metric(labels, value)
+            yield family

@@ -63,8 +63,12 @@ class Troubles:
 class Rounds:
     """The periodic work of one service in one flow."""
 
-    def __init__(self, log: FlowLog, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, log: FlowLog, monotonic: Callable[[], float], ended: Callable[[str, bool], None] = lambda _, __: None
+    ) -> None:
+        """`ended` is told of each round: its name, and whether it failed."""
         self.troubles = Troubles(log)
+        self._ended = ended
         self._monotonic = monotonic
         self._asked: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -91,6 +95,7 @@ class Rounds:
                 await round_()
             except ClusterTrouble as trouble:
                 self.troubles.began(name, trouble)
+                self._ended(name, True)
                 _answer(waiting, trouble)
                 wait = backoff.next()
             except BaseException:
@@ -99,6 +104,7 @@ class Rounds:
                 raise
             else:
                 self.troubles.over(name)
+                self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)
                 wait = interval.total_seconds() - (self._monotonic() - began)

@@ -15,7 +15,6 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import faust
@@ -26,6 +25,7 @@ from mode.supervisors import CrashingSupervisor
 from lockstep_config import Configuration, FlowSettings, clients
 from lockstep_protocol.names import commands_topic, service_group
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
@@ -208,19 +208,7 @@ class Process:
                 divided=divided,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
-        self._observe()
-
-    def _observe(self) -> None:
-        ready = self.metrics.gauge("lockstep_ready", "1 when the flow's control topics have been replayed", "service")
-        acting = self.metrics.gauge("lockstep_acting", "1 while this replica leads and acts in the flow", "service")
-        degraded = self.metrics.gauge(
-            "lockstep_degraded", "1 while something of the flow fails and is retried", "service"
-        )
-        for runner in self.runners:
-            labels = (str(runner.ctx.flow), self.service)
-            ready.labels(*labels).set_function(partial(_ready, runner))
-            acting.labels(*labels).set_function(partial(_acting, runner))
-            degraded.labels(*labels).set_function(partial(_degraded, runner))
+        self.metrics.ask(lambda: standing_samples(service, self.runners))
 
     def live(self) -> str | None:
         return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
@@ -286,18 +274,6 @@ class Process:
             exc = exc.exceptions[0]
         self.log.failed("crashed", exc or RuntimeError("the flows ended by themselves"))
         return CRASHED
-
-
-def _ready(runner: FlowRunner) -> float:
-    return float(runner.ready)
-
-
-def _acting(runner: FlowRunner) -> float:
-    return float(runner.ctx.acting)
-
-
-def _degraded(runner: FlowRunner) -> float:
-    return float(bool(runner.ctx.rounds.troubles.now))
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

@@ -1,0 +1,47 @@
+"""What checkpoint's page shows beside what every service shows."""
+
+from lockstep_runtime.metrics import Metric, Type
+
+__all__ = ["EMITTED", "GROUPS", "HISTORIES", "LATENCY", "LEFT_ALONE", "METRICS", "SYNCED", "SYNCED_GROUPS"]
+
+EMITTED = Metric("lockstep_checkpoints_emitted", Type.COUNTER, ("flow",), "Checkpoints acknowledged by the target")
+GROUPS = Metric(
+    "lockstep_checkpoint_groups",
+    Type.GAUGE,
+    ("flow", "phase"),
+    "Consumer groups, by how their translation stands: `translated`, `waiting`, `failing`",
+)
+HISTORIES = Metric(
+    "lockstep_offset_sync_partitions", Type.GAUGE, ("flow",), "Source partitions with an offset sync to translate by"
+)
+SYNCED = Metric("lockstep_group_offsets_synced", Type.COUNTER, ("flow",), "Offsets committed for groups of the target")
+SYNCED_GROUPS = Metric(
+    "lockstep_groups_synced",
+    Type.GAUGE,
+    ("flow",),
+    "Groups whose offsets on the target were brought to their checkpoints (`sync.group.offsets.enabled`)",
+)
+LEFT_ALONE = Metric(
+    "lockstep_groups_left_alone",
+    Type.GAUGE,
+    ("flow",),
+    "Groups whose offsets on the target are left as they are: somebody consumes with them there, or they may not be"
+    " written; `/status` says which and why",
+)
+
+PARTITION = ("source", "target", "group", "topic", "partition")
+PREFIX = "kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms"
+LIKE = "kafka.connect.mirror:type=MirrorCheckpointConnector checkpoint-latency-ms"
+
+LATENCY = tuple(
+    Metric(PREFIX + suffix, Type.GAUGE, PARTITION, meaning, like=LIKE + suffix.replace("_", "-"))
+    for suffix, meaning in (
+        ("", "Milliseconds from the planning of a checkpoint to its acknowledgement, the last time"),
+        ("_min", "The shortest of the last minute; NaN when there was none"),
+        ("_max", "The longest of the last minute"),
+        ("_avg", "The mean of the last minute"),
+    )
+)
+"""Last, least, most, mean; `topic` is the remote topic."""
+
+METRICS = (EMITTED, GROUPS, HISTORIES, SYNCED, SYNCED_GROUPS, LEFT_ALONE, *LATENCY)

@@ -1,0 +1,39 @@
+"""Counts that go on over restarts of what is counted (no I/O, no clock).
+
+A slot counts from 0 each time it takes a partition up, and a page's counters must not fall. Each beginning has a name
+of its own (`PartitionProgress.counts_since`, `SlotStatus.run`), so a count is known to be a new one also where it is
+already larger than the last one was."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+__all__ = ["Count"]
+
+REMEMBERED = 4
+"""Beginnings that may still speak: the present one, and those that do not know yet that they are over."""
+
+
+class Count:
+    """The sum of what was counted since all of its beginnings, as far as it was seen. Seeing a row twice, late or in
+    between those of another beginning changes nothing."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._seen: dict[Hashable, int] = {}
+
+    def known(self, beginning: Hashable, value: int) -> None:
+        """So much was counted before our time, by whoever looked then: it does not count again."""
+        self._seen[beginning] = max(value, self._seen.get(beginning, 0))
+
+    def see(self, beginning: Hashable, value: int) -> int:
+        """Take over a count. Returns by how much the total grew."""
+        before = self._seen.get(beginning, 0)
+        if value <= before:
+            return 0
+        self._seen.pop(beginning, None)
+        self._seen[beginning] = value  # the newest at the end
+        while len(self._seen) > REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        self.total += value - before
+        return value - before

@@ -1,0 +1,106 @@
+"""A fetch as Kafka has it on the wire: what is asked, and what the answer says of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.cluster import Leader, TopicPartition
+from lockstep_data_plane.connection import Connection, message
+from lockstep_data_plane.fetch_session import Plan
+
+__all__ = ["Fetched", "fetch_request", "read_answer"]
+
+BY_TOPIC_ID = 13
+READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a fetch says of one partition."""
+
+    tp: TopicPartition
+    code: int
+    high_watermark: int
+    last_stable: int
+    log_start: int
+    aborted: tuple[tuple[int, int], ...]
+    records: bytes
+    read_from: int = NOBODY
+    """The broker that the leader would rather have us read from (KIP-392); then nothing else is said."""
+
+
+def fetch_request(
+    connection: Connection,
+    wanted: Sequence[tuple[TopicPartition, Leader, int]],
+    settings: FetchSettings,
+    *,
+    isolation: str = "read_uncommitted",
+    wait_ms: int | None = None,
+    session: Plan | None = None,
+    rack: str = "",
+    partition_bytes: int | None = None,
+) -> Any:
+    """A fetch of these partitions from these offsets, by topic id where the broker knows ids: sessionless, or what a
+    session has to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition
+    at most `partition_bytes`, or what the settings say."""
+    version = connection.version("fetch")
+    m = message("fetch", version, "request")
+    topics: dict[Any, list[Any]] = {}
+    forgotten: dict[Any, list[int]] = {}
+    for (topic, number), leader, offset in wanted:
+        key = leader.topic_id if version >= BY_TOPIC_ID else topic
+        topics.setdefault(key, []).append(
+            m.FetchPartition(
+                partition=number,
+                fetch_offset=offset,
+                partition_max_bytes=settings.max_partition_bytes if partition_bytes is None else partition_bytes,
+            )
+        )
+    for (topic, number), leader in session.forgotten if session is not None else ():
+        forgotten.setdefault(leader.topic_id if version >= BY_TOPIC_ID else topic, []).append(number)
+    name = "topic_id" if version >= BY_TOPIC_ID else "topic"
+    return m.FetchRequest(
+        max_wait=timedelta(milliseconds=settings.max_wait_ms if wait_ms is None else wait_ms),
+        min_bytes=settings.min_bytes,
+        max_bytes=settings.max_bytes,
+        isolation_level=READ_COMMITTED[isolation],
+        topics=tuple(m.FetchTopic(**{name: key, "partitions": tuple(parts)}) for key, parts in topics.items()),
+        forgotten_topics_data=tuple(
+            m.ForgottenTopic(**{name: key, "partitions": tuple(numbers)}) for key, numbers in forgotten.items()
+        ),
+        **({} if session is None else {"session_id": session.session_id, "session_epoch": session.epoch}),
+        rack_id=rack,
+    )
+
+
+def read_answer(
+    connection: Connection, wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: Any
+) -> Iterator[Fetched]:
+    """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
+    for."""
+    if answer.error_code != 0:
+        for tp, _, _ in wanted:
+            yield Fetched(tp, int(answer.error_code), -1, -1, -1, (), b"")
+        return
+    by_id = connection.version("fetch") >= BY_TOPIC_ID
+    names = {leader.topic_id if by_id else tp[0]: tp[0] for tp, leader, _ in wanted}
+    for topic in answer.responses:
+        name = names.get(topic.topic_id if by_id else topic.topic)
+        if name is None:
+            continue
+        for p in topic.partitions:
+            yield Fetched(
+                (name, int(p.partition_index)),
+                int(p.error_code),
+                int(p.high_watermark),
+                int(p.last_stable_offset),
+                int(p.log_start_offset),
+                tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),
+                p.records or b"",
+                int(p.preferred_read_replica),
+            )

@@ -1,0 +1,104 @@
+"""`python -m lockstep_data_plane.pack FILE.tar.gz`: this installation as an archive for Spark's executors.
+
+For executors whose machines have Python and Spark and nothing of ours: `spark.archives=FILE.tar.gz#environment` unpacks
+it beside each executor, compiled packages included (they do not load from a zip). Not in it: Python itself, which must
+be there in the same minor version and for the same platform, and pyspark, which is Spark's own part of an executor.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import sys
+import tarfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+__all__ = ["needed", "pack"]
+
+ROOT = "lockstep-data-plane"
+SPARKS_OWN = frozenset({"pyspark", "py4j"})
+
+START = """#!/bin/sh
+# The executors' own Python, with the packages beside this file. LOCKSTEP_PYTHON names another one.
+here=$(cd "$(dirname "$0")/.." && pwd)
+PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH
+exec "${{LOCKSTEP_PYTHON:-python{version}}}" "$@"
+"""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def needed(root: str = ROOT) -> dict[str, metadata.Distribution]:
+    """What is installed of `root` and of all it needs, by normalised name, without Spark's own.
+
+    What only an extra needs is left out. Raises PackageNotFoundError where `root` itself is not installed.
+    """
+    found = {_normal(root): metadata.distribution(root)}
+    waiting = [root]
+    while waiting:
+        for requirement in found[_normal(waiting.pop())].requires or ():
+            match = _NAME.match(requirement)
+            name = _normal(match[0]) if match else ""
+            if not name or name in found or name in SPARKS_OWN or re.search(r";.*\bextra\b", requirement):
+                continue
+            try:
+                found[name] = metadata.distribution(name)
+            except metadata.PackageNotFoundError:
+                continue  # for another platform or another Python
+            waiting.append(name)
+    return found
+
+
+def pack(path: Path) -> int:
+    """Write the archive, replacing what is there. Returns how many files went into it."""
+    count = 0
+    with tarfile.open(path, "w:gz", compresslevel=6) as archive:
+        text = START.format(version=f"{sys.version_info.major}.{sys.version_info.minor}").encode()
+        start = tarfile.TarInfo("bin/python")
+        start.mode, start.size = 0o755, len(text)
+        archive.addfile(start, io.BytesIO(text))
+        for name, distribution in sorted(needed().items()):
+            for file, inside in _files(name, distribution):
+                archive.add(file, f"lib/{inside}", recursive=False)
+                count += 1
+    return count
+
+
+def _files(name: str, distribution: metadata.Distribution) -> Iterator[tuple[Path, str]]:
+    """Each file with its place under `lib`: of a package installed as a copy, or of one that is edited where it is."""
+    editable = False
+    for entry in distribution.files or ():
+        file = Path(str(distribution.locate_file(entry)))
+        editable = editable or entry.suffix == ".pth"
+        if ".." not in entry.parts and entry.suffix not in (".pyc", ".pth") and file.is_file():
+            yield file, entry.as_posix()
+    package = name.replace("-", "_")
+    spec = importlib.util.find_spec(package) if editable else None
+    if spec is not None and spec.origin is not None:
+        root = Path(spec.origin).parent
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield file, f"{package}/{file.relative_to(root).as_posix()}"
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main() -> int:
+    """The command line; exit code 2 when it is not used as above."""
+    if len(sys.argv) != 2 or not sys.argv[1].endswith((".tar.gz", ".tgz")):
+        sys.stderr.write("usage: python -m lockstep_data_plane.pack FILE.tar.gz\n")
+        return 2
+    path = Path(sys.argv[1])
+    count = pack(path)
+    sys.stdout.write(f"{path}: {count} files, {path.stat().st_size / 1e6:.0f} MB\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""When brokers slow us down by a quota, said once (no I/O; time comes from outside)."""
+
+from __future__ import annotations
+
+__all__ = ["Quota"]
+
+QUIET_S = 60.0
+"""Who was not told to stay away for so long is within the quota again; the next time is news."""
+
+
+class Quota:
+    """What the brokers of one cluster say of a quota that we are over. `now` everywhere: seconds of a clock that does
+    not go back."""
+
+    def __init__(self) -> None:
+        self._until: float | None = None
+        self._news = 0.0
+
+    def throttled(self, seconds: float, now: float) -> None:
+        """A broker wants us to stay away for so long."""
+        if self._until is None or now > self._until + QUIET_S:
+            self._news = seconds
+        self._until = max(self._until or now, now + seconds)
+
+    def news(self) -> float:
+        """Seconds that we were told to stay away when it began; 0 where that is no news. To be told once."""
+        news, self._news = self._news, 0.0
+        return news

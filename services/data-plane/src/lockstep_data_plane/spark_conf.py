@@ -1,0 +1,99 @@
+"""What Spark is started with: the pinned settings, ours for the kind of master, and the file's on top (no I/O)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockstep_config.spark import PINNED, SparkSettings
+
+__all__ = ["SPARE", "Pod", "executors_python", "settings_for"]
+
+SPARE = 2
+"""Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
+
+QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k"
+"""A JVM schedules a handful of endless tasks and moves no record: one collector thread, quick start."""
+
+USUAL: Mapping[str, str] = {
+    "spark.app.name": "lockstep data plane",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": f"{QUIET_JVM} "
+    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+LOCAL: Mapping[str, str] = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+CLUSTER: Mapping[str, str] = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": QUIET_JVM,
+    # An executor that is lost is no reason to end the driver, and with it all other slots.
+    "spark.executor.maxNumFailures": "2147483647",
+}
+
+_ARCHIVE_NAME = re.compile(r"#([^,#/\s]+)\s*(?:,|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The pod that the driver runs in. Empty fields: not in one."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
+    """Everything Spark is told, `spark.master` too, for at most `slots` slots.
+
+    The file's settings win over what is usual here; the pinned ones win over everything.
+    """
+    master = spark.master or f"local[{slots + SPARE},1]"
+    found = {**USUAL}
+    if master.startswith("local"):
+        found |= LOCAL
+    else:
+        found |= CLUSTER
+    if master.startswith("spark://"):
+        found["spark.cores.max"] = str(slots + SPARE)
+    if master.startswith("k8s://"):
+        found |= _kubernetes(spark, slots, pod)
+    found |= spark.conf
+    found |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
+    return {**found, "spark.master": master}
+
+
+def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
+    """Client mode: the driver is this process, its executors are pods that it asks for."""
+    cores = max(1, int(spark.conf.get("spark.executor.cores", "1")))
+    found = {
+        "spark.executor.cores": str(cores),
+        "spark.executor.instances": str(-(-slots // cores)),
+        # Each slot is a Python process beside the JVM: as much again as the JVM's heap for each of them.
+        "spark.executor.memoryOverheadFactor": str(float(cores)),
+        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104  # the pod's own network
+        "spark.driver.port": "7078",
+        "spark.driver.blockManager.port": "7079",
+    }
+    if pod.namespace:
+        found["spark.kubernetes.namespace"] = pod.namespace
+    if pod.name:
+        # Its executors then belong to the driver's pod: Kubernetes removes them with it, however it ends.
+        found["spark.kubernetes.driver.pod.name"] = pod.name
+    return found
+
+
+def executors_python(settings: Mapping[str, str], own: str) -> str:
+    """The Python that forks the slots: what `spark.pyspark.python` says, else the one in a packed environment
+    (`spark.archives=FILE#NAME`), else the path of the driver's `own`, which an image common to both has."""
+    if chosen := settings.get("spark.pyspark.python"):
+        return chosen
+    if not settings["spark.master"].startswith("local") and (
+        named := _ARCHIVE_NAME.search(settings.get("spark.archives", ""))
+    ):
+        return f"./{named[1]}/bin/python"
+    return own

@@ -1,0 +1,131 @@
+"""Kafka's sliding windows, after which its `-rate`, `-avg`, `-min` and `-max` are named (no I/O, no clock).
+
+Two samples of 30 seconds each; a sample that is full makes place for the next one, and what is older than both is
+forgotten. Times are Unix milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["SAMPLE_MS", "WINDOW_MS", "Rate", "Summary", "Window", "stats"]
+
+SAMPLE_MS = 30_000
+SAMPLES = 2
+WINDOW_MS = SAMPLES * SAMPLE_MS
+
+NAN = float("nan")
+
+
+class Summary(NamedTuple):
+    """What a window has seen when something was last added to it, at `at_ms`."""
+
+    at_ms: int
+    last: int
+    least: int
+    most: int
+    mean: int
+
+
+@dataclass(slots=True)
+class _Sample:
+    since: int
+    count: int = 0
+    total: float = 0.0
+    least: float = float("inf")
+    most: float = float("-inf")
+
+
+class _Samples:
+    """The samples that still count, oldest first."""
+
+    def __init__(self) -> None:
+        self.kept: list[_Sample] = []
+
+    def current(self, now_ms: int) -> _Sample:
+        """The one to add to."""
+        if not self.kept or now_ms - self.kept[-1].since >= SAMPLE_MS:
+            self.forget(now_ms)
+            self.kept = [*self.kept[1 - SAMPLES :], _Sample(now_ms)]
+        return self.kept[-1]
+
+    def forget(self, now_ms: int) -> None:
+        """Drop those whose time is over."""
+        self.kept = [sample for sample in self.kept if now_ms - sample.since < WINDOW_MS]
+
+
+class Window:
+    """Least, most and mean of what was measured in the last 30 to 60 seconds."""
+
+    def __init__(self) -> None:
+        self._samples = _Samples()
+        self._at_ms = -1
+        self._last = 0.0
+
+    def add(
+        self,
+        now_ms: int,
+        last: float,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+        mean: float | None = None,
+        count: int = 1,
+    ) -> None:
+        """`count` measurements, the `last` of which is given for all where nothing else is said."""
+        least, most = last if least is None else least, last if most is None else most
+        sample = self._samples.current(now_ms)
+        sample.count += count
+        sample.total += count * (last if mean is None else mean)
+        sample.least = min(sample.least, least)
+        sample.most = max(sample.most, most)
+        self._at_ms, self._last = now_ms, last
+
+    @property
+    def summary(self) -> tuple[int, ...]:
+        """A `Summary` as of the last measurement, or () before the first. It does not change while nothing is added:
+        who reads it later than `WINDOW_MS` after its `at_ms` knows that the window is empty."""
+        samples = self._samples.kept
+        count = sum(sample.count for sample in samples)
+        if not count:
+            return ()
+        return Summary(
+            self._at_ms,
+            round(self._last),
+            round(min(sample.least for sample in samples)),
+            round(max(sample.most for sample in samples)),
+            round(sum(sample.total for sample in samples) / count),
+        )
+
+
+class Rate:
+    """How much came a second in the last 30 to 60 seconds; as in Kafka, a window that has just begun counts as 30
+    seconds long."""
+
+    def __init__(self) -> None:
+        self._samples = _Samples()
+
+    def add(self, now_ms: int, amount: float) -> None:
+        self._samples.current(now_ms).total += amount
+
+    def per_second(self, now_ms: int) -> float:
+        """0.0 when nothing came."""
+        self._samples.forget(now_ms)
+        samples = self._samples.kept
+        if not samples:
+            return 0.0
+        elapsed = now_ms - samples[0].since
+        if elapsed < SAMPLE_MS:
+            elapsed += SAMPLE_MS
+        return sum(sample.total for sample in samples) / (elapsed / 1000)
+
+
+def stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, float]:
+    """Last, least, most and mean as Kafka shows them at `now_ms`: of an empty window only the last is known, the rest
+    is NaN."""
+    if not summary:
+        return (NAN,) * 4
+    known = Summary(*summary)
+    if now_ms - known.at_ms >= WINDOW_MS:
+        return known.last, NAN, NAN, NAN
+    return known.last, known.least, known.most, known.mean

@@ -1,0 +1,69 @@
+"""The brokers of a bench: with the threads, heap and collector of Kafka's defaults and start script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from tests.bench.clusters import Clusters
+from tests.bench.distance import Distance
+from tests.harness.broker import Broker, Quorum, start_all
+from tests.harness.clusters import admin
+from tests.harness.eventually import wait_until
+
+__all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "two_clusters"]
+
+BROKER_SETTINGS = {
+    "background.threads": "10",
+    "log.cleaner.backoff.ms": "15000",
+    "log.segment.delete.delay.ms": "1000",  # the copies of earlier runs must not fill the disk
+    "num.io.threads": "8",
+    "num.network.threads": "3",
+}
+BROKER_JVM = ["-server", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
+BROKER_HEAP = "1g"
+SMALL_HEAP = "512m"  # three of them share the machine with everybody
+
+
+REPLICAS, IN_SYNC = 3, 2
+FORMED_WITHIN_S = 60.0
+
+
+@contextmanager
+def two_clusters(distance: Distance) -> Iterator[Clusters]:
+    """Two clusters of one broker each, A also to be reached from a distance; their data is removed at the end."""
+    pair = [
+        Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
+        for alias, behind in (("A", distance), ("B", None))
+    ]
+    try:
+        start_all(*pair)
+        yield Clusters(*(broker.bootstrap for broker in pair))
+    finally:
+        for broker in pair:
+            broker.close()
+
+
+@contextmanager
+def three_brokers() -> Iterator[str]:
+    """The bootstrap addresses of a cluster of three brokers, where every topic has three replicas of which two must
+    have what was acknowledged; its data is removed at the end. Raises BrokerDied, NeverHappened."""
+    quorum = Quorum.of(REPLICAS)
+    settings = {**BROKER_SETTINGS, "default.replication.factor": str(REPLICAS), "min.insync.replicas": str(IN_SYNC)}
+    with ExitStack() as stack:
+        brokers = [
+            Broker(f"B{node}", properties=settings, heap=SMALL_HEAP, jvm=BROKER_JVM, quorum=quorum, node=node)
+            for node in quorum.controllers
+        ]
+        for broker in brokers:
+            stack.callback(broker.close)
+        start_all(*brokers)
+        bootstrap = ",".join(broker.bootstrap for broker in brokers)
+        client = admin(bootstrap)
+        wait_until(
+            lambda: len(client.list_topics(timeout=5).brokers) == REPLICAS,
+            within=FORMED_WITHIN_S,
+            what="three brokers are one cluster",
+        )
+        yield bootstrap

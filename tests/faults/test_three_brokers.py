@@ -1,0 +1,205 @@
+"""Clusters of three brokers, racks and all: the nearest replica is read, and leaders that move every few seconds, on
+either side, cost nothing. Brokers and mirror are this file's own; the mirror reaches each of the three through a
+proxy, which counts what that broker gave."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
+
+from lockstep_protocol.names import Flow
+from tests.harness.broker import Broker, Quorum, start_all
+from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.proxy import Proxy
+from tests.harness.services import two_cluster_file
+from tests.harness.traffic import Traffic
+from tests.harness.wire import move_leaders
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+MARK = uuid.uuid4().hex[:6]
+NODES = (1, 2, 3)
+THREE = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+}
+LEASE_S = 5.0
+PARTITIONS = 4
+RATE = 500.0
+MOVES, MOVE_EVERY_S = 8, 5.0
+LONGEST_STANDSTILL_S = 30.0
+WITHIN = 180.0
+PAYLOAD = b"x" * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Three brokers, each in a rack of its own, and one."""
+
+    three: Sequence[Broker]
+    one: Broker
+    mirror: Mirror
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.three)
+
+    @property
+    def out(self) -> MirroredFlow:
+        """From the three to the one, by a client in the rack of the second."""
+        return next(iter(self.mirror.flows.values()))
+
+    @property
+    def back(self) -> MirroredFlow:
+        """From the one to the three."""
+        return list(self.mirror.flows.values())[1]
+
+    def given(self, node: int) -> int:
+        """Bytes that a broker gave the mirror so far."""
+        proxy = self.three[node - 1].proxy
+        assert proxy is not None
+        return proxy.answered
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    with ExitStack() as stack:
+        quorum = Quorum.of(len(NODES))
+        three = [
+            Broker(
+                f"T{node}",
+                properties={**THREE, "broker.rack": f"rack-{node}"},
+                behind=stack.enter_context(Proxy()),
+                quorum=quorum,
+                node=node,
+            )
+            for node in NODES
+        ]
+        one = Broker("O")
+        for broker in (one, *three):
+            stack.callback(broker.close)
+        start_all(one, *three)
+        direct = ",".join(broker.bootstrap for broker in three)
+        wait_until(lambda: len(admin(direct).list_topics(timeout=5).brokers) == len(NODES), within=60)
+        behind = ",".join(broker.proxy.bootstrap for broker in three if broker.proxy)
+        out, back = Flow(f"t{MARK}", f"o{MARK}"), Flow(f"o{MARK}", f"t{MARK}")
+        file = two_cluster_file(
+            tmp_path_factory.mktemp("three"),
+            (out.source, behind),
+            (out.target, one.bootstrap),
+            f"{out}.enabled = true",
+            f"{out}.topics = out-.*",
+            f"{out.source}.consumer.client.rack = rack-2",
+            f"{out.source}.consumer.metadata.max.age.ms = {LEASE_S * 1000:.0f}",
+            f"{back}.enabled = true",
+            f"{back}.topics = back-.*",
+            f"{back}.replication.factor = 3",
+            "tasks.max = 1",
+            "heartbeats.replication.enabled = false",
+            "offset-syncs.topic.replication.factor = 1",
+        )
+        flows = [MirroredFlow(out, direct, one.bootstrap), MirroredFlow(back, one.bootstrap, direct)]
+        yield Clusters(three, one, stack.enter_context(Mirror(file, flows)))
+
+
+def replicated(clusters: Clusters, topic: str) -> str:
+    """Creates a topic on the three that the first leads."""
+    new = NewTopic(topic, num_partitions=PARTITIONS, replica_assignment=[[*NODES]] * PARTITIONS)
+    client = admin(clusters.bootstrap)
+    client.create_topics([new])[topic].result(30)
+    return topic
+
+
+def test_the_replica_of_our_own_rack_is_read_and_the_leader_where_that_fails(clusters: Clusters) -> None:
+    flow, follower = clusters.out, clusters.three[1]
+    topic = replicated(clusters, unique_name("out-rack"))
+
+    def write(count: int, mark: bytes) -> int:
+        records = [Record(value=b"%b %d " % (mark, n) + PAYLOAD, partition=n % PARTITIONS) for n in range(count)]
+        produce(clusters.bootstrap, topic, records)
+        return count * len(PAYLOAD)
+
+    size = write(4_000, b"first")
+    flow.wait_copied(topic, within=WITHIN)
+    # Which records came before the leader was asked with a rack is chance; of what follows none need come from it.
+    before = [clusters.given(node) for node in NODES]
+    size = write(8_000, b"near")
+    flow.wait_copied(topic, within=WITHIN)
+    leader, near, _ = (clusters.given(node) - begin for node, begin in zip(NODES, before, strict=True))
+    assert near > 0.9 * size
+    assert leader < 0.3 * size
+
+    follower.kill()
+    before_leader = clusters.given(1)
+    size = write(8_000, b"without")
+    flow.wait_copied(topic, within=WITHIN)
+    assert clusters.given(1) - before_leader > 0.9 * size
+    assert flow.events("PartitionHalted") == flow.events("GapFound") == []
+
+    follower.start()
+
+    def near_again() -> bool:
+        begin = clusters.given(2)
+        size = write(1_000, b"again")
+        flow.wait_copied(topic, within=WITHIN)
+        return clusters.given(2) - begin > 0.9 * size
+
+    wait_until(near_again, within=WITHIN, every=1.0, what="the replica that is back is read")
+    assert flow.compared(topic).equal
+
+
+def test_leaders_that_move_every_five_seconds_on_either_side_cost_nothing(clusters: Clusters) -> None:
+    out, back = clusters.out, clusters.back
+    topics = {out: replicated(clusters, f"out-{MARK}-moves")}
+    topics[back] = create_topic(clusters.one.bootstrap, f"back-{MARK}-moves", partitions=PARTITIONS)
+    moved = [topics[out], back.remote(topics[back])]
+    with (
+        Traffic(clusters.bootstrap, topics[out], partitions=PARTITIONS, rate=RATE),
+        Traffic(clusters.one.bootstrap, topics[back], partitions=PARTITIONS, rate=RATE),
+    ):
+        for flow, topic in topics.items():
+            flow.wait_for_more(topic, 500, within=WITHIN)
+        for move in range(MOVES):
+            for topic in moved:
+                orders = {p: [NODES[(p + move + i) % len(NODES)] for i in range(len(NODES))] for p in range(PARTITIONS)}
+                move_leaders(clusters.bootstrap, topic, orders)
+            _keeps_growing(topics, MOVE_EVERY_S)
+    for flow, topic in topics.items():
+        flow.wait_copied(topic, within=WITHIN)
+        assert flow.compared(topic).equal
+        assert flow.events("PartitionHalted") == flow.events("GapFound") == flow.events("ForeignWrite") == []
+    assert clusters.mirror.data_plane.running
+
+
+def _keeps_growing(topics: dict[MirroredFlow, str], seconds: float) -> None:
+    """Looks on for so long; no partition of a copy may stand still for long."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for flow, topic in topics.items():
+            what = f"every partition of {topic} goes on"
+            before = wait_until(partial(_ends, flow, topic), within=WITHIN)
+            wait_until(partial(_grown, flow, topic, before), within=LONGEST_STANDSTILL_S, every=0.2, what=what)
+
+
+def _grown(flow: MirroredFlow, topic: str, before: dict[int, int]) -> bool:
+    now = _ends(flow, topic)
+    return now is not None and all(now[number] > end for number, end in before.items())
+
+
+def _ends(flow: MirroredFlow, topic: str) -> dict[int, int] | None:
+    """Where the copy ends; None while a leader that was just elected cannot say."""
+    try:
+        return end_offsets(flow.target, flow.remote(topic))
+    except KafkaException:
+        return None

@@ -1,0 +1,259 @@
+"""The data plane's own connections on real brokers: quotas, dead addresses, and connections that the broker closes.
+
+Fetching and producing are driven here without a slot around them, so that each request can be timed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.batches.judge import AbortedTransactions
+from lockstep_data_plane.chain import Flight
+from lockstep_data_plane.cluster import cluster_of
+from lockstep_data_plane.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.fetching import Delivery, Fetching
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.producing import Answer, Producing, Unanswered
+from lockstep_protocol.state import PartitionProgress
+from tests.harness.broker import Broker, free_port
+from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.harness.eventually import eventually
+from tests.harness.wire import set_quota
+from tests.unit.data_plane.batch_bytes import batch, record
+
+QUOTA = 150_000.0
+RECORDS, RECORD_BYTES = 44, 10_000
+"""More than the quota allows at once."""
+
+COUNTS_OVER_S = {"quota.window.num": "2"}
+"""Brokers count over eleven seconds by default."""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker("Q", properties=COUNTS_OVER_S) as running:
+        yield running
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
+    """When each request was sent, and until when its connection was to be left alone then."""
+    found: list[tuple[float, float]] = []
+    ask = Connection.ask
+
+    def noted(connection: Connection, entity: Any) -> asyncio.Future[Any]:
+        found.append((time.monotonic(), connection.resting_until))
+        return ask(connection, entity)
+
+    monkeypatch.setattr(Connection, "ask", noted)
+    return found
+
+
+@pytest.fixture
+def client_id(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A client id of which the brokers take no more than the quota in either direction."""
+    name = unique_name("quota")
+    set_quota(broker.bootstrap, name, consumer_byte_rate=QUOTA, producer_byte_rate=QUOTA)
+    yield name
+    set_quota(broker.bootstrap, name, consumer_byte_rate=None, producer_byte_rate=None)
+
+
+def obeyed(asked: list[tuple[float, float]]) -> bool:
+    """Whether somebody was told to rest, and nobody was asked before the rest was over."""
+    return any(until for _, until in asked) and all(at >= until for at, until in asked)
+
+
+def copying(topic: str) -> Partition:
+    partition = Partition(topic, 0, topic, 100)
+    partition.resumed(PartitionProgress(topic=topic, partition=0, producer_id=4000, producer_epoch=1), -1, -1)
+    return partition
+
+
+async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothing(
+    broker: Broker, client_id: str, asked: list[tuple[float, float]]
+) -> None:
+    topic = create_topic(broker.bootstrap)
+    one_a_batch = {"batch.num.messages": "1"}
+    produce(broker.bootstrap, topic, [Record(value=b"x" * RECORD_BYTES) for _ in range(RECORDS)], settings=one_a_batch)
+    cluster = cluster_of("a", {"bootstrap.servers": broker.bootstrap}, client_id)
+    offsets: list[int] = []
+
+    def fetched(delivery: Delivery) -> None:
+        offsets.extend(each.base_offset for each in delivery.batches)
+
+    def trouble(partition: Partition, why: str) -> None:
+        raise AssertionError(why)
+
+    fetching = Fetching(
+        cluster,
+        FetchSettings(max_partition_bytes=5 * RECORD_BYTES),
+        "read_uncommitted",
+        room=1 << 20,
+        has_room=lambda partition: True,
+        on_fetched=fetched,
+        on_delivered=lambda: None,
+        on_trouble=trouble,
+    )
+    try:
+        await cluster.refresh([topic])
+        fetching.attach(copying(topic))
+        await eventually(lambda: len(offsets) >= RECORDS, within=60)
+        assert fetching.crashed() is None
+    finally:
+        await fetching.close()
+        await cluster.close()
+    assert offsets == list(range(RECORDS))
+    assert obeyed(asked)
+    assert cluster.quota.news() > 0
+
+
+async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_nothing(
+    broker: Broker, client_id: str, asked: list[tuple[float, float]]
+) -> None:
+    topic = create_topic(broker.bootstrap)
+    cluster = cluster_of("a", {"bootstrap.servers": broker.bootstrap}, client_id)
+    answers: list[Answer | Unanswered] = []
+    partition = copying(topic)
+
+    def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+        answers.append(answer)
+        assert isinstance(answer, Answer)
+        of.acknowledged(flight, answer.base_offset)
+
+    producing = Producing(cluster, answered)
+    large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
+    try:
+        await cluster.refresh([topic])
+        await producing.attach(partition)
+        partition.admit(large, AbortedTransactions())
+        producing.ready(partition)
+        producing.pump()
+        await eventually(lambda: len(answers) >= RECORDS, within=60)
+    finally:
+        await cluster.close()
+    assert [each.base_offset for each in answers if isinstance(each, Answer)] == list(range(RECORDS))
+    assert obeyed(asked)
+    assert cluster.quota.news() > 0
+    assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
+
+
+async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
+    with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
+        topic = create_topic(broker.bootstrap)
+        cluster = cluster_of("idle", {"bootstrap.servers": broker.bootstrap}, "test")
+        written, read, room = copying(topic), copying(topic), [True]
+        offsets: list[int] = []
+
+        def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+            assert isinstance(answer, Answer), answer
+            of.acknowledged(flight, answer.base_offset)
+
+        def fetched(delivery: Delivery) -> None:
+            offsets.extend(each.base_offset for each in delivery.batches)
+            room[0] = not delivery.batches
+
+        def trouble(partition: Partition, why: str) -> None:
+            raise AssertionError(why)
+
+        producing = Producing(cluster, answered)
+        fetching = Fetching(
+            cluster,
+            FetchSettings(),
+            "read_uncommitted",
+            room=1 << 20,
+            has_room=lambda partition: room[0],
+            on_fetched=fetched,
+            on_delivered=lambda: None,
+            on_trouble=trouble,
+        )
+        try:
+            await cluster.refresh([topic])
+            await producing.attach(written)
+            fetching.attach(read)
+            for number in range(3):
+                written.admit([batch([record(number, timestamp=now_ms())])], AbortedTransactions())
+                producing.ready(written)
+                producing.pump()
+                await eventually(partial(_is, offsets, number + 1), within=20)
+                assert written.chain.idle
+                opened = list(cluster._lanes.values())
+                await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
+                room[0] = True
+                fetching.nudge(read)
+            assert fetching.crashed() is None
+        finally:
+            await fetching.close()
+            await cluster.close()
+    assert offsets == [0, 1, 2]
+
+
+def _is(offsets: list[int], count: int) -> bool:
+    return len(offsets) == count
+
+
+def _all_closed(connections: list[Connection]) -> bool:
+    return all(connection.closed for connection in connections)
+
+
+async def test_every_address_is_tried(broker_a: Broker) -> None:
+    dead = ",".join(f"127.0.0.1:{free_port()}" for _ in range(2))
+    cluster = cluster_of("a", {"bootstrap.servers": f"{dead},{broker_a.bootstrap}"}, "test")
+    try:
+        await cluster.refresh([])
+        assert cluster.cluster_id == broker_a.cluster_id
+    finally:
+        await cluster.close()
+
+
+async def test_where_none_answers_each_address_is_named() -> None:
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    cluster = cluster_of("a", {"bootstrap.servers": ",".join(addresses)}, "test")
+    with pytest.raises(BrokerUnreachable) as raised:
+        await cluster.refresh([])
+    for address in addresses:
+        assert address in str(raised.value)
+
+
+async def test_every_address_behind_a_name_is_tried(broker_a: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    port, resolve = broker_a.port, socket.getaddrinfo
+
+    def two(host: Any, port: Any, *args: Any, **more: Any) -> list[Any]:
+        if host != "brokers.test":
+            return resolve(host, port, *args, **more)
+        return [found for address in ("127.0.0.2", "127.0.0.1") for found in resolve(address, port, *args, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    cluster = cluster_of("a", {"bootstrap.servers": f"brokers.test:{port}"}, "test")
+    try:
+        await cluster.refresh([])
+        assert cluster.cluster_id == broker_a.cluster_id
+    finally:
+        await cluster.close()
+
+
+async def test_the_sizes_of_a_sockets_buffers_are_as_configured(broker_a: Broker) -> None:
+    async def size(**properties: str) -> int:
+        named = {key.replace("_", "."): value for key, value in properties.items()}
+        cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap, **named}, "test")
+        try:
+            await cluster.refresh([])
+            connection = await cluster.any_connection()
+            found: int = connection._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            return found
+        finally:
+            await cluster.close()
+
+    # Linux doubles what it is told, for its own accounts.
+    assert await size(receive_buffer_bytes="50000") in (50_000, 100_000)
+    assert await size(receive_buffer_bytes="-1") == await size()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

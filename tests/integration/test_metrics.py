@@ -1,0 +1,55 @@
+"""The pages of a running mirror: every declared metric is there, no other is, and the figures are true."""
+
+from __future__ import annotations
+
+from tests.harness.clusters import Record, create_topic, produce, unique_name
+from tests.harness.metrics import values, wait_for_all_declared, wait_for_value
+from tests.harness.mirror import COPIED_WITHIN, Mirror, MirroredFlow
+
+RECORDS = 300
+
+
+def test_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
+    topic = create_topic(there.source, unique_name("there-metrics"), partitions=2)
+    produce(there.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(RECORDS)])
+    there.wait_copied(topic)
+
+    wait_for_value(mirror.data_plane, RECORDS, "lockstep_records_total", within=COPIED_WITHIN, topic=topic)
+    # What slots say of themselves comes each 5 seconds.
+    wait_for_value(mirror.data_plane, 2, "lockstep_offset_syncs_total", within=COPIED_WITHIN, flow=str(there))
+    page = wait_for_all_declared(mirror.data_plane, "data-plane")
+    flow = str(there)
+    assert values(page, "lockstep_records_total", flow=flow, topic=topic) == [RECORDS / 2, RECORDS / 2]
+    assert values(page, "lockstep_lag_records", topic=topic) == [0, 0]
+    assert values(page, "lockstep_lag_seconds", topic=topic) == [0, 0]
+    assert values(page, "lockstep_upstream_offset", topic=topic) == [RECORDS / 2 - 1, RECORDS / 2 - 1]
+    assert values(page, "lockstep_partition_halted", topic=topic) == [0, 0]
+    assert values(page, "kafka_consumer_fetch_manager_records_lag", topic=topic) == [0, 0]
+    running, assigned = (values(page, "lockstep_slots", flow=flow, state=s) for s in ("running", "assigned"))
+    assert running == assigned
+    slots = [
+        labels["clientid"] for labels, _ in page["kafka_consumer_incoming_byte_total"] if flow in labels["clientid"]
+    ]
+    assert slots == [f'"{flow}|{flow}.MirrorSourceConnector-{n}|replication-consumer"' for n in range(len(slots))]
+    prefix, remote = "kafka_connect_mirror_mirrorsourceconnector", there.remote(topic)
+    theirs = {"source": there.flow.source, "target": there.flow.target, "topic": remote}
+    assert values(page, f"{prefix}_record_count", **theirs) == [RECORDS / 2, RECORDS / 2]
+    assert all(0 < rate <= RECORDS / 2 / 30 for rate in values(page, f"{prefix}_record_rate", **theirs))
+    for name in ("record_age_ms", "replication_latency_ms"):
+        least, mean, most = (values(page, f"{prefix}_{name}_{part}", **theirs) for part in ("min", "avg", "max"))
+        for figures in zip(least, mean, most, strict=True):
+            assert 0 <= figures[0] <= figures[1] <= figures[2] < 1000 * COPIED_WITHIN
+    sizes = values(page, "lockstep_bytes_total", topic=topic)
+    assert all(size > RECORDS / 2 for size in sizes)
+    fetched = sum(v for labels, v in page["kafka_consumer_incoming_byte_total"] if flow in labels["clientid"])
+    assert fetched >= sum(sizes)
+
+
+def test_topic_syncs_page_tells_of_topics_and_rounds(mirror: Mirror, there: MirroredFlow) -> None:
+    topic = create_topic(there.source, unique_name("there-metrics"))
+    there.wait_mirrored(topic)
+    page = wait_for_all_declared(mirror.topic_sync, "topic-sync")
+    assert values(page, "lockstep_topics", flow=str(there), phase="mirrored")[0] >= 1
+    assert values(page, "lockstep_rounds_total", flow=str(there), round="topic refresh")[0] >= 1
+    assert values(page, "lockstep_acting", flow=str(there)) == [1]
+    assert values(page, "kafka_connect_worker_rebalance_rebalancing") == [0]

@@ -1,0 +1,151 @@
+"""Where a partition is fetched from: its leader, or the replica that the leader named, and back (KIP-392)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.fetch_wire import fetch_request
+from lockstep_data_plane.fetching import Fetching, Shard
+from lockstep_data_plane.partition import Partition
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import batch_bytes, records
+
+LEADER, NEAR = 1, 2
+TOPIC_ID = UUID(int=7)
+OUT_OF_RANGE = 1
+
+
+def copying(*, behind: int = -1) -> Partition:
+    """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
+    partition = Partition("t", 0, "a.t", 100)
+    row = PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1)
+    partition.resumed(row, behind, behind)
+    return partition
+
+
+@pytest.fixture
+async def fetching() -> AsyncIterator[Fetching]:
+    cluster = Cluster("a", [("broker", 9092)], {})
+    cluster._leaders["t", 0] = Leader(LEADER, 0, TOPIC_ID)
+    made = Fetching(
+        cluster,
+        FetchSettings(rack="here"),
+        "read_uncommitted",
+        room=1 << 20,
+        has_room=lambda partition: True,
+        on_fetched=lambda delivery: None,
+        on_delivered=lambda: None,
+        on_trouble=lambda partition, why: None,
+    )
+    yield made
+    await made.close()
+
+
+def shard_of(fetching: Fetching, partition: Partition) -> Shard:
+    (found,) = [shard for shard, _ in fetching._shards.values() if partition in shard.partitions]
+    return found
+
+
+def connection() -> Connection:
+    made = Connection("broker", 9092, client_id="test")
+    made._versions = {APIS["fetch"].key: (0, 13)}
+    return made
+
+
+def answered(shard: Shard, partition: Partition, *, code: int = 0, near: int = -1, data: bytes = b"") -> list[Batch]:
+    """Hand a shard an answer for the partition; the batches that it delivers."""
+    m = message("fetch", 13, "response")
+    part = m.PartitionData(
+        partition_index=0,
+        error_code=code,
+        high_watermark=-1 if near >= 0 else 100,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        preferred_read_replica=near,
+        records=data,
+    )
+    topic = m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(part,))
+    answer: Any = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
+    wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), partition.fetch_from)]
+    deliveries = shard._take_apart(connection(), wanted, answer)
+    return [batch for delivery in deliveries for batch in delivery.batches]
+
+
+async def test_a_replica_that_the_leader_names_is_fetched_from(fetching: Fetching) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    assert shard_of(fetching, partition).broker == LEADER
+    assert fetching.rack([partition]) == "here"
+    assert answered(shard_of(fetching, partition), partition, near=NEAR) == []
+    assert shard_of(fetching, partition).broker == NEAR
+    (batch,) = answered(shard_of(fetching, partition), partition, data=batch_bytes(records(0, 3)))
+    assert batch.last_offset == 2
+    assert partition.fetch_from == 3
+
+
+async def test_what_a_replica_cannot_give_its_leader_is_asked_for(fetching: Fetching) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    answered(shard_of(fetching, partition), partition, near=NEAR)
+    near = shard_of(fetching, partition)
+    answered(near, partition, code=OUT_OF_RANGE)
+    assert shard_of(fetching, partition).broker == LEADER
+    assert fetching.rack([partition]) == ""
+
+
+async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    shard = shard_of(fetching, partition)
+    wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), 0)]
+    m = message("fetch", 13, "response")
+    answer = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
+    (delivery,) = shard._take_apart(connection(), wanted, answer)
+    assert delivery.fetched.code == OUT_OF_RANGE
+    assert shard_of(fetching, partition) is shard
+
+
+async def test_a_partition_that_counts_is_read_from_its_leader(fetching: Fetching) -> None:
+    partition = copying(behind=9)
+    assert partition.to_number == 10
+    fetching.attach(partition)
+    assert fetching.rack([partition]) == ""
+
+
+async def test_a_partition_that_resumes_begins_at_its_leader(fetching: Fetching) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    answered(shard_of(fetching, partition), partition, near=NEAR)
+    fetching.attach(partition)
+    assert shard_of(fetching, partition).broker == LEADER
+    assert fetching.rack([partition]) == "here"
+
+
+async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetching) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    answered(shard_of(fetching, partition), partition, near=NEAR)
+    near = shard_of(fetching, partition)
+    fetching.send_back(near, near.partitions)
+    assert shard_of(fetching, partition) is near
+    fetching._replicas.forget(("t", 0))
+    fetching.send_back(near, near.partitions)
+    assert shard_of(fetching, partition).broker == LEADER
+
+
+async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None:
+    wanted = [(("t", 0), Leader(LEADER, 0, TOPIC_ID), 5)]
+    plain = fetch_request(connection(), wanted, FetchSettings(max_partition_bytes=70))
+    assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
+    more = fetch_request(connection(), wanted, FetchSettings(), rack="here", partition_bytes=99)
+    assert (more.rack_id, more.topics[0].partitions[0].partition_max_bytes) == ("here", 99)

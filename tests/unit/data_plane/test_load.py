@@ -1,0 +1,154 @@
+"""What partitions move lately; and that only what is uneven much and for long moves one of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.assign import TopicPartition, assign
+from lockstep_data_plane.load import (
+    GAIN,
+    HALF_LIFE_S,
+    PATIENCE_S,
+    UNEVEN,
+    WORTH_BYTES_PER_S,
+    Balance,
+    Counted,
+    Load,
+    counted,
+    evened,
+)
+
+MB = 1_000_000.0
+T = [("t", number) for number in range(8)]
+
+partitions = st.sets(st.tuples(st.sampled_from(["orders", "audit"]), st.integers(0, 9)), max_size=14)
+speeds = st.lists(st.sampled_from([0.0, 1.0, 900.0, MB, 3 * MB, 50 * MB]), min_size=20, max_size=20)
+
+
+def moved(held: dict[int, list[TopicPartition]], after: dict[int, list[TopicPartition]]) -> set[TopicPartition]:
+    return {tp for slot, now in after.items() for tp in now if tp not in held[slot]}
+
+
+def test_a_steady_rate_is_found() -> None:
+    at = counted(None, 5_000, 0.0)
+    for second in range(1, 601):
+        at = counted(at, 5_000 + second * 700, float(second))
+    assert at.rate == pytest.approx(700, rel=0.01)
+
+
+def test_the_first_look_says_nothing_about_a_rate() -> None:
+    assert counted(None, 10**12, 5.0) == Counted(0.0, 10**12, 5.0)
+
+
+def test_what_was_moved_long_ago_counts_less_and_less() -> None:
+    at = Counted(800.0, 10, 0.0)
+    assert counted(at, 10, HALF_LIFE_S).rate == pytest.approx(400)
+    assert counted(at, 10, 20 * HALF_LIFE_S).rate == pytest.approx(0, abs=0.01)
+
+
+@given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
+def test_how_often_it_is_looked_at_makes_no_difference_at_an_even_rate(waits: list[float]) -> None:
+    once, often, now = Counted(0.0, 0, 0.0), Counted(0.0, 0, 0.0), 0.0
+    for wait in waits:
+        now += wait
+        often = counted(often, round(now * 1_000_000), now)
+    assert counted(once, round(now * 1_000_000), now).rate == pytest.approx(often.rate, rel=1e-3)
+
+
+def test_a_counter_that_begins_again_is_no_step_back() -> None:
+    assert counted(Counted(0.0, 1_000_000, 0.0), 600, 60.0).rate == pytest.approx(5)
+
+
+def test_the_same_moment_twice_changes_nothing() -> None:
+    at = Counted(3.0, 10, 7.0)
+    assert counted(at, 99, 7.0) == at
+
+
+def test_partitions_that_are_gone_are_forgotten() -> None:
+    load = Load()
+    load.update({T[0]: 0, T[1]: 0}, 0.0)
+    load.update({T[1]: 600}, 60.0)
+    assert load.rates() == {T[1]: pytest.approx(5)}
+
+
+@given(partitions, st.integers(1, 5), speeds)
+def test_an_exchange_keeps_every_partition_and_every_count_even(
+    wanted: set[TopicPartition], slots: int, speed: list[float]
+) -> None:
+    rates = dict(zip(sorted(wanted), speed, strict=False))
+    held = {slot: list(held) for slot, held in assign(wanted, slots, {}).items()}
+    after = evened(held, rates)
+    if not after:
+        return
+    assert sorted(tp for each in after.values() for tp in each) == sorted(wanted)
+    assert assign(wanted, slots, after, rates) == {slot: tuple(sorted(each)) for slot, each in after.items()}
+    assert len(moved(held, after)) <= 2, "no more than two partitions pause"
+    before = max(sum(rates[tp] for tp in each) for each in held.values())
+    changed = [slot for slot in held if sorted(held[slot]) != sorted(after[slot])]
+    assert max(sum(rates[tp] for tp in after[slot]) for slot in changed) <= GAIN * before
+
+
+@given(partitions, st.integers(1, 5), speeds)
+def test_it_ends(wanted: set[TopicPartition], slots: int, speed: list[float]) -> None:
+    rates = dict(zip(sorted(wanted), speed, strict=False))
+    held = {slot: list(held) for slot, held in assign(wanted, slots, {}).items()}
+    for _ in range(60):
+        after = evened(held, rates)
+        if not after:
+            return
+        held = after
+    pytest.fail("it goes back and forth")
+
+
+def test_two_heavy_ones_in_one_slot_are_parted() -> None:
+    held = {0: T[0:2], 1: T[2:4]}
+    after = evened(held, {T[0]: 9 * MB, T[1]: 8 * MB, T[2]: 0.0, T[3]: 1 * MB})
+    assert len(moved(held, after)) == 2
+    assert not {T[0], T[1]} <= set(after[0])
+
+
+def test_a_slot_with_one_more_gives_it_away_without_taking_another() -> None:
+    held = {0: T[0:3], 1: T[3:5]}
+    after = evened(held, {T[0]: 4 * MB, T[1]: 4 * MB, T[2]: 4 * MB})
+    assert len(moved(held, after)) == 1
+
+
+def test_a_single_heavy_partition_stays_where_it_is() -> None:
+    assert evened({0: T[0:1], 1: T[1:2]}, {T[0]: 90 * MB, T[1]: 1 * MB}) == {}
+
+
+@pytest.mark.parametrize("rate", [1.0, WORTH_BYTES_PER_S / 2])
+def test_little_traffic_is_never_worth_a_pause(rate: float) -> None:
+    assert evened({0: T[0:2], 1: T[2:4]}, {T[0]: rate, T[1]: rate}) == {}
+
+
+def test_a_little_uneven_is_even() -> None:
+    held = {0: T[0:2], 1: T[2:4]}
+    rates = {T[0]: 10 * MB, T[1]: 10 * MB, T[2]: 10 * MB / UNEVEN, T[3]: 10 * MB / UNEVEN}
+    assert evened(held, rates) == {}
+
+
+def test_one_slot_has_nobody_to_give_to() -> None:
+    assert evened({0: T}, {T[0]: 90 * MB}) == {}
+
+
+def test_only_what_lasts_moves_a_partition() -> None:
+    held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
+    balance = Balance()
+    assert balance.look(held, rates, 0.0) == {}
+    assert balance.look(held, rates, PATIENCE_S - 1) == {}
+    assert balance.look(held, {}, PATIENCE_S - 0.5) == {}, "it passed"
+    assert balance.look(held, rates, PATIENCE_S) == {}
+    assert balance.look(held, rates, 2 * PATIENCE_S) == evened(held, rates) != {}
+
+
+def test_after_a_move_it_is_looked_at_anew() -> None:
+    held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
+    balance = Balance()
+    balance.look(held, rates, 0.0)
+    assert balance.look(held, rates, PATIENCE_S)
+    assert balance.look(held, rates, PATIENCE_S + 1) == {}, "its effect takes a while to show in the rates"
+    assert balance.look(held, rates, 2 * PATIENCE_S) == {}
+    assert balance.look(held, rates, 2 * PATIENCE_S + 1) != {}

@@ -1,0 +1,34 @@
+"""What is under way covers the round trip, and never more than a slot may hold."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.pacing import AHEAD, partition_bytes, requests_ahead
+
+MIB = 1 << 20
+ROOM = 64 * MIB
+
+
+def test_a_near_broker_is_asked_as_configured() -> None:
+    assert partition_bytes(MIB, 0.001, 4, ROOM) == MIB
+    assert requests_ahead(0.001) == AHEAD
+
+
+def test_a_far_broker_is_asked_for_more() -> None:
+    assert partition_bytes(MIB, 0.080, 4, ROOM) == 4_000_000
+    assert requests_ahead(0.080) > AHEAD
+
+
+def test_what_is_asked_of_all_partitions_covers_two_round_trips() -> None:
+    assert 8 * partition_bytes(MIB, 0.080, 8, 4 * ROOM) >= 0.080 * 200_000_000
+
+
+@given(st.integers(1, 10 * MIB), st.floats(0, 2), st.integers(0, 5_000), st.integers(0, 1 << 30))
+def test_never_less_than_configured_and_never_more_than_there_is_room_for(
+    configured: int, round_trip_s: float, partitions: int, room: int
+) -> None:
+    asked = partition_bytes(configured, round_trip_s, partitions, room)
+    assert asked >= configured
+    assert asked == configured or asked * partitions * 2 <= max(room, 2 * asked)

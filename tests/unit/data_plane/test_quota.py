@@ -1,0 +1,37 @@
+"""That brokers slow us down is said when it begins, and again only after they have stopped for a while."""
+
+from __future__ import annotations
+
+from lockstep_data_plane.quota import QUIET_S, Quota
+
+
+def test_nothing_is_no_news() -> None:
+    assert Quota().news() == 0
+
+
+def test_the_beginning_is_news_once() -> None:
+    quota = Quota()
+    quota.throttled(1.5, 100.0)
+    quota.throttled(3.0, 102.0)
+    assert quota.news() == 1.5
+    assert quota.news() == 0
+    quota.throttled(2.0, 106.0)
+    assert quota.news() == 0
+
+
+def test_it_is_news_again_after_a_quiet_while() -> None:
+    quota = Quota()
+    quota.throttled(5.0, 100.0)
+    quota.news()
+    quota.throttled(1.0, 105.0 + QUIET_S)
+    assert quota.news() == 0
+    quota.throttled(2.0, 106.1 + 2 * QUIET_S)
+    assert quota.news() == 2.0
+
+
+def test_a_long_stay_away_is_not_a_quiet_while() -> None:
+    quota = Quota()
+    quota.throttled(10 * QUIET_S, 0.0)
+    quota.news()
+    quota.throttled(1.0, 10.5 * QUIET_S)
+    assert quota.news() == 0

@@ -1,0 +1,51 @@
+"""Which replica is read: the one that the leader named, for a while, and the leader after any trouble (KIP-392)."""
+
+from __future__ import annotations
+
+from lockstep_data_plane.replicas import AVOID_S, Replicas
+
+LEASE_S = 300.0
+HERE, OTHER = ("t", 0), ("t", 1)
+
+
+def test_without_a_rack_none_is_ever_sent() -> None:
+    assert Replicas("", LEASE_S).rack([HERE, OTHER], 0.0) == ""
+
+
+def test_a_named_replica_is_read_until_its_lease_ends() -> None:
+    replicas = Replicas("r", LEASE_S)
+    assert replicas.of(HERE, 0.0) is None
+    replicas.named(HERE, 2, 10.0)
+    assert replicas.of(HERE, 10.0) == 2
+    assert replicas.of(HERE, 10.0 + LEASE_S - 1) == 2
+    assert replicas.of(HERE, 10.0 + LEASE_S) is None
+    assert replicas.of(OTHER, 10.0) is None
+
+
+def test_the_newest_name_counts() -> None:
+    replicas = Replicas("r", LEASE_S)
+    replicas.named(HERE, 2, 0.0)
+    replicas.named(HERE, 3, 1.0)
+    assert replicas.of(HERE, 2.0) == 3
+
+
+def test_after_a_failure_the_leader_itself_is_asked_for_a_while() -> None:
+    replicas = Replicas("r", LEASE_S)
+    replicas.named(HERE, 2, 0.0)
+    replicas.failed(HERE, 1.0)
+    assert replicas.of(HERE, 1.0) is None
+    assert replicas.rack([HERE], 1.0) == ""
+    assert replicas.rack([OTHER, HERE], AVOID_S) == ""
+    assert replicas.rack([OTHER], 1.0) == "r"
+    assert replicas.rack([HERE, OTHER], 1.0 + AVOID_S) == "r"
+
+
+def test_a_partition_that_begins_anew_still_avoids_what_failed() -> None:
+    replicas = Replicas("r", LEASE_S)
+    replicas.named(HERE, 2, 0.0)
+    replicas.forget(HERE)
+    assert replicas.of(HERE, 0.0) is None
+    assert replicas.rack([HERE], 0.0) == "r"
+    replicas.failed(HERE, 1.0)
+    replicas.forget(HERE)
+    assert replicas.rack([HERE], 2.0) == ""

@@ -1,0 +1,93 @@
+"""What Spark is started with, by where the slots run."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_config.spark import PINNED, SparkSettings
+from lockstep_data_plane.spark import LastWords, exit_words
+from lockstep_data_plane.spark_conf import Pod, executors_python, settings_for
+
+OWN = "/opt/lockstep/bin/python"
+
+
+def standalone(**conf: str) -> SparkSettings:
+    return SparkSettings(master="spark://m:7077", conf={key.replace("_", "."): value for key, value in conf.items()})
+
+
+def kubernetes(**conf: str) -> SparkSettings:
+    return SparkSettings(master="k8s://https://k", conf={key.replace("_", "."): value for key, value in conf.items()})
+
+
+def test_without_a_master_there_is_a_place_for_each_slot_and_two_more() -> None:
+    found = settings_for(SparkSettings(), 3, Pod())
+    assert found["spark.master"] == "local[5,1]"
+    assert found["spark.driver.host"] == "127.0.0.1", "nobody else's to connect to"
+
+
+@pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
+def test_what_is_pinned_stands_whatever_the_file_says(spark: SparkSettings) -> None:
+    wild = SparkSettings(master=spark.master, conf={key: "wild" for key, pin in PINNED.items() if pin.value})
+    found = settings_for(wild, 2, Pod())
+    assert {key: found[key] for key, pin in PINNED.items() if pin.value} == {
+        key: pin.value for key, pin in PINNED.items() if pin.value
+    }
+
+
+def test_a_standalone_cluster_gives_as_many_cores_as_there_are_slots_and_two() -> None:
+    found = settings_for(standalone(), 4, Pod())
+    assert found["spark.cores.max"] == "6"
+    assert "spark.driver.host" not in found, "Spark knows by which of its names others reach it"
+    assert settings_for(standalone(spark_cores_max="2"), 4, Pod())["spark.cores.max"] == "2"
+
+
+@pytest.mark.parametrize(("slots", "cores", "pods"), [(4, "", 4), (4, "4", 1), (5, "2", 3), (1, "8", 1)])
+def test_pods_follow_from_slots_and_cores(slots: int, cores: str, pods: int) -> None:
+    spark = kubernetes(spark_executor_cores=cores) if cores else kubernetes()
+    found = settings_for(spark, slots, Pod())
+    assert int(found["spark.executor.instances"]) == pods
+    assert float(found["spark.executor.memoryOverheadFactor"]) == int(cores or 1), "memory for each slot's Python"
+
+
+def test_executors_belong_to_the_drivers_pod() -> None:
+    found = settings_for(kubernetes(), 1, Pod("data-plane-0", "mirror"))
+    assert found["spark.kubernetes.driver.pod.name"] == "data-plane-0"
+    assert found["spark.kubernetes.namespace"] == "mirror"
+    outside = settings_for(kubernetes(), 1, Pod())
+    assert not {"spark.kubernetes.driver.pod.name", "spark.kubernetes.namespace"} & outside.keys()
+
+
+def test_a_lost_executor_never_ends_the_driver() -> None:
+    for spark in (standalone(), kubernetes()):
+        assert int(settings_for(spark, 1, Pod())["spark.executor.maxNumFailures"]) > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("conf", "python"),
+    [
+        ({}, OWN),
+        ({"spark.archives": "s3a://b/env.tar.gz#lock"}, "./lock/bin/python"),
+        ({"spark.archives": "jdk.zip,env.tar.gz#environment"}, "./environment/bin/python"),
+        ({"spark.archives": "jdk.zip"}, OWN),
+        ({"spark.archives": "env.tar.gz#lock", "spark.pyspark.python": "/usr/bin/python3.12"}, "/usr/bin/python3.12"),
+    ],
+)
+def test_the_executors_python(conf: dict[str, str], python: str) -> None:
+    found = settings_for(SparkSettings(master="spark://m:7077", conf=conf), 1, Pod())
+    assert executors_python(found, OWN) == python
+
+
+def test_local_slots_take_the_drivers_python() -> None:
+    conf = {"spark.archives": "env.tar.gz#lock"}
+    assert executors_python(settings_for(SparkSettings(conf=conf), 1, Pod()), OWN) == OWN
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(-9, "killed by SIGKILL"), (-15, "killed by SIGTERM"), (1, "exit status 1")]
+)
+def test_how_a_jvm_ended(status: int, words: str) -> None:
+    assert exit_words(status) == words
+
+
+def test_a_jvm_that_said_nothing_was_killed() -> None:
+    assert "something killed it" in LastWords().why("Spark's JVM ended while it started")

@@ -1,0 +1,98 @@
+"""`docs/metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import pytest
+
+from lockstep_data_plane.gaps import Case
+from lockstep_runtime.metrics import Metric, Type
+from tests.pages.metrics import DECLARED, PAGE, SERVICES, declared_by, filled
+
+ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
+
+STRIMZI = {
+    "kafka_connect_worker_connector_count": set[str](),
+    "kafka_connect_worker_task_count": set[str](),
+    "kafka_connect_coordinator_assigned_connectors": set[str](),
+    "kafka_connect_coordinator_assigned_tasks": set[str](),
+    "kafka_connect_worker_rebalance_rebalancing": set[str](),
+    "kafka_connect_worker_connector_failed_task_count": set[str](),
+    "kafka_connect_connector_status": {"status"},
+    "kafka_connect_mirror_mirrorsourceconnector_record_rate": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_byte_rate": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_record_age_ms": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_record_age_ms_avg": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_record_age_ms_min": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_record_age_ms_max": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_replication_latency_ms": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_replication_latency_ms_avg": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_replication_latency_ms_min": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorsourceconnector_replication_latency_ms_max": {"topic", "partition"},
+    "kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms": {
+        "source",
+        "target",
+        "topic",
+        "partition",
+        "group",
+    },
+    "kafka_consumer_fetch_manager_records_lag": {"clientid", "topic", "partition"},
+    "kafka_consumer_incoming_byte_total": set[str](),
+    "kafka_producer_outgoing_byte_total": set[str](),
+    "kafka_producer_buffer_available_bytes": {"clientid"},
+    "kafka_connect_connector_task_offset_commit_avg_time_ms": {"connector", "task"},
+    "kafka_connect_source_task_source_record_active_count": {"connector"},
+}
+"""What the panels of Strimzi's dashboard for MirrorMaker 2 and the alerts for any Connect ask for, with the labels that
+they select or group by; its panels about the JVM and the container's CPU aside."""
+
+
+def test_the_page_is_what_the_declarations_say() -> None:
+    page = PAGE.read_text()
+    assert filled(page) == page, "docs/metrics.md is stale: python -m tests.pages.metrics"
+
+
+def test_the_page_has_a_table_for_everybody() -> None:
+    assert set(re.findall(r"<!-- metrics of ([a-z -]+) -->", PAGE.read_text())) == set(DECLARED)
+
+
+def test_what_the_page_tells_to_watch_exists() -> None:
+    (section,) = (part for part in PAGE.read_text().split("\n## ") if part.startswith("What to watch"))
+    named = set(re.findall(r"lockstep_\w+", section))
+    assert len(named) > 10
+    assert named <= {metric.shown_as for metric in ALL}
+
+
+def test_no_name_is_declared_twice() -> None:
+    names = [metric.name for metric in ALL]
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
+def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
+    assert re.fullmatch(r"(lockstep|kafka)_[a-z0-9_]+", metric.name)
+    assert not metric.name.endswith("_total")
+    assert metric.meaning[0].isupper() or metric.meaning[0] in "1`"
+    assert not metric.meaning.endswith(".")
+    assert metric.name.startswith("lockstep_") == (not metric.like)
+    if metric.name.startswith("lockstep_"):
+        assert metric.labels[0] == "flow"
+        assert metric.type is Type.COUNTER or not metric.name.endswith("_count")
+
+
+def test_strimzis_dashboard_finds_what_it_asks_for() -> None:
+    declared = {metric.shown_as: set(metric.labels) for metric in ALL}
+    assert STRIMZI.keys() <= declared.keys()
+    assert {name: labels - declared[name] for name, labels in STRIMZI.items() if labels - declared[name]} == {}
+
+
+def test_each_service_shows_its_own_and_what_all_show() -> None:
+    assert {*chain(*(declared_by(service) for service in SERVICES))} == {metric.shown_as for metric in ALL}
+    assert "lockstep_topics" not in declared_by("data-plane")
+
+
+def test_each_case_is_explained() -> None:
+    told = (PAGE.parent / "no-silent-loss.md").read_text()
+    assert [case.value for case in Case if f"`{case.value}`" not in told] == []

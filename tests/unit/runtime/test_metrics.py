@@ -1,0 +1,92 @@
+"""What a page shows is declared, adds up, and goes with its owner."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lockstep_protocol.names import Flow
+from lockstep_runtime.common_metrics import standing_samples
+from lockstep_runtime.metrics import Metric, Metrics, Sample, Type
+
+DONE = Metric("done", Type.COUNTER, ("flow",), "Done")
+LEVEL = Metric("level", Type.GAUGE, ("flow",), "Level")
+
+
+def shown(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    text = metrics.exposition().decode()
+    families = list(text_string_to_metric_families(text))
+    # A page names labels in the order of the alphabet.
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+def test_a_counter_begins_at_zero_and_bears_its_suffix() -> None:
+    metrics = Metrics()
+    done = metrics.of(DONE, "A->B")
+    assert shown(metrics) == {("done_total", "A->B"): 0}
+    done.add()
+    metrics.of(DONE, "A->B").add(2)
+    assert shown(metrics) == {("done_total", "A->B"): 3}
+
+
+def test_a_gauge_has_no_series_before_it_has_a_value() -> None:
+    metrics = Metrics()
+    level = metrics.of(LEVEL, "A->B")
+    assert shown(metrics) == {}
+    level.set(5)
+    metrics.of(LEVEL, "B->A").follow(lambda: 7)
+    assert shown(metrics) == {("level", "A->B"): 5, ("level", "B->A"): 7}
+
+
+def test_as_many_label_values_as_labels() -> None:
+    with pytest.raises(ValueError, match="level has the labels"):
+        Metrics().of(LEVEL)
+
+
+def test_what_an_owner_does_not_name_any_more_is_gone() -> None:
+    metrics = Metrics()
+    owned = [Sample(LEVEL, ("A->B",), 1), Sample(LEVEL, ("B->A",), 2)]
+    metrics.ask(lambda: owned)
+    assert len(shown(metrics)) == 2
+    del owned[0]
+    assert shown(metrics) == {("level", "B->A"): 2}
+
+
+def test_the_same_series_of_two_owners_adds_up() -> None:
+    metrics = Metrics()
+    for value in (1, 2):
+        metrics.ask(lambda value=value: [Sample(LEVEL, ("A->B",), value)])  # type: ignore[misc]  # its own value
+    assert shown(metrics) == {("level", "A->B"): 3}
+
+
+class Standing:
+    """A service in a flow, as far as its page asks."""
+
+    def __init__(self, source: str, *, acting: bool, degraded: bool = False) -> None:
+        self.flow = Flow(source, "T")
+        self.acting, self.degraded = acting, degraded
+        self.ready, self.rebalancing = True, not acting
+
+
+def test_connectors_are_counted_where_they_act() -> None:
+    metrics = Metrics()
+    flows = [Standing("A", acting=True), Standing("B", acting=True, degraded=True), Standing("C", acting=False)]
+    metrics.ask(lambda: standing_samples("heartbeat", flows))
+    page = shown(metrics)
+    assert page["kafka_connect_worker_connector_count",] == 2
+    assert page["kafka_connect_worker_task_count",] == 2
+    assert page["kafka_connect_worker_rebalance_rebalancing",] == 1
+    status = {key[1:]: value for key, value in page.items() if key[0] == "kafka_connect_connector_status"}
+    assert status == {
+        ('"A->T.MirrorHeartbeatConnector"', "running", "0"): 1,
+        ('"B->T.MirrorHeartbeatConnector"', "failed", "0"): 1,
+    }
+    assert page["kafka_connect_worker_connector_failed_task_count", '"B->T.MirrorHeartbeatConnector"'] == 1
+
+
+@pytest.mark.parametrize("service", ["topic-sync", "acl-sync"])
+def test_parts_of_the_source_connector_count_as_none(service: str) -> None:
+    metrics = Metrics()
+    metrics.ask(lambda: standing_samples(service, [Standing("A", acting=True)]))
+    page = shown(metrics)
+    assert page["kafka_connect_worker_connector_count",] == 0
+    assert not [key for key in page if "task" in key[0]]
+    assert page["lockstep_acting", "A->T", service] == 1
