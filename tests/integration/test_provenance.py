@@ -16,9 +16,9 @@ from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
 
 PARTITIONS = 2
-RATE = 400
-MOVED = 1200
-PRODUCERS = 8
+RATE = 300
+MOVED = 500
+PRODUCERS = 5
 
 client = cache(admin)
 
@@ -42,7 +42,7 @@ def test_what_is_written_on_both_sides_is_on_both_sides_once(
             lambda: min(len(read_topic(at, topic)) for at in both) > MOVED, within=90, what=f"{MOVED} records each"
         )
     found = same_everywhere(both, topic, within=60)
-    assert min(count.records for count in found.values()) > RATE
+    assert min(count.records for count in found.values()) > MOVED / 4
     # What came from the other side was looked at and passed over to the last record.
     for flow in same_names:
         flow.wait_written_down(topic)
