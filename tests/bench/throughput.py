@@ -26,7 +26,7 @@ FIRST_RECORD_WITHIN_S = 240.0
 STANDSTILL_S = 60.0
 SETTLED_S = 5.0  # MM2's tuned producer lingers 50 ms, its transactions end with each poll
 RUNS = 3
-WARM_UP_RECORDS = 1_500_000
+WARM_UP_RECORDS = 9_000_000
 LIMIT_TOPIC = "limit"
 
 

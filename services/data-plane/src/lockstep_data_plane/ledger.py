@@ -40,7 +40,7 @@ takes as a request."""
 
 QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(QUARANTINE_BYTES)}
 
-GATHER_S = 0.02
+GATHER_S = 0.1
 """Syncs wait this long for a newer one of their partition: at full speed each batch brings one."""
 
 

@@ -19,7 +19,7 @@ __all__ = ["Boundary", "Stage", "Transactions"]
 SHORTEST_S = 0.1
 """A transaction of a partition that lags stays open at least so long."""
 
-SHARE = 10.0
+SHARE = 20.0
 """... and this many times as long as ending one and opening the next takes, so that this is a tenth at most."""
 
 LONGEST_S = 5.0
