@@ -63,7 +63,7 @@ def _transactions(stage: Stage) -> ThroughputPart:
     first = _copies(stage, TRANSACTIONS, work, systems=stage.ours, called=called).get(OURS)
     exactly = [replace(system, settings=partial(_exactly_once, system)) for system in stage.systems]
     systems = _copies(stage, TRANSACTIONS, replace(work, gaps=True, markers=True), systems=exactly)
-    # Brokers are still getting faster: what comes first is at a disadvantage, so ours without is measured on both sides.
+    # Brokers are still getting faster: what comes first is at a disadvantage, so ours without is measured twice.
     second = _copies(stage, TRANSACTIONS, work, systems=stage.ours, called=f"{called}-again").get(OURS)
     plain = max(first, second, key=lambda copied: copied.records_per_s if isinstance(copied, Copy) else 0.0)
     return ThroughputPart(name=TRANSACTIONS, facts=facts, limit=bound, systems=systems, own=plain, own_name=PLAIN)

@@ -57,6 +57,15 @@ def test_a_reset_forgets() -> None:
     assert known(progress(0, 3, 40), batch([record(1, value, key=key)])) == {}
 
 
+def test_it_can_be_set_back() -> None:
+    assert known(progress(0, 3, 40), progress(1, 3, 2)) == {("t", 3): 2}
+
+
+def test_what_is_no_entry_at_all_does_not_stop_it() -> None:
+    strange = [record(0, b"x", key=None), record(1, b"x", key=b"\xff"), record(2, b"{}", key=b"[]")]
+    assert known(batch(strange), progress(3, 3, 40)) == {("t", 3): 40}
+
+
 def test_other_clusters_and_other_connectors_do_not_matter() -> None:
     strange = batch([record(1, b"{}", key=b"not json"), record(2, None, key=b'["heartbeat", {}]')])
     assert known(progress(0, 3, 40, cluster="X"), strange) == {}

@@ -16,10 +16,11 @@ from lockstep_data_plane.reading import log_between
 from lockstep_protocol.codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
-__all__ = ["CommittedProgress", "ProgressLog"]
+__all__ = ["UNKNOWN_TOPIC", "CommittedProgress", "ProgressLog"]
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
+UNKNOWN_TOPIC = 3
 
 
 class CommittedProgress:
@@ -82,15 +83,17 @@ class ProgressLog:
         self._locks: dict[int, asyncio.Lock] = {}
         self._begun: dict[int, float] = {}
 
-    async def place(self, tp: TopicPartition) -> TopicPartition:
-        """The partition of the topic in which the progress of `tp` stands, chosen as Connect's producer chooses it.
-        Raises kafka_error where the topic is not there, and BrokerUnreachable."""
+    async def place(self, tp: TopicPartition) -> TopicPartition | None:
+        """The partition of the topic in which the progress of `tp` stands, chosen as Connect's producer chooses it;
+        None where there is no such topic. Raises kafka_error and BrokerUnreachable."""
         count = self._target.partitions(self.topic)
         if not count:
             await self._target.refresh([self.topic])
             count = self._target.partitions(self.topic)
         if not count:
             code = self._target.trouble(self.topic) or UNKNOWN_TOPIC
+            if code == UNKNOWN_TOPIC:
+                return None
             raise kafka_error(code, f"cluster {self._target.alias}: topic {self.topic}")
         key, _ = encode_source_progress_reset(self._source, *tp)
         return self.topic, partition_for(key, count)
@@ -100,6 +103,8 @@ class ProgressLog:
         decided, as of a moment after this call; None: nothing says anything. Raises kafka_error, BrokerUnreachable."""
         asked = asyncio.get_running_loop().time()
         place = await self.place(tp)
+        if place is None:
+            return None
         async with self._locks.setdefault(place[1], asyncio.Lock()):
             if self._begun.get(place[1], -1.0) <= asked:
                 begun = asyncio.get_running_loop().time()
@@ -119,6 +124,3 @@ class ProgressLog:
             fold.take(batches)
             position = batches[-1].last_offset + 1
         self._folds[place[1]] = (max(position, end), fold)
-
-
-UNKNOWN_TOPIC = 3

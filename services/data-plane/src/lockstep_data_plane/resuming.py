@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.begin import first_row, read_progress
+from lockstep_data_plane.begin import first_row
 from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide
 from lockstep_data_plane.ledger import Ledger
@@ -66,8 +66,6 @@ class Resuming:
         self._rows = rows
         self._waiting = waiting
         self._transacting = transacting
-        self._progress: Mapping[TopicPartition, int] | None = None
-        self._reading_progress = asyncio.Lock()
         self._refreshing = asyncio.Lock()
         self._refreshed_at = 0.0
         self._standing = Standing(settings, source, target)
@@ -127,7 +125,7 @@ class Resuming:
         producer = await self._transacting.mark(partition)
         await partition.traces.own(producer.id)
         if row is None:
-            row = await self._first(partition, topic, await self._mm2_progress(partition))
+            row = await self._first(partition, topic, await self._transacting.progress(partition))
         elif committed is not None:
             row = replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch)
         else:
@@ -154,13 +152,6 @@ class Resuming:
         _, progress = await self._transacting.fence(partition)
         return max(row.upstream, -1 if progress is None else progress)
 
-    async def _mm2_progress(self, partition: Partition) -> int | None:
-        """What MM2's progress topic said when this slot first asked."""
-        async with self._reading_progress:
-            if self._progress is None:
-                self._progress = await read_progress(self._settings)
-        return self._progress.get((partition.topic, partition.number))
-
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
         theirs = self._rows.get((partition.topic, partition.number))
@@ -175,7 +166,7 @@ class Resuming:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
         if former is None:
-            row = await self._first(partition, topic, await self._mm2_progress(partition))
+            row = await self._first(partition, topic, await self._transacting.progress(partition))
         elif former.transactional:
             row = await self._first(partition, topic, await self._committed(partition, former))
         else:

@@ -16,7 +16,7 @@ from lockstep_data_plane.batches.codecs import NONE
 from lockstep_data_plane.batches.rebuild import Record, build
 from lockstep_data_plane.batches.stamp import stamp
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.committed import ProgressLog
+from lockstep_data_plane.committed import UNKNOWN_TOPIC, ProgressLog
 from lockstep_data_plane.connection import BrokerUnreachable, message
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
 from lockstep_data_plane.ledger import now_ms
@@ -75,7 +75,12 @@ class Transacting:
             task.cancel()
             await asyncio.wait([task])
         producer = await self._coordinators.fence(self._id(partition))
-        return producer, await self._progress.newest((partition.topic, partition.number))
+        return producer, await self.progress(partition)
+
+    async def progress(self, partition: Partition) -> int | None:
+        """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
+        none. Raises kafka_error, BrokerUnreachable."""
+        return await self._progress.newest((partition.topic, partition.number))
 
     async def mark(self, partition: Partition) -> Producer:
         """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
@@ -144,6 +149,8 @@ class Transacting:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         producer = Producer(partition.chain.producer_id, partition.chain.epoch)
         place = await self._progress.place((partition.topic, partition.number))
+        if place is None:
+            raise kafka_error(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
         data = (partition.target_topic, partition.number)
         await self._coordinators.open(transactions.transactional_id, producer, [data, place])
         if not _goes_on(partition, transactions):
