@@ -8,29 +8,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from aiokafka.errors import KafkaError
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
-from lockstep_data_plane.batches.codecs import CODECS, Levels
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
+from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight, Receipt
 from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.ledger import Ledger, now_ms
-from lockstep_data_plane.limits import RateLimits
 from lockstep_data_plane.partition import BatchRefused, Happening, Misnumbered, Partition, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
+from lockstep_data_plane.room import Room
+from lockstep_data_plane.target_limits import target_limits
+from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.tracing import Tracing
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
 
@@ -57,16 +59,11 @@ class Copying:
         self._settings = settings
         self._plane = settings.data_plane
         self._ledger = ledger
-        self._troubles = troubles
         self._topics = topics
         self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
-        self._limits_of_rate = RateLimits(self._plane.max_bytes_per_s)
-        self._waking: dict[Partition, asyncio.TimerHandle] = {}
         self._left = 0
-        self._troubled: set[Partition] = set()
         self._changes: dict[Partition, asyncio.Event] = {}
-        self._saying: set[asyncio.Task[None]] = set()
         flow = settings.flow
         self._source = cluster_of(
             flow.source,
@@ -78,6 +75,8 @@ class Copying:
             settings.clients.data_producer,
             _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
         )
+        self._telling = Telling(ledger, troubles, self._source, self._target)
+        self.room = Room(self._plane, lambda: len(self.partitions), lambda p: self._fetching.nudge(p))
         self._transacting = Transacting(
             settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failed
         )
@@ -100,7 +99,7 @@ class Copying:
             deliver=self._judge,
             delivered=self._traced,
             passing=PASSING,
-            trouble=self._untraced,
+            trouble=partial(self._telling.of_slot, "provenance"),
         )
         self._producing = Producing(self._target, self._on_answer)
         self._fetching = Fetching(
@@ -108,7 +107,7 @@ class Copying:
             self._plane.fetch,
             self._plane.isolation_level,
             room=self._plane.max_in_flight_bytes,
-            has_room=self._has_room,
+            has_room=lambda p: not self._tracing.holds(p) and self.room.for_more_of(p),
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
             on_trouble=self._cut,
@@ -121,15 +120,13 @@ class Copying:
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
-        for handle in self._waking.values():
-            handle.cancel()
+        self.room.close()
         await self._transacting.close()
         await self._fetching.close()
         await self._tracing.close()
         await self._source.close()
         await self._target.close()
-        if self._saying:
-            await asyncio.wait(self._saying, timeout=1.0)
+        await self._telling.close()
 
     def check(self) -> None:
         """To be called every now and then: ends connections whose broker went silent, raises what ended a fetch by
@@ -140,7 +137,7 @@ class Copying:
             raise crash
         for cluster in (self._source, self._target):
             if seconds := cluster.quota.news():
-                self._throttled(cluster.alias, seconds)
+                self._telling.throttled(cluster.alias, seconds)
 
     def remove(self, tp: TopicPartition) -> None:
         """The partition is released and written down."""
@@ -166,7 +163,7 @@ class Copying:
         for partition in self.partitions.values():
             if partition.topic != topic.source_topic:
                 continue
-            partition.limits = self._limits(topic)
+            partition.limits = target_limits(self._plane, topic)
             ids = (partition.written.source_topic_id, partition.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
                 self._failed(partition, "its topic was re-created")
@@ -176,7 +173,7 @@ class Copying:
     async def tend(self, tp: TopicPartition, topic: MirroredTopic) -> None:
         """See the partition through its phases until it is released."""
         partition = Partition(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
-        partition.limits = self._limits(topic)
+        partition.limits = target_limits(self._plane, topic)
         if self._tracing.concerns(partition.topic, partition.target_topic):
             partition.traces = self._tracing
         self.partitions[tp] = partition
@@ -223,7 +220,7 @@ class Copying:
                 await self._ledger.write(row)
                 partition.know(row)
         except PASSING as exc:
-            self._trouble(partition, self._as_trouble(exc))
+            self._telling.trouble(partition, exc)
             await self._pause(partition, backoff.next())
             return
         except Halt as exc:
@@ -236,44 +233,26 @@ class Copying:
         phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
         if phase is Phase.HALTED:
             self._fetching.detach(partition)
-            self._tell_halted(partition)
+            self._telling.halted(partition)
         return phase
 
     async def _ledger_flush(self, partition: Partition) -> None:
         try:
             await self._ledger.flush([partition])
         except ClusterTrouble as trouble:
-            self._troubles.began("progress", trouble)
+            self._telling.of_slot("progress", trouble)
 
     async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
         try:
             await self._resume(partition)
         except PASSING as exc:
-            self._trouble(partition, self._as_trouble(exc))
+            self._telling.trouble(partition, exc)
             await self._pause(partition, backoff.next())
         except Halt as exc:
             if partition.can(Happening.REFUSED):
                 partition.case = exc.case.value
                 partition.on(Happening.REFUSED, str(exc))
-                self._tell_halted(partition)
-
-    def _trouble(self, partition: Partition, trouble: ClusterTrouble) -> None:
-        self._troubled.add(partition)
-        self._troubles.began(f"{partition.topic}-{partition.number}", trouble)
-
-    def _well(self, partition: Partition) -> None:
-        """Records of the partition get through (again)."""
-        if partition in self._troubled:
-            self._troubled.discard(partition)
-            self._troubles.over(f"{partition.topic}-{partition.number}")
-
-    def _as_trouble(self, exc: BaseException) -> ClusterTrouble:
-        if isinstance(exc, ClusterTrouble):
-            return exc
-        if isinstance(exc, BrokerUnreachable) and exc.alias:
-            cluster = self._source if exc.alias == self._source.alias else self._target
-            return ClusterUnreachable(exc.alias, cluster.bootstrap, str(exc))
-        return ClusterTrouble("", str(exc) or type(exc).__name__)
+                self._telling.halted(partition)
 
     async def _pause(self, partition: Partition, seconds: float) -> None:
         try:
@@ -281,15 +260,6 @@ class Copying:
                 await self._changes[partition].wait()
         except TimeoutError:
             return
-
-    def _tell_halted(self, partition: Partition) -> None:
-        self._event(
-            "PartitionHalted",
-            f"{partition.topic}-{partition.number}",
-            f"{partition.topic}-{partition.number}: {partition.reason}",
-            reason=partition.reason,
-            upstream=partition.upstream,
-        )
 
     async def _resume(self, partition: Partition) -> None:
         row, end = await self._resuming.look(partition, self._topics[partition.topic])
@@ -301,52 +271,9 @@ class Copying:
         partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
         self._fetching.attach(partition)
         if partition.to_number:
-            name = f"{partition.topic}-{partition.number}"
-            self._event(
-                "ProgressRecovered",
-                name,
-                f"{name}: {partition.to_number} records were appended after the last progress written",
-                records=partition.to_number,
-                upstream=row.upstream,
-            )
-
-    def _limits(self, topic: MirroredTopic) -> Limits:
-        configs = dict(topic.target_configs)
-        codec, how = self._plane.compression_type, self._plane.compression
-        return Limits(
-            int(configs.get("max.message.bytes", Limits().max_bytes)),
-            CODECS[codec or "none"],
-            recompress=how.recompress and codec is not None,
-            levels=Levels(how.gzip_level, how.lz4_level, how.zstd_level),
-        )
+            self._telling.recovered(partition, row.upstream)
 
     # -- between fetch and answer --------------------------------------------------------------------------------------
-
-    def _has_room(self, partition: Partition) -> bool:
-        share = max(
-            self._plane.max_in_flight_bytes // max(1, len(self.partitions)), 2 * self._plane.fetch.max_partition_bytes
-        )
-        held = self._tracing.holds(partition)
-        return not held and partition.chain.bytes_held < share and self._within_rate(partition)
-
-    def _within_rate(self, partition: Partition) -> bool:
-        """Whether its limit of bytes a second lets the partition be fetched now; else it is looked at again in time."""
-        if not self._limits_of_rate.any:
-            return True
-        loop = asyncio.get_running_loop()
-        wait = self._limits_of_rate.wait(partition.topic, loop.time())
-        if wait > 0 and partition not in self._waking:
-            self._waking[partition] = loop.call_later(wait, self._wake, partition)
-        return wait <= 0
-
-    def _wake(self, partition: Partition) -> None:
-        del self._waking[partition]
-        self._fetching.nudge(partition)
-
-    def share_rate(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
-        """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of
-        bytes a second."""
-        self._limits_of_rate.share(mine, everywhere)
 
     def _on_fetched(self, delivery: Delivery) -> None:
         if delivery.partition.traces is not self._tracing or not self._tracing.takes(delivery):
@@ -356,12 +283,6 @@ class Copying:
         self._producing.pump()
         self._fetching.nudge(partition)
 
-    def _untraced(self, trouble: BaseException | None) -> None:
-        if trouble is None:
-            self._troubles.over("provenance")
-        else:
-            self._troubles.began("provenance", self._as_trouble(trouble))
-
     def _judge(self, delivery: Delivery) -> None:
         p = delivery.partition
         if p.phase is not Phase.COPYING or p.incarnation != delivery.incarnation:
@@ -370,15 +291,14 @@ class Copying:
         if fetched.code:
             self._fetch_refused(p, fetched.code)
             return
-        if self._limits_of_rate.any:
-            self._limits_of_rate.took(p.topic, len(fetched.records), asyncio.get_running_loop().time())
+        self.room.took(p, len(fetched.records))
         p.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
         self._ledger.timings.fetched(p, delivery.batches, len(fetched.records), now_ms())
         if not delivery.batches:
             if p.lag == 0:
-                self._well(p)
+                self._telling.well(p)
             return
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
@@ -406,10 +326,10 @@ class Copying:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             for receipt in receipts:
                 if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
-                    self._foreign(partition, receipt)
+                    self._telling.foreign(partition, receipt)
             if receipts:
                 if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
-                    self._times_rewritten(partition)
+                    self._telling.times_rewritten(partition)
                 self._fetching.nudge(partition)
                 if partition.transactions is None:
                     self._counted(partition, receipts, syncs)
@@ -437,7 +357,7 @@ class Copying:
         if receipts:
             self._ledger.timings.acknowledged(partition, receipts, now_ms())
             partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
-            self._well(partition)
+            self._telling.well(partition)
 
     def _append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
         fate, why = fate_of(answer.code)
@@ -455,39 +375,6 @@ class Copying:
         else:
             self._failed(partition, where)
 
-    def _foreign(self, partition: Partition, receipt: Receipt) -> None:
-        self._event(
-            "ForeignWrite",
-            f"{partition.target_topic}-{partition.number}",
-            f"{partition.target_topic}-{partition.number}: somebody else wrote {receipt.foreign} records before offset "
-            f"{receipt.downstream}; downstream offsets no longer follow upstream ones",
-            records=receipt.foreign,
-            before=receipt.downstream,
-        )
-
-    def _throttled(self, alias: str, seconds: float) -> None:
-        self._event(
-            "Throttled",
-            f"cluster {alias}",
-            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s at first); "
-            "copying goes on at the quota's rate",
-            seconds=seconds,
-        )
-
-    def _times_rewritten(self, partition: Partition) -> None:
-        """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
-        if partition.times_rewritten:
-            return
-        partition.times_rewritten = True
-        where = f"{partition.target_topic}-{partition.number}"
-        self._event(
-            "TimestampsRewritten",
-            where,
-            f"{where}: the target puts the time of the append in place of the records' times "
-            "(message.timestamp.type=LogAppendTime)",
-            downstream=partition.downstream,
-        )
-
     def _cut(self, partition: Partition, why: str) -> None:
         """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
         each."""
@@ -501,7 +388,7 @@ class Copying:
         partition.on(Happening.FAILED)
         self._fetching.detach(partition)
         if first and why:
-            self._trouble(partition, ClusterTrouble("", why))
+            self._telling.trouble(partition, ClusterTrouble("", why))
         self._transacting.look(partition)
         self._changes[partition].set()
 
@@ -518,11 +405,6 @@ class Copying:
         self._fetching.detach(partition)
         self._transacting.look(partition)
         self._changes[partition].set()
-
-    def _event(self, kind: str, subject: str, text: str, **detail: object) -> None:
-        task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
-        self._saying.add(task)
-        task.add_done_callback(self._saying.discard)
 
 
 def _client_id(settings: FlowSettings, properties: Mapping[str, str], role: str) -> str:

@@ -202,7 +202,7 @@ class Slot:
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
-        self._copying.share_rate(mine, there)
+        self._copying.room.share_rate(mine, there)
         wanted = set() if self._assignment.ending else {(t, p) for t, p in self._assignment.partitions}
         for tp in wanted - self._tending.keys():
             topic = self._topics.get(tp[0])
