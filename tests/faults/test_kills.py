@@ -18,7 +18,7 @@ from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
-# `test_random` has what `make test` has time for.
+# `make test` has time for one of them, `test_random` and `test_unleased`.
 
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2
@@ -87,6 +87,7 @@ def test_the_worker_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) ->
     assert all(event.detail["reason"] for event in failed)
 
 
+@pytest.mark.long
 def test_the_jvm_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
     with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
         flow.wait_for_more(topic, 100, within=BACK_WITHIN)
@@ -102,6 +103,7 @@ def test_the_jvm_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> No
     check(flow, topic)
 
 
+@pytest.mark.long
 def test_the_driver_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
     with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
         flow.wait_for_more(topic, 100, within=BACK_WITHIN)
@@ -114,6 +116,7 @@ def test_the_driver_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) ->
     check(flow, topic)
 
 
+@pytest.mark.long
 def test_two_data_planes_at_once_and_a_zombie(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
     """Two drivers, each sure that it leads, with a worker each; then one worker sleeps and wakes with old batches in
     hand."""

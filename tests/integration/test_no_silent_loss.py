@@ -119,7 +119,8 @@ def test_a_source_topic_created_again(pair: Pair, there: MirroredFlow, policy: s
     assert row.source_topic_id == there.wait_mirrored(topic).source_topic_id
 
 
-@pytest.mark.parametrize("policy", [pytest.param("skip", marks=pytest.mark.long), "restart"])
+@pytest.mark.long  # that it halts by default is in test_data_plane_topics
+@pytest.mark.parametrize("policy", ["skip", "restart"])
 def test_a_target_topic_created_again(there: MirroredFlow, policy: str) -> None:
     topic = copied(there, policy, numbered(50))
     delete_topic(there.target, there.remote(topic))
