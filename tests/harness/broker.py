@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -35,7 +35,7 @@ from tests.harness.java import find_java
 from tests.harness.processes import end, kill, spawn, tail
 from tests.harness.proxy import Proxy
 
-__all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "prepare", "start_all"]
+__all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "listening", "prepare", "start_all"]
 
 STARTED_WITHIN = 120.0  # seconds; usual is 1.5, but the cores may be busy with something else
 STOPPED_WITHIN = 20.0
@@ -69,11 +69,6 @@ SETTINGS = {
     "transaction.state.log.replication.factor": "1",
 }
 
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",  # every client here is anonymous: ACLs are kept and listed, and deny us nothing
-}
-
 LOGGING = """status = error
 appender.out.type = Console
 appender.out.name = out
@@ -81,6 +76,12 @@ appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{{HH:mm:ss.SSS}} %p %m (%c{{1}})%n%throwable
 rootLogger.level = {level}
 rootLogger.appenderRef.out.ref = out
+"""
+
+LOGGING_BEFORE_4 = """log4j.rootLogger = {level}, out
+log4j.appender.out = org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout = org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern = %d{{HH:mm:ss,SSS}} %p %m (%c{{1}})%n
 """
 
 
@@ -115,15 +116,21 @@ class Broker:
 
     With a `quorum` of several it is node `node` of it: `start_all` all of them, none is ready alone.
 
-    `properties` are added to server.properties (they win). With `authorizer` ACLs can be created and listed. `behind` a
-    proxy the broker has a second listener whose advertised address is the proxy's: clients that bootstrap from
-    `proxy.bootstrap` stay behind it, clients that use `bootstrap` do not.
+    `kafka` is its version. `properties` are added to server.properties (they win). With `authorizer` ACLs can be
+    created and listed. `behind` a proxy the broker has a second listener whose advertised address is the proxy's:
+    clients that bootstrap from `proxy.bootstrap` stay behind it, clients that use `bootstrap` do not.
     """
+
+    AUTHORIZER: ClassVar[Mapping[str, str]] = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",  # every client is anonymous: ACLs are kept and listed, and deny us nothing
+    }
 
     def __init__(
         self,
         alias: str = "broker",
         *,
+        kafka: kafka_jars.Kafka = kafka_jars.CURRENT,
         properties: Mapping[str, str] | None = None,
         authorizer: bool = False,
         behind: Forwarder | None = None,
@@ -134,6 +141,7 @@ class Broker:
         node: int = 1,
     ) -> None:
         self.alias = alias
+        self.kafka = kafka
         self.node = node
         self._quorum = quorum or Quorum.of(1)
         self.cluster_id = self._quorum.cluster_id
@@ -143,7 +151,7 @@ class Broker:
         self._forwarder = behind
         self.port = free_port()
         self._proxied_port = free_port()
-        self._properties = {**SETTINGS, **(AUTHORIZER if authorizer else {}), **(properties or {})}
+        self._properties = {**SETTINGS, **(self.AUTHORIZER if authorizer else {}), **(properties or {})}
         self._jvm = [*JVM, f"-Xmx{heap}", *jvm]
         self._log_level = log_level
         self._process: subprocess.Popen[bytes] | None = None
@@ -179,9 +187,9 @@ class Broker:
         """Starts the process without waiting; `wait_ready` must follow. Idempotent while it runs."""
         if self.running:
             return
-        prepare()
+        prepare(kafka=self.kafka)
         self._format()
-        self._process = spawn(_command(self._jvm, self.folder), output=self.log)
+        self._process = spawn(self._command(), output=self.log)
 
     def wait_ready(self, within: float = STARTED_WITHIN) -> None:
         """Returns once the broker answers a metadata request with itself in it."""
@@ -239,36 +247,51 @@ class Broker:
 
     def _format(self) -> None:
         data = self.folder / "data"
-        (self.folder / "server.properties").write_text(
-            "".join(f"{key}={value}\n" for key, value in (self._listeners() | self._properties).items())
-        )
-        (self.folder / "log4j2.properties").write_text(LOGGING.format(level=self._log_level))
+        self._write_settings()
         if not data.exists():
             data.mkdir()
-            shutil.copy(_features(), data / "bootstrap.checkpoint")
+            shutil.copy(_features(self.kafka), data / "bootstrap.checkpoint")
             (data / "meta.properties").write_text(
                 f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node}\ndirectory.id={_kafka_uuid()}\n"
             )
 
+    def _write_settings(self) -> None:
+        (self.folder / "server.properties").write_text(
+            "".join(f"{key}={value}\n" for key, value in (self._listeners() | self._properties).items())
+        )
+        template = LOGGING if self.kafka.major >= 4 else LOGGING_BEFORE_4
+        (self.folder / "log4j.properties").write_text(template.format(level=self._log_level))
+
+    def _command(self) -> list[str]:
+        archive, logging = _archive(self.kafka), self.folder / "log4j.properties"
+        shared = (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto") if archive.exists() else ()
+        named = "log4j2.configurationFile" if self.kafka.major >= 4 else "log4j.configuration"
+        return [
+            *(str(find_java()), *self._jvm, *shared, f"-D{named}={logging.as_uri()}"),
+            *("-cp", kafka_jars.classpath(self.kafka), "kafka.Kafka", str(self.folder / "server.properties")),
+        ]
+
     def _listeners(self) -> dict[str, str]:
         controllers = self._quorum.controllers
-        listen = {"PLAINTEXT": self.port, "CONTROLLER": controllers[self.node]}
-        advertise = {"PLAINTEXT": self.port}
-        if self._forwarder is not None:
-            listen["PROXIED"] = self._proxied_port
-            advertise["PROXIED"] = self._forwarder.port
-            self._forwarder.forward_to("127.0.0.1", self._proxied_port)
+        listen, advertise = self._addresses()
         return {
             "process.roles": "broker,controller",
             "node.id": str(self.node),
             "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items()),
             "controller.listener.names": "CONTROLLER",
+            **listening(listen | {"CONTROLLER": controllers[self.node]}, advertise),
             "inter.broker.listener.name": "PLAINTEXT",
-            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listen.items()),
-            "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in advertise.items()),
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
             "log.dirs": str(self.folder / "data"),
         }
+
+    def _addresses(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The ports of the client listeners, and those that they advertise."""
+        listen, advertise = {"PLAINTEXT": self.port}, {"PLAINTEXT": self.port}
+        if self._forwarder is not None:
+            listen["PROXIED"] = self._proxied_port
+            advertise["PROXIED"] = self._forwarder.port
+            self._forwarder.forward_to("127.0.0.1", self._proxied_port)
+        return listen, advertise
 
 
 def start_all(*brokers: Broker) -> None:
@@ -295,41 +318,43 @@ def free_port() -> int:
     raise OSError("no free port between 15000 and 32000")
 
 
-def prepare(report: kafka_jars.Report = lambda line: None) -> None:
-    """Has the jars, the feature levels and the class-data archive in the cache (the last two take about 8 s, once)."""
-    kafka_jars.fetch(report)
-    if _features().exists() and _archive().exists():
+def prepare(report: kafka_jars.Report = lambda line: None, kafka: kafka_jars.Kafka = kafka_jars.CURRENT) -> None:
+    """Has the jars, the feature levels and the class-data archive in the cache (the last two take about 8 s, once).
+    An older Kafka goes without the archive."""
+    kafka_jars.fetch(report, kafka)
+    archived = kafka is not kafka_jars.CURRENT or _archive(kafka).exists()
+    if _features(kafka).exists() and archived:
         return
-    with kafka_jars.locked():
-        if not _features().exists():
+    with kafka_jars.locked(kafka):
+        if not _features(kafka).exists():
             report("Kafka: formatting a first log directory")
-            _write_features()
-        if not _archive().exists():
+            _write_features(kafka)
+        if not archived and not _archive(kafka).exists():
             report("Kafka: writing the class-data archive")
             _write_archive()
 
 
-def _features() -> Path:
-    return kafka_jars.CACHE / "bootstrap.checkpoint"
+def _features(kafka: kafka_jars.Kafka) -> Path:
+    return kafka.cache / "bootstrap.checkpoint"
 
 
-def _archive() -> Path:
+def _archive(kafka: kafka_jars.Kafka) -> Path:
     """The archive is of use only to the very JVM that wrote it, so each has its own."""
     java = find_java().resolve()
     release = java.parents[1] / "release"
     told = release.read_bytes() if release.exists() else str(java.stat().st_mtime_ns).encode()
-    return kafka_jars.CACHE / f"broker-{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
+    return kafka.cache / f"broker-{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
 
 
-def _command(jvm: Sequence[str], folder: Path) -> list[str]:
-    return [
-        *(str(find_java()), *jvm, f"-XX:SharedArchiveFile={_archive()}", "-Xshare:auto"),
-        *(f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}", "-cp", kafka_jars.classpath()),
-        *("kafka.Kafka", str(folder / "server.properties")),
-    ]
+def listening(listen: Mapping[str, int], advertise: Mapping[str, int]) -> dict[str, str]:
+    return {
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listen.items()),
+        "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in advertise.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
+    }
 
 
-def _write_features() -> None:
+def _write_features(kafka: kafka_jars.Kafka) -> None:
     with tempfile.TemporaryDirectory(prefix="lockstep-format-") as folder:
         settings = Path(folder, "server.properties")
         settings.write_text(
@@ -339,31 +364,34 @@ def _write_features() -> None:
         )
         tool = ["kafka.tools.StorageTool", "format", "-t", _kafka_uuid(), "-c", str(settings)]
         subprocess.run(
-            [find_java(), *JVM, "-cp", kafka_jars.classpath(), *tool],
+            [find_java(), *JVM, "-cp", kafka_jars.classpath(kafka), *tool],
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        shutil.copy(f"{folder}/data/bootstrap.checkpoint", _features())
+        shutil.copy(f"{folder}/data/bootstrap.checkpoint", _features(kafka))
 
 
 def _write_archive() -> None:
     """Runs a broker once to its readiness and lets its JVM write down the classes it loaded."""
-    unfinished = _archive().with_suffix(".new")
+    finished = _archive(kafka_jars.CURRENT)
+    unfinished = finished.with_suffix(".new")
     warm = Broker("archive", jvm=[f"-XX:ArchiveClassesAtExit={unfinished}"])
     try:
         warm._format()
-        command = [part for part in _command(warm._jvm, warm.folder) if "SharedArchiveFile" not in part]
-        warm._process = spawn(command, output=warm.log)
+        warm._process = spawn(warm._command(), output=warm.log)
         warm.wait_ready()
         warm.stop()
-        unfinished.rename(_archive())
+        unfinished.rename(finished)
     finally:
         warm.close()
 
 
 def _kafka_uuid() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """As Kafka makes them: none begins with a dash, which its tools would take for an option."""
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
 
 
 if __name__ == "__main__":

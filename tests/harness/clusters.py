@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.harness.eventually import wait_until
@@ -312,11 +320,13 @@ def _read_to_ends(consumer: Consumer, partitions: int, topic: str, deadline: flo
 
 
 def _record(message: Message) -> Record:
+    kind, timestamp_ms = message.timestamp()
     return Record(
         key=message.key(),
         value=message.value(),
         headers=tuple(cast("list[tuple[str, bytes | None]]", message.headers() or [])),
-        timestamp_ms=message.timestamp()[1],
+        # Format 0 has no times: librdkafka then says 0 and its kind, Java's consumer says -1.
+        timestamp_ms=-1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
         partition=message.partition(),
         offset=message.offset(),
     )

@@ -10,6 +10,9 @@ repository than Maven Central.
 
 `python -m tests.harness.kafka_jars` fetches; `... resolve 4.3.2 > tests/harness/kafka-jars.sha256` writes the list
 anew, which is how Kafka is upgraded (then `VERSION` here changes with it).
+
+Older Kafkas, as brokers to mirror from and to, have a list of their own each (`kafka-jars-3.9.1.sha256`: broker only)
+and are fetched in the same way, but not before a long test starts one.
 """
 
 import argparse
@@ -26,15 +29,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from xml.sax.saxutils import quoteattr
 
 from tests.harness.java import NoJava, find_java
 
 __all__ = [
-    "CACHE",
+    "CURRENT",
+    "OLDEST",
+    "PREVIOUS",
     "VERSION",
     "Jar",
     "JarsUnavailable",
+    "Kafka",
     "WrongChecksum",
     "classpath",
     "fetch",
@@ -46,8 +53,8 @@ __all__ = [
 
 VERSION = "4.3.1"
 REPOSITORY = Path(__file__).resolve().parents[2]
-CACHE = REPOSITORY / ".cache" / "kafka" / VERSION
-LIST = Path(__file__).with_name("kafka-jars.sha256")
+CACHES = REPOSITORY / ".cache" / "kafka"
+RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"), ("ch.qos.reload4j", "reload4j", "1.2.25"))
 ATTEMPTS = 4
 PAUSE_SECONDS = 2.0  # before the second attempt; doubled for each further one
 
@@ -76,16 +83,41 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-def home() -> Path:
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """A published Kafka. `listed`: the file that names its jars; `cache`: the folder for all that is made of them."""
+
+    version: str
+    listed: Path
+    cache: Path
+
+    @classmethod
+    def older(cls, version: str) -> Self:
+        return cls(version, Path(__file__).with_name(f"kafka-jars-{version}.sha256"), CACHES / version)
+
+    @property
+    def major(self) -> int:
+        return int(self.version.partition(".")[0])
+
+    def __str__(self) -> str:
+        return self.version
+
+
+CURRENT = Kafka(VERSION, Path(__file__).with_name("kafka-jars.sha256"), CACHES / VERSION)
+PREVIOUS = Kafka.older("3.9.1")
+OLDEST = Kafka.older("2.8.2")
+
+
+def home(kafka: Kafka = CURRENT) -> Path:
     """The folder of the jars, fetched first if need be."""
-    fetch()
-    return CACHE / "jars"
+    fetch(kafka=kafka)
+    return kafka.cache / "jars"
 
 
-def classpath() -> str:
+def classpath(kafka: Kafka = CURRENT) -> str:
     """What goes after `java -cp`: every jar by name, always in the same order (a class-data archive depends on it)."""
-    folder = home()
-    return os.pathsep.join(str(folder / jar.file_name) for jar in read_list(LIST.read_text()))
+    folder = home(kafka)
+    return os.pathsep.join(str(folder / jar.file_name) for jar in read_list(kafka.listed.read_text()))
 
 
 def read_list(text: str) -> tuple[Jar, ...]:
@@ -98,77 +130,76 @@ def read_list(text: str) -> tuple[Jar, ...]:
     return tuple(jars)
 
 
-def fetch(report: Report = lambda line: None) -> None:
+def fetch(report: Report = lambda line: None, kafka: Kafka = CURRENT) -> None:
     """Has every listed jar in the cache, verified. Idempotent; several processes at once wait for one another.
 
     Raises JarsUnavailable, WrongChecksum, NoJava.
     """
-    listed = LIST.read_text()
-    if _is_stamped(listed):
+    listed = kafka.listed.read_text()
+    if _is_stamped(kafka, listed):
         return
-    with locked():
-        if _is_stamped(listed):
+    with locked(kafka):
+        if _is_stamped(kafka, listed):
             return
-        _fetch_missing(read_list(listed), report)
-        _stamp().write_text(hashlib.sha256(listed.encode()).hexdigest())
-        shutil.rmtree(CACHE / "ivy", ignore_errors=True)  # a second copy of every jar
+        _fetch_missing(kafka, read_list(listed), report)
+        _stamp(kafka).write_text(hashlib.sha256(listed.encode()).hexdigest())
+        shutil.rmtree(kafka.cache / "ivy", ignore_errors=True)  # a second copy of every jar
 
 
-def _stamp() -> Path:
-    return CACHE / "verified"
+def _stamp(kafka: Kafka) -> Path:
+    return kafka.cache / "verified"
 
 
-def _is_stamped(listed: str) -> bool:
-    stamp = _stamp()
+def _is_stamped(kafka: Kafka, listed: str) -> bool:
+    stamp = _stamp(kafka)
     return stamp.exists() and stamp.read_text() == hashlib.sha256(listed.encode()).hexdigest()
 
 
 @contextmanager
-def locked() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
+def locked(kafka: Kafka = CURRENT) -> Iterator[None]:
+    kafka.cache.mkdir(parents=True, exist_ok=True)
+    with (kafka.cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _fetch_missing(jars: Sequence[Jar], report: Report) -> None:
-    folder = CACHE / "jars"
-    missing = [jar for jar in jars if not _is_verified(folder, jar)]
+def _fetch_missing(kafka: Kafka, jars: Sequence[Jar], report: Report) -> None:
+    missing = [jar for jar in jars if not _is_verified(kafka, jar)]
     for attempt in range(1, ATTEMPTS + 1):
         if not missing:
             return
-        report(f"Kafka {VERSION}: downloading {len(missing)} jars")
-        said = _retrieve(missing, folder)
-        missing = [jar for jar in missing if not _is_verified(folder, jar)]
+        report(f"Kafka {kafka}: downloading {len(missing)} jars")
+        said = _retrieve(kafka, missing)
+        missing = [jar for jar in missing if not _is_verified(kafka, jar)]
         if missing and attempt < ATTEMPTS:
             pause = PAUSE_SECONDS * 2 ** (attempt - 1)
-            report(f"Kafka {VERSION}: {len(missing)} of the downloads failed, again in {pause:.0f} s")
+            report(f"Kafka {kafka}: {len(missing)} of the downloads failed, again in {pause:.0f} s")
             time.sleep(pause)
     if missing:
         names = ", ".join(jar.file_name for jar in missing[:3])
         raise JarsUnavailable(f"{len(missing)} jars could not be downloaded ({names} ...): {said}")
 
 
-def _is_verified(folder: Path, jar: Jar) -> bool:
-    file = folder / jar.file_name
+def _is_verified(kafka: Kafka, jar: Jar) -> bool:
+    file = kafka.cache / "jars" / jar.file_name
     if not file.exists():
         return False
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found == jar.sha256:
         return True
     file.unlink()
-    shutil.rmtree(CACHE / "ivy", ignore_errors=True)
+    shutil.rmtree(kafka.cache / "ivy", ignore_errors=True)
     raise WrongChecksum(
-        f"{jar.file_name} of {jar.group} has SHA-256 {found}, but {LIST.name} says {jar.sha256}. "
+        f"{jar.file_name} of {jar.group} has SHA-256 {found}, but {kafka.listed.name} says {jar.sha256}. "
         "It was removed; if a second download differs again, the repository does not serve the published file."
     )
 
 
-def _retrieve(jars: Iterable[Jar], into: Path) -> str:
+def _retrieve(kafka: Kafka, jars: Iterable[Jar]) -> str:
     """One run of Ivy that downloads exactly these jars. Returns the last thing it said (the reason, if it failed)."""
     wanted = [_dependency(jar.group, jar.artifact, jar.version, transitive=False) for jar in jars]
     # Without POMs one request per jar is left; our SHA-256 is stronger than the SHA-1 Ivy would fetch beside each.
-    return _ivy(wanted, into, use_poms=False, cache=CACHE / "ivy")
+    return _ivy(wanted, kafka.cache / "jars", use_poms=False, cache=kafka.cache / "ivy")
 
 
 def _dependency(group: str, artifact: str, version: str, *, transitive: bool = True) -> str:
@@ -221,20 +252,28 @@ def _ivy_jar() -> str:
 
 
 def resolve(version: str) -> str:
-    """The list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed."""
-    wanted = [_dependency("org.apache.kafka", name, version) for name in ("kafka_2.13", "connect-mirror")]
+    """The list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed. MirrorMaker is in
+    that of the present major version only."""
+    wanted = [_dependency("org.apache.kafka", "kafka_2.13", version)]
+    if version.partition(".")[0] == VERSION.partition(".")[0]:
+        wanted.append(_dependency("org.apache.kafka", "connect-mirror", version))
     with tempfile.TemporaryDirectory(prefix="lockstep-jars-") as work:
         said = _ivy(wanted, Path(work, "jars"), use_poms=True, cache=Path(work, "ivy"))
         found = sorted(Path(work, "ivy").glob("*/*/*/*.jar"))
-        log4j = [jar.stem.removeprefix("log4j-core-") for jar in found if jar.stem.startswith("log4j-core-")]
-        if not log4j:
+        if not found:
             raise JarsUnavailable(f"Kafka {version} does not resolve: {said}")
-        # Kafka's POMs leave the logging backend to whoever packages them; this one binds SLF4J 1.7 to their log4j.
-        backend = _dependency("org.apache.logging.log4j", "log4j-slf4j-impl", log4j[-1], transitive=False)
-        _ivy([backend], Path(work, "jars"), use_poms=False, cache=Path(work, "ivy"))
+        log4j = [jar.stem.removeprefix("log4j-core-") for jar in found if jar.stem.startswith("log4j-core-")]
+        # Kafka's POMs leave the logging backend to whoever packages them; these bind SLF4J 1.7 to their log4j.
+        if log4j:
+            backend = [_dependency("org.apache.logging.log4j", "log4j-slf4j-impl", log4j[-1], transitive=False)]
+        else:
+            backend = [_dependency(*coordinates, transitive=False) for coordinates in RELOAD4J]
+        _ivy(backend, Path(work, "jars"), use_poms=False, cache=Path(work, "ivy"))
         lines = []
         for jar in sorted(Path(work, "ivy").glob("*/*/*/*.jar")):
             group, artifact = jar.parts[-4:-2]
+            if jar.stem.endswith(("-x86_64", "-aarch_64")):
+                continue  # native code beside the plain jar of the same name, which does without it
             coordinates = f"{group}:{artifact}:{jar.stem.removeprefix(artifact + '-')}"
             lines.append(f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {coordinates}\n")
     return "".join(sorted(lines, key=lambda line: line.split()[1]))

@@ -208,7 +208,7 @@ class Writer:
         connection = await self._cluster.connection(leader.broker, "raw")
         wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2))]
         answer = await connection.call(fetch_request(connection, wanted, FetchSettings(max_wait_ms=0)))
-        return [batch for fetched in read_answer(connection, wanted, answer) for batch in scan(fetched.records)]
+        return [batch for fetched in read_answer(wanted, answer) for batch in scan(fetched.records)]
 
     def begin(self) -> Producer:
         """The next of the transactional producers, with a transaction open. Who leaves one open takes up its place."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import kafka_jars
-from tests.harness.kafka_jars import JarsUnavailable, WrongChecksum
+from tests.harness.kafka_jars import CURRENT, OLDEST, PREVIOUS, JarsUnavailable, Kafka, WrongChecksum
 
 JAR = b"PK\x05\x06" + b"\0" * 18  # the smallest archive there is
 PATH = "/org/example/thing/1.0/thing-1.0.jar"
@@ -21,6 +21,8 @@ class Repository(ThreadingHTTPServer):
     daemon_threads = True
     failures = 0
     served = 0
+    kafka: Kafka
+    """What is to be fetched from it."""
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -52,52 +54,53 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
     with Repository(("127.0.0.1", 0), _Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("LOCKSTEP_MAVEN_URL", f"http://127.0.0.1:{server.server_address[1]}/")
-        monkeypatch.setattr(kafka_jars, "CACHE", tmp_path / "cache")
-        monkeypatch.setattr(kafka_jars, "LIST", tmp_path / "jars.sha256")
+        server.kafka = Kafka("1.0", tmp_path / "jars.sha256", tmp_path / "cache")
         monkeypatch.setattr(kafka_jars, "PAUSE_SECONDS", 0.0)
-        _list(JAR)
+        _list(server, JAR)
         yield server
         server.shutdown()
 
 
-def _list(content: bytes) -> None:
-    kafka_jars.LIST.write_text(f"{hashlib.sha256(content).hexdigest()}  org.example:thing:1.0\n")
+def _list(repository: Repository, content: bytes) -> None:
+    repository.kafka.listed.write_text(f"{hashlib.sha256(content).hexdigest()}  org.example:thing:1.0\n")
 
 
 def test_a_listed_jar_is_fetched_once(repository: Repository) -> None:
-    kafka_jars.fetch()
-    kafka_jars.fetch()
-    assert kafka_jars.classpath() == str(kafka_jars.CACHE / "jars" / "thing-1.0.jar")
-    assert Path(kafka_jars.classpath()).read_bytes() == JAR
+    kafka_jars.fetch(kafka=repository.kafka)
+    kafka_jars.fetch(kafka=repository.kafka)
+    assert kafka_jars.classpath(repository.kafka) == str(repository.kafka.cache / "jars" / "thing-1.0.jar")
+    assert Path(kafka_jars.classpath(repository.kafka)).read_bytes() == JAR
     assert repository.served == 1
 
 
 def test_a_failed_download_is_tried_again(repository: Repository) -> None:
     repository.failures = 3
     told: list[str] = []
-    kafka_jars.fetch(told.append)
-    assert Path(kafka_jars.classpath()).exists()
+    kafka_jars.fetch(told.append, repository.kafka)
+    assert Path(kafka_jars.classpath(repository.kafka)).exists()
     assert any("again in" in line for line in told)
 
 
 def test_a_jar_that_cannot_be_had_is_named(repository: Repository) -> None:
     repository.failures = 1_000
     with pytest.raises(JarsUnavailable, match=r"thing-1\.0\.jar"):
-        kafka_jars.fetch()
+        kafka_jars.fetch(kafka=repository.kafka)
 
 
 def test_a_wrong_checksum_names_the_jar_and_removes_it(repository: Repository) -> None:
-    _list(b"another file")
+    _list(repository, b"another file")
     with pytest.raises(WrongChecksum, match=r"thing-1\.0\.jar"):
-        kafka_jars.fetch()
-    assert not (kafka_jars.CACHE / "jars" / "thing-1.0.jar").exists()
-    _list(JAR)
-    kafka_jars.fetch()
+        kafka_jars.fetch(kafka=repository.kafka)
+    assert not (repository.kafka.cache / "jars" / "thing-1.0.jar").exists()
+    _list(repository, JAR)
+    kafka_jars.fetch(kafka=repository.kafka)
 
 
-def test_the_list_names_what_a_broker_and_mirror_maker_need() -> None:
-    jars = kafka_jars.read_list((Path(kafka_jars.__file__).parent / "kafka-jars.sha256").read_text())
+@pytest.mark.parametrize("kafka", [CURRENT, PREVIOUS, OLDEST], ids=str)
+def test_each_list_names_what_its_kafka_needs(kafka: Kafka) -> None:
+    jars = kafka_jars.read_list(kafka.listed.read_text())
     named = {jar.artifact for jar in jars}
-    assert {"kafka_2.13", "connect-mirror", "connect-mirror-client", "connect-runtime", "log4j-slf4j-impl"} <= named
+    mirror_maker = {"connect-mirror", "connect-mirror-client", "connect-runtime", "log4j-slf4j-impl"}
+    assert {"kafka_2.13"} | (mirror_maker if kafka is CURRENT else {"slf4j-reload4j", "zookeeper"}) <= named
     assert all(len(jar.sha256) == 64 for jar in jars)
-    assert {jar.version for jar in jars if jar.group == "org.apache.kafka"} == {kafka_jars.VERSION}
+    assert {jar.version for jar in jars if jar.group == "org.apache.kafka"} == {kafka.version}

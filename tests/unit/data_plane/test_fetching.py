@@ -13,7 +13,7 @@ from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import APIS, Connection, message
-from lockstep_data_plane.fetch_wire import fetch_request
+from lockstep_data_plane.fetch_wire import fetch_request, read_answer
 from lockstep_data_plane.fetching import Fetching, Shard
 from lockstep_data_plane.partition import Partition
 from lockstep_protocol.state import PartitionProgress
@@ -77,7 +77,7 @@ def answered(shard: Shard, partition: Partition, *, code: int = 0, near: int = -
     topic = m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(part,))
     answer: Any = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
     wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), partition.fetch_from)]
-    deliveries = shard._take_apart(connection(), wanted, answer)
+    deliveries = shard._take_apart(wanted, answer)
     return [batch for delivery in deliveries for batch in delivery.batches]
 
 
@@ -110,7 +110,7 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
     wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), 0)]
     m = message("fetch", 13, "response")
     answer = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
-    (delivery,) = shard._take_apart(connection(), wanted, answer)
+    (delivery,) = shard._take_apart(wanted, answer)
     assert delivery.fetched.code == OUT_OF_RANGE
     assert shard_of(fetching, partition) is shard
 
@@ -149,3 +149,29 @@ async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None
     assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
     more = fetch_request(connection(), wanted, FetchSettings(), rack="here", partition_bytes=99)
     assert (more.rack_id, more.topics[0].partitions[0].partition_max_bytes) == ("here", 99)
+
+
+async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks() -> None:
+    wanted = [(("t", 0), Leader(LEADER, 0, None), 5)]
+    request = fetch_request(connection(), wanted, FetchSettings(), by_id=False)
+    assert (int(request.__version__), request.topics[0].topic) == (12, "t")
+    m = message("fetch", 12, "response")
+    part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")
+    topics = (m.FetchableTopicResponse(topic="t", partitions=(part,)),)
+    answer = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
+    (fetched,) = read_answer(wanted, answer)
+    assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
+
+
+@pytest.mark.parametrize(("topic_id", "version"), [(TOPIC_ID, 13), (None, 12)])
+async def test_a_shard_asks_by_id_where_its_topics_have_ids(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch, topic_id: UUID | None, version: int
+) -> None:
+    fetching.cluster._leaders["t", 0] = Leader(LEADER, 0, topic_id)
+    partition = copying()
+    fetching.attach(partition)
+    asked: list[Any] = []
+    made = connection()
+    monkeypatch.setattr(made, "ask", asked.append)
+    shard_of(fetching, partition)._ask(made)
+    assert [int(request.__version__) for request in asked] == [version]

@@ -132,6 +132,22 @@ async def test_a_broker_without_a_version_we_know_is_refused_by_name(broker: tup
         made.version("produce")
 
 
+async def test_a_broker_that_is_too_old_is_as_good_as_away() -> None:
+    made, _ = connection({APIS["metadata"].key: (0, 9)})
+    with pytest.raises(BrokerUnreachable, match=r"broker:9092 speaks metadata up to version 9, we need 10: Kafka 2\.8"):
+        made.version("metadata")
+
+
+KAFKA_2_8 = {"produce": 9, "fetch": 12, "list_offsets": 6, "metadata": 10, "find_coordinator": 3, "init_producer_id": 4}
+KAFKA_2_8 |= {"offset_for_leader_epoch": 4, "add_partitions_to_txn": 3, "end_txn": 3, "describe_producers": 0}
+"""The newest version of each API that a broker of 2.8.2 speaks."""
+
+
+async def test_a_broker_of_2_8_speaks_all_that_we_need() -> None:
+    made, _ = connection({APIS[api].key: (0, newest) for api, newest in KAFKA_2_8.items()})
+    assert {api: made.version(api) for api in APIS} == KAFKA_2_8
+
+
 async def test_whether_a_version_is_offered() -> None:
     made, _ = connection({1: (0, 13)})
     assert made.offers("fetch", 13)

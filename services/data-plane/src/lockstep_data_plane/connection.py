@@ -33,7 +33,7 @@ class Api(NamedTuple):
 APIS: Mapping[str, Api] = {
     "produce": Api(0, 9, 13),
     "fetch": Api(1, 12, 17),
-    "list_offsets": Api(2, 7, 8),
+    "list_offsets": Api(2, 6, 8),  # 7 is of Kafka 3.0
     "metadata": Api(3, 10, 12),
     "find_coordinator": Api(10, 3, 4),
     "init_producer_id": Api(22, 4, 4),
@@ -54,8 +54,8 @@ class BrokerUnreachable(ConnectionError):
         self.alias = alias
 
 
-class BrokerLacks(RuntimeError):
-    """A broker is too old for an API that the data plane needs."""
+class BrokerLacks(BrokerUnreachable):
+    """A broker is too old for an API that the data plane needs: to us it is as good as away, until it is upgraded."""
 
 
 @cache

@@ -15,6 +15,8 @@ from lockstep_data_plane.fetch_session import Plan
 __all__ = ["Fetched", "fetch_request", "read_answer"]
 
 BY_TOPIC_ID = 13
+"""The first version that names topics by their ids, and only so."""
+
 READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
 NOBODY = -1
 
@@ -44,11 +46,13 @@ def fetch_request(
     session: Plan | None = None,
     rack: str = "",
     partition_bytes: int | None = None,
+    by_id: bool = True,
 ) -> Any:
-    """A fetch of these partitions from these offsets, by topic id where the broker knows ids: sessionless, or what a
-    session has to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition
-    at most `partition_bytes`, or what the settings say."""
-    version = connection.version("fetch")
+    """A fetch of these partitions from these offsets, by topic id where the broker speaks of ids and its topics have
+    one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
+    to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
+    `partition_bytes`, or what the settings say."""
+    version = connection.version("fetch") if by_id else min(connection.version("fetch"), BY_TOPIC_ID - 1)
     m = message("fetch", version, "request")
     topics: dict[Any, list[Any]] = {}
     forgotten: dict[Any, list[int]] = {}
@@ -78,16 +82,14 @@ def fetch_request(
     )
 
 
-def read_answer(
-    connection: Connection, wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: Any
-) -> Iterator[Fetched]:
+def read_answer(wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: Any) -> Iterator[Fetched]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
     for."""
     if answer.error_code != 0:
         for tp, _, _ in wanted:
             yield Fetched(tp, int(answer.error_code), -1, -1, -1, (), b"")
         return
-    by_id = connection.version("fetch") >= BY_TOPIC_ID
+    by_id = int(answer.__version__) >= BY_TOPIC_ID
     names = {leader.topic_id if by_id else tp[0]: tp[0] for tp, leader, _ in wanted}
     for topic in answer.responses:
         name = names.get(topic.topic_id if by_id else topic.topic)

@@ -95,7 +95,7 @@ class Shard:
             self._asked_at = asked_at = time.monotonic()
             answer = await future
             self._asked_at = 0.0
-            deliveries = list(self._take_apart(connection, wanted, answer))
+            deliveries = list(self._take_apart(wanted, answer))
             # Answers that follow each other this fast bring a record or two each: better a few more in one.
             hasty = bool(deliveries) and time.monotonic() - asked_at < PACE_S
             asked = None if hasty or connection.rests_for else self._ask(connection)
@@ -131,19 +131,18 @@ class Shard:
             session=plan,
             rack=self._fetching.rack(roomy),
             partition_bytes=self._fetching.partition_bytes(connection),
+            by_id=all(leader.topic_id is not None for leader in self.partitions.values()),
         )
         return wanted, connection.ask(request)
 
-    def _take_apart(
-        self, connection: Connection, wanted: Sequence[tuple[Partition, int, Leader, int]], answer: Any
-    ) -> Iterator[Delivery]:
+    def _take_apart(self, wanted: Sequence[tuple[Partition, int, Leader, int]], answer: Any) -> Iterator[Delivery]:
         if answer.error_code in SESSION_LOST:
             self._session.lost()
             return
         self._session.answered(int(answer.session_id))
         asked = {(p.topic, p.number): (p, incarnation) for p, incarnation, _, _ in wanted}
         plain = [((p.topic, p.number), leader, offset) for p, _, leader, offset in wanted]
-        for fetched in read_answer(connection, plain, answer):
+        for fetched in read_answer(plain, answer):
             partition, incarnation = asked[fetched.tp]
             if partition.incarnation != incarnation:
                 continue

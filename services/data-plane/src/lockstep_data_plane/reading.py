@@ -29,8 +29,9 @@ async def log_between(
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", cluster.alias)
         connection = await cluster.connection(leader.broker, "tail")
         wanted = [(tp, leader, offset)]
-        answer = await connection.call(fetch_request(connection, wanted, AT_ONCE, isolation=isolation))
-        for fetched in read_answer(connection, wanted, answer):
+        by_id = leader.topic_id is not None
+        answer = await connection.call(fetch_request(connection, wanted, AT_ONCE, isolation=isolation, by_id=by_id))
+        for fetched in read_answer(wanted, answer):
             if fetched.code != 0:
                 raise kafka_error(fetched.code, f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}")
             batches = list(scan(fetched.records))

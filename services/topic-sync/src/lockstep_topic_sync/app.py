@@ -60,6 +60,7 @@ class TopicSync:
         self._rules: Rules | None = None
         self._retries = Retries()
         self._config_failures: dict[str, str] = {}
+        self._configs_refused: dict[str, Mapping[str, str]] = {}
         self._target_configs: dict[str, Mapping[str, str]] = {}
         self._listed: tuple[dict[str, int], dict[str, int]] | None = None
         self._looked_closely = float("-inf")
@@ -82,7 +83,11 @@ class TopicSync:
     def status(self) -> Mapping[str, Any]:
         rows = self._ctx.state.all(MirroredTopic)
         phases = {phase: sum(row.phase == phase for row in rows) for phase in sorted({row.phase for row in rows})}
-        return {"topics": phases, "failing": {row.source_topic: row.reason for row in rows if row.reason}}
+        return {
+            "topics": phases,
+            "failing": {row.source_topic: row.reason for row in rows if row.reason},
+            "configs refused": {topic: dict(keys) for topic, keys in self._configs_refused.items()},
+        }
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
@@ -148,6 +153,7 @@ class TopicSync:
         self._failed(applied.failed)
         for c in ready:
             if c.source in applied.done:
+                left_out = applied.refused.get(c.source, {})
                 text = f"{c.source} -> {c.target} ({c.partitions} {'partition' if c.partitions == 1 else 'partitions'})"
                 await ctx.event(
                     "TopicCreated",
@@ -156,8 +162,9 @@ class TopicSync:
                     target=c.target,
                     partitions=c.partitions,
                     replication_factor=factor,
-                    configs=configs[c.source],
+                    configs={key: value for key, value in configs[c.source].items() if key not in left_out},
                 )
+        await self._tell_refused(applied.refused)
 
     async def _replication_factor(self, rules: Rules) -> int:
         wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
@@ -253,7 +260,7 @@ class TopicSync:
         source = await read_configs(ctx.source, topics) if self._settings.sync_configs else None
         target = await read_configs(ctx.target, topics.values())
         failures = dict(source.troubles) if source is not None else {}
-        wanted = []
+        wanted: list[Alter] = []
         for name, remote in topics.items():
             if remote in target.troubles:
                 failures[name] = target.troubles[remote]
@@ -261,24 +268,39 @@ class TopicSync:
                 changes = alterations(rules, source.by_topic[name], target.by_topic[remote])
                 if changes:
                     wanted.append(Alter(name, remote, changes))
-        failures.update(await self._alter(wanted))
-        await self._tell_config_failures(failures)
+        applied = await self._alter(wanted)
+        await self._tell_config_failures({**failures, **applied.failed})
+        await self._tell_refused(applied.refused)
+        checked = topics if source is not None else {}
+        others = {topic: keys for topic, keys in self._configs_refused.items() if topic not in checked}
+        self._configs_refused = {**others, **applied.refused}
         # The rows say what the target's topics are set to: let the next look read it again.
         self._target_configs.clear()
         self._looked_closely = float("-inf")
         ctx.rounds.hurry(REFRESH)
 
-    async def _alter(self, wanted: Sequence[Alter]) -> Mapping[str, str]:
+    async def _alter(self, wanted: Sequence[Alter]) -> apply.Applied:
         if not wanted:
-            return {}
+            return apply.Applied()
         self._ctx.must_act()
         applied = await apply.alter(self._ctx.target, wanted)
         for a in wanted:
             if a.source in applied.done:
-                words = ", ".join(f"{k} back to default" if v is None else f"{k}={v}" for k, v in a.changes.items())
+                refused = applied.refused.get(a.source, {})
+                changes = {key: value for key, value in a.changes.items() if key not in refused}
+                words = ", ".join(f"{k} back to default" if v is None else f"{k}={v}" for k, v in changes.items())
                 text = f"{a.source} -> {a.target}: {words}"
-                await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=dict(a.changes))
-        return applied.failed
+                await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
+        return applied
+
+    async def _tell_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
+        """Say once for each topic which of its configs the target does not take."""
+        for topic, keys in refused.items():
+            if self._configs_refused.get(topic, {}).keys() != keys.keys():
+                said = "; ".join(f"{key} ({why})" for key, why in keys.items())
+                text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
+                await self._ctx.event("ConfigRefused", topic, text, loud=True, keys=dict(keys))
+            self._configs_refused[topic] = keys
 
     async def _tell_config_failures(self, failures: Mapping[str, str]) -> None:
         for topic, reason in failures.items():

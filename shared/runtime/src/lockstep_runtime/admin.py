@@ -186,6 +186,15 @@ class Admin:
         """Whether a create was refused only because the topic is there already."""
         return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
 
+    @staticmethod
+    def refused_configs(trouble: ClusterTrouble) -> bool:
+        """Whether a topic was refused for its configs: a key that the brokers do not know, a value that they do not
+        allow. Brokers say INVALID_REQUEST for a bad value where configs are altered."""
+        return isinstance(trouble, RequestRefused) and trouble.code in (
+            KafkaError.INVALID_CONFIG,
+            KafkaError.INVALID_REQUEST,
+        )
+
     async def create_partitions(self, totals: Mapping[str, int]) -> Outcome[None]:
         """Grow each topic to the given total. Refused (INVALID_PARTITIONS) when it has as many already."""
         if not totals:

@@ -1,0 +1,411 @@
+"""Brokers of other versions, as source and as target (`docs/broker-versions.md`).
+
+Each is a real one from its published jars, started when a test first asks for it and kept for the rest. The pairs run
+one after the other, each with all services.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat
+from tests.harness.broker import Broker
+from tests.harness.clusters import (
+    Record,
+    add_partitions,
+    admin,
+    commit_offset,
+    committed_offset,
+    create_topic,
+    delete_topic,
+    produce,
+    produce_transaction,
+    read_topic,
+    unique_name,
+)
+from tests.harness.control import read_so_far
+from tests.harness.eventually import wait_until
+from tests.harness.kafka_jars import OLDEST, PREVIOUS
+from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.services import ServiceProcess
+from tests.harness.traffic import Traffic
+from tests.harness.zookeeper import ZooKeeperBroker
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+WITHIN = 90.0  # seconds; usual is 3, but three JVMs and Spark share the cores
+client = cache(admin)
+until = partial(wait_until, within=WITHIN, every=0.5)
+
+BEFORE_IDS = {"inter.broker.protocol.version": "2.7"}
+KINDS: Mapping[str, Callable[[], Broker]] = {
+    "4.3": lambda: Broker("current", authorizer=True),
+    "3.9": lambda: Broker("previous", kafka=PREVIOUS, authorizer=True),
+    "2.8": lambda: ZooKeeperBroker("oldest", kafka=OLDEST, authorizer=True),
+    "2.8-too": lambda: ZooKeeperBroker("oldest-too", kafka=OLDEST, authorizer=True),
+    "2.8-without-ids": lambda: ZooKeeperBroker("oldest-no-ids", kafka=OLDEST, properties=BEFORE_IDS),
+    "3.9-without-ids": lambda: ZooKeeperBroker("previous-no-ids", kafka=PREVIOUS, properties=BEFORE_IDS),
+}
+PAIRS = [("4.3", "3.9"), ("3.9", "4.3"), ("4.3", "2.8"), ("2.8", "4.3"), ("2.8", "2.8-too")]
+
+UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("3.9", "4.3"): {"message.downconversion.enable": "false"},
+    ("4.3", "2.8"): {"message.timestamp.after.max.ms": "86400000", "local.retention.ms": "1000"},
+    ("2.8", "4.3"): {"message.format.version": "2.8", "message.downconversion.enable": "false"},
+}
+"""Configs that a source knows and its target does not."""
+
+
+class Brokers:
+    """Brokers by kind, each started once."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._started: dict[str, Broker] = {}
+
+    def __getitem__(self, kind: str) -> Broker:
+        if kind not in self._started:
+            broker = KINDS[kind]()
+            self._stack.callback(broker.close)
+            self._started[kind] = broker.start()
+        return self._started[kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One flow with all its services between brokers of two versions."""
+
+    versions: tuple[str, str]
+    mirror: Mirror
+    mark: str
+
+    @property
+    def flow(self) -> MirroredFlow:
+        return self.mirror.flow
+
+    def topic(self, stem: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        return create_topic(
+            self.flow.source, unique_name(f"{self.mark}-{stem}"), partitions=partitions, configs=configs
+        )
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[Brokers]:
+    with ExitStack() as stack:
+        yield Brokers(stack)
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: f"{pair[0]}-to-{pair[1]}")
+def scene(
+    request: pytest.FixtureRequest, brokers: Brokers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    source, target = (brokers[kind].bootstrap for kind in request.param)
+    mark = f"v{uuid.uuid4().hex[:6]}"
+    lines = (
+        "heartbeats.replication.enabled = false",
+        "checkpoints.topic.replication.factor = 1",
+        "sync.topic.configs.interval.seconds = 2",
+        "sync.topic.acls.interval.seconds = 2",
+        "emit.checkpoints.interval.seconds = 1",
+        "sync.group.offsets.enabled = true",
+        "sync.group.offsets.interval.seconds = 1",
+        f"groups = {mark}-.*",
+    )
+    mirror = Mirror.one_flow(tmp_path_factory.mktemp("versions"), mark, (source, source), (target, target), *lines)
+    with ExitStack() as stack:
+        stack.enter_context(mirror)
+        for module in ("lockstep_checkpoint", "lockstep_heartbeat", "lockstep_acl_sync"):
+            stack.enter_context(ServiceProcess(module, mirror.config, str(mirror.flow)))
+        yield Scene(request.param, mirror, mark)
+
+
+def told(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
+    """Records with everything that one can have, keys and values that are missing among it."""
+    return [
+        Record(
+            key=None if n % 11 == 0 else b"key %d" % (n % 13),
+            value=None if n % 17 == 1 else b"value %d " % n + b"v" * (n % 300),
+            headers=(("number", b"%d" % n), ("number", b"again"), ("none", None)) if n % 3 else (),
+            timestamp_ms=1_700_000_000_000 + n * 1000,
+            partition=n % partitions,
+        )
+        for n in range(first, first + count)
+    ]
+
+
+def created_again(bootstrap: str, topic: str) -> None:
+    """With ZooKeeper a name is free some time after the metadata has ceased to show it."""
+    delete_topic(bootstrap, topic)
+
+    def created() -> bool:
+        try:
+            return bool(create_topic(bootstrap, topic))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            return False
+
+    until(created, what=f"{topic} is created again")
+
+
+def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+    entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in configs.items()]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+    (future,) = client(bootstrap).incremental_alter_configs([resource]).values()
+    future.result(30)
+
+
+def configs_of(bootstrap: str, topic: str) -> dict[str, str]:
+    """What is set on the topic itself."""
+    (future,) = client(bootstrap).describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
+    return {e.name: e.value for e in future.result(30).values() if e.source == 1}
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_records_of_each_codec(scene: Scene, codec: str) -> None:
+    topic = scene.topic(codec, partitions=2)
+    produce(scene.flow.source, topic, told(600, partitions=2), codec=codec, settings={"linger.ms": "50"})
+    produce(scene.flow.source, topic, told(20, 600, 2), codec=codec, settings={"batch.num.messages": "1"})
+    produce_transaction(scene.flow.source, topic, told(40, 700, 2), codec=codec)
+    found = scene.flow.wait_copied(topic, within=WITHIN)
+    assert len(found) == 660
+    rows = scene.flow.wait_written_down(topic, within=WITHIN)
+    assert all(row.source_topic_id and row.target_topic_id for row in rows.values())
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.10.2"])
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_records_of_formats_that_only_old_brokers_write(scene: Scene, version: str, codec: str) -> None:
+    if not scene.versions[0].startswith("2.8"):
+        pytest.skip("no broker since 3.0 writes them")
+    topic = scene.topic("old", configs={"message.format.version": version})
+    plain = [Record(key=r.key, value=r.value, timestamp_ms=r.timestamp_ms) for r in told(300)]
+    produce(scene.flow.source, topic, plain, codec=codec, settings={"linger.ms": "50"})
+    found = scene.flow.wait_copied(topic, within=WITHIN)
+    assert [(r.key, r.value) for r in found] == [(r.key, r.value) for r in plain]
+
+
+def test_nothing_is_lost_or_doubled_when_the_slot_is_killed(scene: Scene) -> None:
+    topic = scene.topic("killed", partitions=3)
+    with Traffic(scene.flow.source, topic, partitions=3) as traffic:
+        traffic.wait_for_more(500, within=WITHIN)
+        scene.flow.wait_for_more(topic, 200, within=WITHIN)
+        scene.mirror.copying_worker(within=WITHIN).kill()
+        traffic.wait_for_more(500, within=WITHIN)
+        scene.flow.wait_for_more(topic, 200, within=WITHIN)
+    scene.flow.wait_copied(topic, within=WITHIN)
+
+
+# -- topics ------------------------------------------------------------------------------------------------------------
+
+
+def test_configs_that_the_target_does_not_know_fail_alone(scene: Scene) -> None:
+    unknown, known = UNKNOWN.get(scene.versions, {}), {"delete.retention.ms": "1111111", "segment.bytes": "2222222"}
+    topic = scene.topic("configs", configs={**known, **unknown})
+    scene.flow.wait_mirrored(topic, within=WITHIN)
+    remote = scene.flow.remote(topic)
+    assert configs_of(scene.flow.target, remote).items() >= known.items()
+    assert not configs_of(scene.flow.target, remote).keys() & unknown.keys()
+    if unknown:
+        refused = scene.flow.wait_event("ConfigRefused", topic, within=WITHIN)
+        assert refused.detail["keys"].keys() == unknown.keys()
+        assert all(key in why for key, why in refused.detail["keys"].items())
+
+    changed = {"delete.retention.ms": "3333333", "max.message.bytes": "4444444"}
+    set_configs(scene.flow.source, topic, changed)
+    until(lambda: configs_of(scene.flow.target, remote).items() >= changed.items(), what="configs follow")
+    assert len(scene.flow.events("ConfigRefused", topic)) == bool(unknown)  # once, not in each round
+    assert scene.flow.events("TopicFailed", topic) == []
+    produce(scene.flow.source, topic, told(50))
+    scene.flow.wait_copied(topic, within=WITHIN)
+
+
+def test_a_config_unknown_to_the_target_that_is_set_later_fails_alone(scene: Scene) -> None:
+    unknown = UNKNOWN.get(scene.versions)
+    if unknown is None:
+        pytest.skip("the target knows all that the source does")
+    topic = scene.topic("later")
+    scene.flow.wait_mirrored(topic, within=WITHIN)
+    set_configs(scene.flow.source, topic, {**unknown, "delete.retention.ms": "5555555"})
+    remote = scene.flow.remote(topic)
+    until(lambda: configs_of(scene.flow.target, remote) == {"delete.retention.ms": "5555555"}, what="the known one")
+    refused = scene.flow.wait_event("ConfigRefused", topic, within=WITHIN)
+    assert refused.detail["keys"].keys() == unknown.keys()
+
+
+def test_partitions_grow(scene: Scene) -> None:
+    topic = scene.topic("grows")
+    produce(scene.flow.source, topic, told(50))
+    scene.flow.wait_copied(topic, within=WITHIN)
+    add_partitions(scene.flow.source, topic, 3)
+    scene.flow.wait_mirrored(topic, partitions=3, within=WITHIN)
+    produce(scene.flow.source, topic, told(90, 100, 3))
+    assert len(scene.flow.wait_copied(topic, within=WITHIN)) == 140
+
+
+def test_a_topic_created_again_is_told_by_its_id(scene: Scene) -> None:
+    topic = scene.topic("again")
+    produce(scene.flow.source, topic, told(50))
+    scene.flow.wait_copied(topic, within=WITHIN)
+    scene.flow.wait_written_down(topic, within=WITHIN)
+    created_again(scene.flow.source, topic)
+    produce(scene.flow.source, topic, told(80, 1000))
+    gap = scene.flow.wait_event("GapFound", f"{topic}-0", within=WITHIN)
+    assert gap.detail["case"] == "source-recreated"
+    scene.flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
+
+
+# -- the other services ------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_translated(scene: Scene) -> None:
+    topic, group = scene.topic("group"), unique_name(f"{scene.mark}-group")
+    produce(scene.flow.source, topic, told(300))
+    scene.flow.wait_copied(topic, within=WITHIN)
+    commit_offset(scene.flow.source, group, topic, 0, 300)
+    remote = scene.flow.remote(topic)
+    until(lambda: committed_offset(scene.flow.target, group, remote, 0) == 300, what="the group's offset")
+    written = read_so_far(scene.flow.target, f"{scene.flow.flow.source}.checkpoints.internal")
+    checkpoints = [decode_checkpoint(one.key, one.value) for one in written]
+    assert (300, 300) in [(c.upstream, c.downstream) for c in checkpoints if (c.group, c.topic) == (group, remote)]
+
+
+def test_heartbeats_arrive(scene: Scene) -> None:
+    ours = (scene.flow.flow.source, scene.flow.flow.target)
+
+    def beating() -> bool:
+        beats = [decode_heartbeat(r.key, r.value) for r in read_so_far(scene.flow.target, "heartbeats")]
+        return sum((beat.source, beat.target) == ours for beat in beats) >= 3
+
+    until(beating, what="three heartbeats")
+
+
+def test_who_may_read_a_topic_may_read_its_copy(scene: Scene) -> None:
+    topic = scene.topic("acl")
+    rule = AclBinding(
+        *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:anna", "*"),
+        *(AclOperation.READ, AclPermissionType.ALLOW),
+    )
+    for future in client(scene.flow.source).create_acls([rule]).values():
+        future.result(30)
+    anybody: None = None
+    wanted = AclBindingFilter(
+        ResourceType.TOPIC,
+        scene.flow.remote(topic),
+        ResourcePatternType.LITERAL,
+        anybody,  # type: ignore[arg-type]  # matches everybody, which the annotations forget
+        anybody,  # type: ignore[arg-type]
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+
+    def copied() -> bool:
+        found = client(scene.flow.target).describe_acls(wanted).result(30)
+        return [(one.principal, one.operation) for one in found] == [("User:anna", AclOperation.READ)]
+
+    until(copied, what="the rule on the remote topic")
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-to-{pair[1]}")
+def test_records_and_progress_in_one_transaction(pair: tuple[str, str], brokers: Brokers, tmp_path: Path) -> None:
+    source, target = (brokers[kind].bootstrap for kind in pair)
+    mark = f"x{uuid.uuid4().hex[:6]}"
+    lines = (f"t{mark}.exactly.once.source.support = enabled", f"s{mark}.consumer.isolation.level = read_committed")
+    with Mirror.one_flow(tmp_path, mark, (source, source), (target, target), *lines) as mirror:
+        flow = mirror.flow
+        topic = create_topic(source, f"{mark}-orders", partitions=2)
+        produce(source, topic, told(400, partitions=2), codec="lz4")
+        produce_transaction(source, topic, told(40, 1000, 2), commit=False)
+        flow.wait_copied(topic, isolation="read_committed", within=WITHIN)
+        with Traffic(source, topic, partitions=2) as traffic:
+            traffic.wait_for_more(500, within=WITHIN)
+            flow.wait_for_more(topic, 200, within=WITHIN)
+            mirror.copying_worker(within=WITHIN).kill()
+            traffic.wait_for_more(500, within=WITHIN)
+        flow.wait_copied(topic, isolation="read_committed", within=WITHIN)
+        rows = flow.wait_written_down(topic, within=WITHIN)
+        assert all(row.transactional for row in rows.values())
+        last = {r.partition: r.offset for r in read_topic(source, topic, isolation="read_committed")}
+        until(lambda: flow.mm2_progress(topic) == last, what="progress in the last transaction")
+
+
+# -- brokers that have no topic ids ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["2.8-without-ids", "3.9-without-ids"])
+def without_ids(
+    request: pytest.FixtureRequest, brokers: Brokers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mirror]:
+    source, target = brokers[request.param].bootstrap, brokers["4.3"].bootstrap
+    mark = f"n{uuid.uuid4().hex[:6]}"
+    folder = tmp_path_factory.mktemp("without-ids")
+    with Mirror.one_flow(folder, mark, (source, source), (target, target)) as mirror:
+        yield mirror
+
+
+def test_records_from_a_source_without_topic_ids(without_ids: Mirror) -> None:
+    flow = without_ids.flow
+    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-orders", partitions=2)
+    with Traffic(flow.source, topic, partitions=2) as traffic:
+        flow.wait_mirrored(topic, within=WITHIN)
+        traffic.wait_for_more(300, within=WITHIN)
+        flow.wait_for_more(topic, 100, within=WITHIN)
+        without_ids.copying_worker(within=WITHIN).kill()
+        traffic.wait_for_more(300, within=WITHIN)
+    flow.wait_copied(topic, within=WITHIN)
+    rows = flow.wait_written_down(topic, within=WITHIN)
+    assert {(row.source_topic_id, bool(row.target_topic_id)) for row in rows.values()} == {("", True)}
+
+
+def test_without_ids_a_topic_created_again_and_shorter_shows_as_truncated(without_ids: Mirror) -> None:
+    flow = without_ids.flow
+    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-shorter")
+    produce(flow.source, topic, told(50))
+    flow.wait_copied(topic, within=WITHIN)
+    flow.wait_written_down(topic, within=WITHIN)
+    created_again(flow.source, topic)
+    produce(flow.source, topic, told(10, 1000))
+    gap = flow.wait_event("GapFound", f"{topic}-0", within=WITHIN)
+    assert gap.detail["case"] == "source-truncated"
+    flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
+
+
+def test_without_ids_a_topic_created_again_and_longer_is_taken_for_the_same(without_ids: Mirror) -> None:
+    """What no id tells, nobody sees: as much of the new log as the old one had is not copied."""
+    flow = without_ids.flow
+    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-longer")
+    produce(flow.source, topic, told(50))
+    flow.wait_copied(topic, within=WITHIN)
+    flow.wait_written_down(topic, within=WITHIN)
+    without_ids.kill_data_plane()
+    created_again(flow.source, topic)
+    produce(flow.source, topic, told(80, 1000))
+    without_ids.data_plane.start()
+    wanted = [*told(50), *told(80, 1000)[50:]]
+    until(lambda: [r.value for r in flow.copy_of(topic)] == [r.value for r in wanted], what="the end of the new log")
+    assert flow.events("GapFound", topic) == []
