@@ -272,3 +272,33 @@ def test_what_is_written_down_is_known_before_it_resumes_and_kept_when_it_cannot
     assert p.known
     p.on(Happening.REFUSED, "a gap")
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
+
+
+def test_its_state_differs_whenever_its_row_does() -> None:
+    p = partition()
+    seen: dict[object, PartitionProgress] = {p.state: p.row()}
+
+    def looked_at() -> None:
+        row = p.row()
+        assert seen.setdefault(p.state, row) == row
+
+    admit(p, batch(records(0, 2)))
+    looked_at()
+    append(p, 0)
+    looked_at()
+    p.source_end = 9
+    looked_at()
+    admit(p, batch(records(2, 1), attributes=CONTROL))
+    looked_at()
+    admit(p, batch(records(3, 2)))
+    append(p, 2)
+    looked_at()
+    p.on(Happening.FAILED)
+    p.on(Happening.SETTLED)
+    p.resumed(p.row(), p.sequence, p.downstream)
+    looked_at()
+    p.on(Happening.REFUSED, "why")
+    looked_at()
+    p.on(Happening.DRAINED)
+    looked_at()
+    assert len({row.encode() for row in seen.values()}) > 4

@@ -146,6 +146,8 @@ class Ledger:
             self._producers.append(producer)
             self.syncs = SyncLog(FactLog(producer, settings.policy.offset_syncs_topic(other)), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
+        self._states: dict[tuple[str, int], tuple[object, ...]] = {}
+        """What a partition was like when its row was found written, or was written."""
         self.timings = Timings()
         self.commits = Window()
         """How long it took to write progress down, in milliseconds."""
@@ -205,9 +207,15 @@ class Ledger:
         crash in between leaves no hole in them."""
         due: list[tuple[Partition, PartitionProgress]] = []
         ended: list[tuple[Partition, list[OffsetRuns]]] = []
+        looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
         for p in partitions:
             if not p.known:
                 continue
+            state = (*p.state, *self.timings.state(p))
+            # Thousands of partitions are at rest most of the time, and a row costs more than this look.
+            if p.lag == 0 and state == self._states.get((p.topic, p.number)):
+                continue
+            looked_at[p.topic, p.number] = state
             row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get((p.topic, p.number)):
                 due.append((p, row))
@@ -215,6 +223,7 @@ class Ledger:
                 ended.append((p, rows))
             self._offer_delayed(p)
         if not due and not ended:
+            self._states |= looked_at
             return
         at, began = now_ms(), time.monotonic()
         facts: list[Row] = [*(row for _, rows in ended for row in rows), *(row for _, row in due)]
@@ -229,6 +238,7 @@ class Ledger:
         )
         for p, row in due:
             self._written[p.topic, p.number] = row
+        self._states |= looked_at
         self.commits.add(now_ms(), 1000 * (time.monotonic() - began))
 
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
@@ -248,6 +258,7 @@ class Ledger:
     def forget(self, partition: Partition) -> None:
         """The partition has left this slot."""
         self._written.pop((partition.topic, partition.number), None)
+        self._states.pop((partition.topic, partition.number), None)
         self.timings.forget(partition)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:

@@ -239,6 +239,15 @@ class Partition:
         self.fruitless = True
         self.on(Happening.RESUMED)
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Differs from what it was before whenever `row`, or what its offset runs have to tell, would."""
+        return (
+            *(self.written, self.phase, self.reason, self.case, self.incarnation),
+            *(self.upstream, self.upstream_epoch, self.downstream, self.sequence, self.source_end),
+            *(self.counters.records, self.counters.bytes, self.counters.skipped, self.latency_ms),
+        )
+
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
         return replace(

@@ -99,15 +99,17 @@ class Slot:
                 slot=self._spec.slot,
                 partitions=len(self._assignment.partitions),
             )
+            changed = True
             while not (self._assignment.ending and not self._tending):
-                self._reconcile()
+                if changed or loop.time() - self._alive_at >= ALIVE_EVERY_S:
+                    self._reconcile()
                 self._check(lost)
                 if loop.time() - flushed_at >= flush_every or self._assignment.ending:
                     await self._flush()
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
-                await self._wait(TICK_S)
+                changed = await self._wait(TICK_S)
             await self._flush()
             await self._tell("released")
         finally:
@@ -116,14 +118,15 @@ class Slot:
                 task.cancel()
             await asyncio.gather(*self._tending.values(), return_exceptions=True)
 
-    async def _wait(self, seconds: float) -> None:
-        """Until something changed, or this long."""
+    async def _wait(self, seconds: float) -> bool:
+        """Until something changed, or this long; whether something did."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
         except TimeoutError:
-            return
+            return False
         self._changed.clear()
+        return True
 
     def _check(self, lost: asyncio.Task[None]) -> None:
         self._copying.check()
