@@ -70,7 +70,7 @@ PAIRS = [("4.3", "3.9"), ("3.9", "4.3"), ("4.3", "2.8"), ("2.8", "4.3"), ("2.8",
 UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("3.9", "4.3"): {"message.downconversion.enable": "false"},
     ("4.3", "2.8"): {"message.timestamp.after.max.ms": "86400000", "local.retention.ms": "1000"},
-    ("2.8", "4.3"): {"message.format.version": "2.8", "message.downconversion.enable": "false"},
+    ("2.8", "4.3"): {"message.downconversion.enable": "false"},
 }
 """Configs that a source knows and its target does not."""
 

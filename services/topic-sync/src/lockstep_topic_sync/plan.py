@@ -28,6 +28,11 @@ __all__ = [
 ]
 
 
+FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
+"""Never copied, unlike MM2 (brokers before 4.0 have it): what is copied is of format 2, whatever it was, and a topic
+held to an older format takes no idempotent appends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The settings a plan depends on. `same_cluster`: both aliases lead to one cluster (their cluster ids are
@@ -177,4 +182,6 @@ def alterations(rules: Rules, source: Iterable[Config], target: Iterable[Config]
 
 
 def _copied(rules: Rules, config: Config) -> bool:
+    if config.name in FORMAT_OF_THE_LOG:
+        return False
     return config.copyable and rules.config_properties.should_replicate_config_property(config.name)
