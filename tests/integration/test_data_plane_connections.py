@@ -182,7 +182,7 @@ async def test_connections_that_the_broker_closes_for_being_idle_are_opened_agai
                 producing.ready(written)
                 producing.pump()
                 await eventually(partial(_is, offsets, number + 1), within=20)
-                assert written.chain.idle
+                await eventually(lambda: written.chain.idle, within=20, what="the append is acknowledged")
                 opened = list(cluster._lanes.values())
                 await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
                 room[0] = True
