@@ -24,8 +24,8 @@ Parts = Sequence[bytes | memoryview]
 
 
 class Frames(asyncio.BufferedProtocol):
-    """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What ends the
-    connection, a length that cannot be one included, is given to `on_lost` once; `before` is the protocol that the
+    """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What
+    ends the connection, a length that cannot be one included, is given to `on_lost`; `before` is the protocol that the
     transport had, which goes on hearing of its end."""
 
     def __init__(

@@ -19,9 +19,9 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.committed import UNKNOWN_TOPIC, ProgressLog
 from lockstep_data_plane.connection import BrokerUnreachable, message
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
-from lockstep_data_plane.ledger import now_ms
 from lockstep_data_plane.partition import Partition, Phase
 from lockstep_data_plane.producing import ACKNOWLEDGED_BY_ALL
+from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
