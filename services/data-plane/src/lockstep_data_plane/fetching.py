@@ -34,9 +34,13 @@ CORRUPT_MESSAGE = 2
 PATIENCE_S = 40.0
 """How long a fetch may stay unanswered beyond what it asked the broker to wait."""
 
-PACE_S = 0.003
-"""How close the questions of one connection follow each other at most when answers come at once: single records then
-come a few at a time, and leave the brokers, and us, time for other things."""
+QUICK_S = 0.002
+QUICK_IN_A_ROW = 8
+SMALL_BYTES = 32 * 1024
+PACE_S = 0.005
+"""Where so many answers in a row come this quickly and bring no more than this, the questions of a connection follow
+each other no closer than `PACE_S`: single records then come a few at a time, and leave the brokers, and us, time for
+other things. Fewer quick ones are chance, and nobody waits for it."""
 
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
@@ -66,6 +70,8 @@ class Shard:
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._turn = 0
+        self._quick = 0
+        """Answers in a row that came at once."""
 
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
@@ -96,12 +102,13 @@ class Shard:
             answer = await future
             self._asked_at = 0.0
             deliveries = list(self._take_apart(wanted, answer))
-            # Answers that follow each other this fast bring a record or two each: better a few more in one.
-            hasty = bool(deliveries) and time.monotonic() - asked_at < PACE_S
+            trickles = 0 < sum(len(d.fetched.records) for d in deliveries) <= SMALL_BYTES
+            self._quick = self._quick + 1 if trickles and time.monotonic() - asked_at < QUICK_S else 0
+            hasty = self._quick >= QUICK_IN_A_ROW
             asked = None if hasty or connection.rests_for else self._ask(connection)
             self._fetching.deliver(deliveries)
             if hasty:
-                await asyncio.sleep(asked_at + PACE_S - time.monotonic())
+                await asyncio.sleep(max(0.0, asked_at + PACE_S - time.monotonic()))
             if asked is None:
                 await connection.rested()
                 asked = self._ask(connection)
