@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from lockstep_data_plane.batches.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.reading import end_of, log_between
 from lockstep_protocol.codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
@@ -122,5 +122,6 @@ class ProgressLog:
             position, fold = start, CommittedProgress(self._source)
         async for batches, _ in log_between(self._target, place, position, end):
             fold.take(batches)
-            position = batches[-1].last_offset + 1
-        self._folds[place[1]] = (max(position, end), fold)
+            position = end_of(batches[-1])
+            self._folds[place[1]] = (position, fold)
+        self._folds[place[1]] = (position, fold)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.cluster import Cluster, kafka_error
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.reading import end_of, log_between
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.state import MalformedRow, Origin, decode_row
 
@@ -20,10 +20,6 @@ __all__ = ["OriginRows", "rows_in", "state_topics"]
 ORIGIN = f"{Origin.kind}/".encode()
 
 UNKNOWN_TOPIC = 3
-
-ENOUGH = 3
-"""A broker that holds back a client for its quota answers without records: only so many such answers in a row say that
-nothing is left to read."""
 
 
 class OriginRows:
@@ -60,13 +56,9 @@ class OriginRows:
         start, end = await self._cluster.end_offset(tp, timestamp=-2), await self._cluster.end_offset(tp)
         known_id, at = self._read_up_to.get(topic, (topic_id, 0))
         at = max(start, at if known_id == topic_id and at <= end else 0)
-        in_vain = 0
-        while at < end and in_vain < ENOUGH:
-            in_vain += 1
-            async for batches, _ in log_between(self._cluster, tp, at, end):
-                self.rows += rows_in(batches)
-                at, in_vain = batches[-1].last_offset + 1, 0
-                self._read_up_to[topic] = topic_id, at
+        async for batches, _ in log_between(self._cluster, tp, at, end):
+            self.rows += rows_in(batches)
+            self._read_up_to[topic] = topic_id, end_of(batches[-1])
 
 
 def rows_in(batches: Iterable[Batch]) -> list[Origin]:
