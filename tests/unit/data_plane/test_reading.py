@@ -9,12 +9,15 @@ from uuid import UUID
 
 import pytest
 
+from lockstep_data_plane.aligning import align_logs
 from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.committed import ProgressLog
 from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.provenance import UNTRACED
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
 
 TP = ("t", 0)
@@ -115,3 +118,20 @@ async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
         await log.newest(("u", 0))
     leading.empty = []
     assert await log.newest(("u", 0)) == 20
+
+
+async def test_what_is_not_decided_yet_lies_ahead_of_a_copy_of_committed_records() -> None:
+    """Else an open transaction that is committed later would never be copied."""
+    ours = [batch_bytes(records(offset, 1), producer=(4000, 1, offset)) for offset in range(LAST_STABLE)]
+    aligned = await align_logs(
+        cluster_led_by(Leading(LOG, [], LAST_STABLE)),
+        cluster_led_by(Leading(ours, [])),
+        TP,
+        TP,
+        PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1),
+        LAST_STABLE,
+        isolation="read_committed",
+        traces=UNTRACED,
+        ours={4000},
+    )
+    assert (aligned.upstream, aligned.next) == (LAST_STABLE - 1, LAST_STABLE)
