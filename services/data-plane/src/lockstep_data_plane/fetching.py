@@ -207,10 +207,11 @@ class Fetching:
 
     def attach(self, partition: Partition) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
-        leader = self.cluster.leader((partition.topic, partition.number))
-        if leader is None:
-            raise BrokerUnreachable(f"{partition.topic}-{partition.number} has no leader", self.cluster.alias)
+        self._place_at_leader(partition)
         self._replicas.forget((partition.topic, partition.number))
+
+    def _place_at_leader(self, partition: Partition) -> None:
+        leader = self.cluster.leader_of((partition.topic, partition.number))
         self._place(partition, leader, leader.broker)
 
     def _place(self, partition: Partition, leader: Leader, broker: int) -> None:
@@ -269,11 +270,10 @@ class Fetching:
                 self._to_leader(partition)
 
     def _to_leader(self, partition: Partition) -> None:
-        leader = self.cluster.leader((partition.topic, partition.number))
-        if leader is None:
-            self.on_trouble(partition, f"cluster {self.cluster.alias}: {partition.topic} has no leader")
-        else:
-            self._place(partition, leader, leader.broker)
+        try:
+            self._place_at_leader(partition)
+        except BrokerUnreachable as exc:
+            self.on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
 
     # -- how much, and when --------------------------------------------------------------------------------------------
 

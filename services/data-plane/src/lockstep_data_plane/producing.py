@@ -187,10 +187,7 @@ class Producing:
 
     async def attach(self, partition: Partition) -> None:
         """Give the partition a lane to its present leader. Raises BrokerUnreachable when there is none."""
-        tp = (partition.target_topic, partition.number)
-        leader = self._cluster.leader(tp)
-        if leader is None:
-            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self._cluster.alias)
+        leader = self._cluster.leader_of((partition.target_topic, partition.number))
         known = self._of.get(partition)
         index = self._turn = (self._turn + 1) % LANES
         if known is not None and not known[0].connection.closed and known[1] == leader:

@@ -35,9 +35,7 @@ async def log_between(
                 f"cluster {cluster.alias} gives nothing of {tp[0]}-{tp[1]} at offset {offset}, "
                 f"though its log was said to go up to {end}"
             )
-        leader = cluster.leader(tp)
-        if leader is None:
-            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", cluster.alias)
+        leader = cluster.leader_of(tp)
         connection = await cluster.connection(leader.broker, "tail")
         wanted = [(tp, leader, offset)]
         wait_ms = AGAIN_MS if in_vain else None

@@ -197,12 +197,9 @@ class Transacting:
         )
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
-        leader = self._target.leader(place)
-        if leader is None:
+        if self._target.leader(place) is None:
             await self._target.refresh([place[0]])
-            leader = self._target.leader(place)
-        if leader is None:
-            raise BrokerUnreachable(f"{place[0]}-{place[1]} has no leader", self._target.alias)
+        leader = self._target.leader_of(place)
         connection = await self._target.connection(leader.broker, "progress")
         version = min(connection.version("produce"), PRODUCE_BY_NAME)
         m = message("produce", version, "request")
