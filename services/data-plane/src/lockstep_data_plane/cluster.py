@@ -15,11 +15,11 @@ from lockstep_config.clients import aiokafka_connection
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.quota import Quota
 
-__all__ = ["Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
+__all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
 
 TopicPartition = tuple[str, int]
 
-NO_ERROR = 0
+NO_ERROR, UNKNOWN_TOPIC = 0, 3
 CONNECT_TIMEOUT_MS = 10_000
 """For opening a connection and authenticating; what is asked on it later has its own limits."""
 

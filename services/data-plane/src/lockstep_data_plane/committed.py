@@ -11,16 +11,15 @@ from collections.abc import Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.reading import end_of, log_between
 from lockstep_protocol.codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
-__all__ = ["UNKNOWN_TOPIC", "CommittedProgress", "ProgressLog"]
+__all__ = ["CommittedProgress", "ProgressLog"]
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
-UNKNOWN_TOPIC = 3
 
 
 class CommittedProgress:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.cluster import Cluster, kafka_error
+from lockstep_data_plane.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, kafka_error
 from lockstep_data_plane.reading import end_of, log_between
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.state import MalformedRow, Origin, decode_row
@@ -18,8 +18,6 @@ from lockstep_protocol.state import MalformedRow, Origin, decode_row
 __all__ = ["OriginRows", "rows_in", "state_topics"]
 
 ORIGIN = f"{Origin.kind}/".encode()
-
-UNKNOWN_TOPIC = 3
 
 
 class OriginRows:
@@ -87,6 +85,6 @@ async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]
     await cluster.refresh(expected)
     for topic in expected:
         code = cluster.trouble(topic)
-        if code not in (0, UNKNOWN_TOPIC):
+        if code not in (NO_ERROR, UNKNOWN_TOPIC):
             raise kafka_error(code, f"cluster {cluster.alias}: {topic}, which says where records came from")
     return sorted(name for name in names if is_state_topic(name))

@@ -14,8 +14,8 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.batches.codecs import NONE
 from lockstep_data_plane.batches.rebuild import Record, build
 from lockstep_data_plane.batches.stamp import stamp
-from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.committed import UNKNOWN_TOPIC, ProgressLog
+from lockstep_data_plane.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.committed import ProgressLog
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
 from lockstep_data_plane.ledger import now_ms
