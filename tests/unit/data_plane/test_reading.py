@@ -43,7 +43,7 @@ class Leading(Connection):
         (asked,) = topic.partitions
         if type(entity).__name__ == "FetchRequest":
             nothing = self.empty.pop(0) if self.empty else False
-            return self._fetched(asked.fetch_offset, nothing)
+            return self._fetched(topic.topic_id, asked.fetch_offset, nothing)
         m = message("list_offsets", int(entity.__version__), "response")
         offset = len(self.log) if asked.timestamp == -1 else 0
         part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=None, offset=offset)
@@ -51,7 +51,7 @@ class Leading(Connection):
             throttle_time=timedelta(0), topics=(m.ListOffsetsTopicResponse(name=TP[0], partitions=(part,)),)
         )
 
-    def _fetched(self, offset: int, nothing: bool) -> Any:
+    def _fetched(self, topic_id: UUID, offset: int, nothing: bool) -> Any:
         m = message("fetch", 13, "response")
         until = len(self.log) if self._last_stable < 0 else self._last_stable
         part = m.PartitionData(
@@ -63,7 +63,7 @@ class Leading(Connection):
             aborted_transactions=None,
             records=b"" if nothing or offset >= until else self.log[offset],
         )
-        topic = m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(part,))
+        topic = m.FetchableTopicResponse(topic_id=topic_id, partitions=(part,))
         return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
 
 
@@ -118,6 +118,25 @@ async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
         await log.newest(("u", 0))
     leading.empty = []
     assert await log.newest(("u", 0)) == 20
+
+
+async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it_said_before_does_not_count() -> None:
+    leading = Leading([progress(0, 10), progress(1, 20)], [])
+    cluster = cluster_led_by(leading)
+    log = ProgressLog(cluster, TP[0], "S")
+    assert await log.newest(("u", 0)) == 20
+    cluster._leaders[TP] = Leader(1, 0, UUID(int=8))
+    leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
+    assert await log.newest(("u", 0)) == 3
+
+
+@pytest.mark.parametrize("left", [0, 1])
+async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> None:
+    leading = Leading([progress(0, 10), progress(1, 20)], [])
+    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    assert await log.newest(("u", 0)) == 20
+    del leading.log[left:]
+    assert await log.newest(("u", 0)) == (10 if left else None)
 
 
 async def test_what_is_not_decided_yet_lies_ahead_of_a_copy_of_committed_records() -> None:

@@ -5,13 +5,13 @@ the state topics up to an end taken since has its row, or there is none."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, kafka_error
-from lockstep_data_plane.reading import end_of, log_between
+from lockstep_data_plane.reading import Cursor
+from lockstep_data_plane.shared import Shared
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.state import MalformedRow, Origin, decode_row
 
@@ -27,36 +27,23 @@ class OriginRows:
         """`topics` names the topics there are at the moment."""
         self._cluster = cluster
         self._topics = topics
-        self._read_up_to: dict[str, tuple[str, int]] = {}
-        """Topic id and next offset of each topic."""
-        self._reading = asyncio.Lock()
-        self._begun = float("-inf")
+        self._cursors: dict[str, Cursor] = {}
+        self._reading = Shared(self._read_on)
         self.rows: list[Origin] = []
         """In the order of each topic's log."""
 
     async def read(self) -> None:
         """Read on, at least to where the topics end now; who asks while it is being read shares the next reading.
         Raises kafka_error and BrokerUnreachable; what was read until then is kept."""
-        asked = asyncio.get_running_loop().time()
-        async with self._reading:
-            if self._begun > asked:
-                return
-            begun = asyncio.get_running_loop().time()
-            topics = await self._topics()
-            await self._cluster.refresh(topics)
-            for topic in topics:
-                await self._read(topic)
-            self._begun = begun
+        await self._reading.done()
 
-    async def _read(self, topic: str) -> None:
-        tp = (topic, 0)
-        topic_id = self._cluster.topic_id(tp)
-        start, end = await self._cluster.end_offset(tp, timestamp=-2), await self._cluster.end_offset(tp)
-        known_id, at = self._read_up_to.get(topic, (topic_id, 0))
-        at = max(start, at if known_id == topic_id and at <= end else 0)
-        async for batches, _ in log_between(self._cluster, tp, at, end):
-            self.rows += rows_in(batches)
-            self._read_up_to[topic] = topic_id, end_of(batches[-1])
+    async def _read_on(self) -> None:
+        topics = await self._topics()
+        await self._cluster.refresh(topics)
+        for topic in topics:
+            cursor = self._cursors.setdefault(topic, Cursor(self._cluster, (topic, 0)))
+            async for batches in cursor.unread():
+                self.rows += rows_in(batches)
 
 
 def rows_in(batches: Iterable[Batch]) -> list[Origin]:

@@ -1,8 +1,8 @@
-"""Reading a stretch of a partition's log once, to find out where a copy stands. Nothing that is read here is copied."""
+"""Reading a stretch of a partition's log, to find out where a copy stands. Nothing that is read here is copied."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.judge import AbortedTransactions
@@ -12,7 +12,7 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer
 
-__all__ = ["end_of", "log_between"]
+__all__ = ["Cursor", "end_of", "log_between"]
 
 AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
 
@@ -52,6 +52,30 @@ async def log_between(
             if batches := list(scan(fetched.records)):
                 yield batches, AbortedTransactions(fetched.aborted)
                 offset, in_vain = end_of(batches[-1]), 0
+
+
+class Cursor:
+    """How far the log of one partition was read, so that what has come since can be read on."""
+
+    def __init__(self, cluster: Cluster, tp: TopicPartition) -> None:
+        self._cluster = cluster
+        self._tp = tp
+        self._topic_id = ""
+        self._position = -1
+
+    async def unread(self, anew: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
+        """The batches up to where the log ends now; one counts as read when the next is asked for. `anew` is called
+        before those that do not continue what was read: at first, and when the log was truncated, is another topic's of
+        the same name, or has lost what was not read. Raises as `log_between`."""
+        topic_id = self._cluster.topic_id(self._tp)
+        start = await self._cluster.end_offset(self._tp, timestamp=-2)
+        end = await self._cluster.end_offset(self._tp)
+        if topic_id != self._topic_id or not start <= self._position <= end:
+            self._topic_id, self._position = topic_id, start
+            anew()
+        async for batches, _ in log_between(self._cluster, self._tp, self._position, end):
+            yield batches
+            self._position = end_of(batches[-1])
 
 
 def end_of(batch: Batch) -> int:
