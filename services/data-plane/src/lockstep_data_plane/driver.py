@@ -17,7 +17,7 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.metrics import SLOT_RESTARTS
-from lockstep_data_plane.origin import new_producer_id, origin_of
+from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_data_plane.watchdog import Watchdog
@@ -187,15 +187,7 @@ class Driver:
                 producer_id = await new_producer_id(ctx.settings)
             except (BrokerUnreachable, kafka_error) as exc:
                 raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
-            await ctx.state.write(
-                Origin(
-                    producer_id=producer_id,
-                    source=ctx.flow.source,
-                    target=ctx.flow.target,
-                    origin_cluster_id=ids[0],
-                    target_cluster_id=ids[1],
-                )
-            )
+            await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
             await ctx.state.changed(before)
             found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
         return found
