@@ -268,6 +268,7 @@ class Broker:
         named = "log4j2.configurationFile" if self.kafka.major >= 4 else "log4j.configuration"
         return [
             *(str(find_java()), *self._jvm, *shared, f"-D{named}={logging.as_uri()}"),
+            f"-Djava.io.tmpdir={self.folder}",  # a killed JVM leaves the libraries that it unpacked
             *("-cp", kafka_jars.classpath(self.kafka), "kafka.Kafka", str(self.folder / "server.properties")),
         ]
 

@@ -84,6 +84,8 @@ class SparkCluster:
         port = free_port()
         self.master = f"spark://{HOST}:{port}"
         given = {**os.environ, **SMALL, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST}
+        # What killed daemons and executors leave goes with the folder.
+        given |= {"TMPDIR": str(self.folder), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder}"}
         self._environment = given
         self._command = _command("master.Master", "--host", HOST, "--port", str(port), "--webui-port", str(free_port()))
         theirs = {**given, **(environment or {})}
