@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-__all__ = ["end", "kill", "spawn", "tail"]
+__all__ = ["end", "kill", "show", "spawn", "tail"]
 
 # Becomes the wanted program by exec, so the pid stays. The check closes the gap in which we died before the prctl.
 _TIED = """
@@ -75,6 +75,12 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 def tail(output: Path, lines: int = 25) -> str:
     """The end of a process's output, for a message about what went wrong with it."""
     return "\n".join(output.read_text(errors="replace").splitlines()[-lines:]) if output.exists() else "(no output)"
+
+
+def show(*logs: Path, lines: int = 15) -> None:
+    """Prints the ends of these logs: pytest shows them with the failure."""
+    for log in logs:
+        print(f"--- {log}\n{tail(log, lines)}")  # noqa: T201 - it is for whoever reads the failure
 
 
 class _Spawner:

@@ -18,7 +18,7 @@ import pyspark
 from tests.harness.broker import free_port
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import ports_of
-from tests.harness.processes import end, kill, spawn, tail
+from tests.harness.processes import end, kill, show, spawn
 
 __all__ = ["SparkCluster", "SparkWorker"]
 
@@ -104,8 +104,7 @@ class SparkCluster:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
-            for log in (self.log, *(worker.log for worker in self.workers), *self.folder.glob("work-*/*/*/stderr")):
-                print(f"--- {log.relative_to(self.folder)}\n{tail(log, 15)}")  # noqa: T201 - pytest shows it
+            show(self.log, *(worker.log for worker in self.workers), *self.folder.glob("work-*/*/*/stderr"))
         for worker in self.workers:
             worker.close()
         kill(self._process)
