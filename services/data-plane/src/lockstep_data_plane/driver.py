@@ -28,6 +28,7 @@ from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.waiting import set_within
 
 __all__ = ["Driver", "slots_of"]
 
@@ -132,7 +133,7 @@ class Driver:
                 await self._watch()
                 await self._watch_partitions()
                 await self._even_out()
-                await self._wait()
+                await set_within(self._changed, TICK_S)
         finally:
             self._measures.rest()
             await self._drain()
@@ -209,13 +210,6 @@ class Driver:
     def _on_row(self, row: Row) -> None:
         if isinstance(row, MirroredTopic):
             self._changed.set()
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(TICK_S):
-                await self._changed.wait()
-        except TimeoutError:
-            return
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
         return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}

@@ -23,6 +23,7 @@ from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition, Phase
 from lockstep_data_plane.replicas import Replicas
+from lockstep_runtime.waiting import cancelled
 
 __all__ = ["SHARDS", "Delivery", "Fetching"]
 
@@ -304,9 +305,6 @@ class Fetching:
 
     async def close(self) -> None:
         """End all fetches."""
-        tasks = [task for _, task in self._shards.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(task for _, task in self._shards.values())
         self._shards.clear()
         self._of.clear()

@@ -21,6 +21,7 @@ from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import OWN, Rule, origins_of
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.retry import Backoff
+from lockstep_runtime.waiting import cancelled
 
 __all__ = ["Tracing"]
 
@@ -218,5 +219,4 @@ class Tracing:
     async def close(self) -> None:
         """Look nothing up any more."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancelled([self._task])

@@ -24,6 +24,7 @@ from lockstep_data_plane.producing import PRODUCE_BY_TOPIC_ID, answer_of, produc
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
+from lockstep_runtime.waiting import cancelled, set_within
 
 __all__ = ["Transacting"]
 
@@ -123,10 +124,7 @@ class Transacting:
 
     async def close(self) -> None:
         """Leave what is open to whoever takes the partitions over."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(self._tasks.values())
 
     # -- one transaction -----------------------------------------------------------------------------------------------
 
@@ -158,11 +156,7 @@ class Transacting:
         self._on_open(partition)
         while (wait := self._due_in(partition, transactions)) != 0.0:
             landed.clear()
-            try:
-                async with asyncio.timeout(wait):
-                    await landed.wait()
-            except TimeoutError:
-                pass
+            await set_within(landed, wait)
             if not _goes_on(partition, transactions):
                 return
             if wait is None and partition.phase is Phase.DRAINING and partition.quiet and not transactions.held:
