@@ -154,7 +154,7 @@ class Resuming:
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
         theirs = self._rows.get((partition.topic, partition.number))
-        ours = replace(partition.row(), phase="copying", reason="", case="") if partition.known else None
+        ours = _going_on(partition) if partition.known else None
         if ours is None or theirs is None or theirs.producer_id != ours.producer_id:
             return ours or theirs
         return theirs if theirs.producer_epoch > ours.producer_epoch else ours
@@ -239,7 +239,7 @@ class Resuming:
     async def passing_over(self, partition: Partition, ranges: tuple[tuple[int, int], ...]) -> PartitionProgress | None:
         """The row with which a drained partition goes on behind what was refused; None where the target's log has got
         further than we know, so that it has to be read first. Raises Halt and what passes."""
-        row = replace(partition.row(), phase="copying", reason="", case="")
+        row = _going_on(partition)
         skips = tuple(sorted({*row.skips, *ranges}))
         quarantined = row.quarantined + len(ranges)
         if row.transactional:
@@ -287,3 +287,8 @@ class Resuming:
         resuming = list(self._waiting())
         await self._source.refresh(p.topic for p in resuming)
         await self._target.refresh(p.target_topic for p in resuming)
+
+
+def _going_on(partition: Partition) -> PartitionProgress:
+    """Its row, without what may have stopped it."""
+    return replace(partition.row(), phase="copying", reason="", case="")
