@@ -19,7 +19,7 @@ from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.harness.clusters import Comparison, Isolation, Record, compare, read_topic
 from tests.harness.eventually import wait_until
-from tests.harness.processes import show
+from tests.harness.processes import show, starting
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 __all__ = ["Mirror", "MirroredFlow", "ports_of"]
@@ -171,11 +171,8 @@ class Mirror:
     def __enter__(self) -> Self:
         self.topic_sync.start()
         self.data_plane.start()
-        try:
+        with starting(self):
             self.topic_sync.wait_ready()  # then the control topics are there
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

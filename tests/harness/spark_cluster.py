@@ -18,7 +18,7 @@ import pyspark
 from tests.harness.broker import free_port
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import ports_of
-from tests.harness.processes import end, kill, show, spawn
+from tests.harness.processes import end, kill, show, spawn, starting
 
 __all__ = ["SparkCluster", "SparkWorker"]
 
@@ -93,13 +93,10 @@ class SparkCluster:
 
     def __enter__(self) -> Self:
         self._process = spawn(self._command, output=self.log, environment=self._environment)
-        try:
+        with starting(self):
             for worker in self.workers:
                 worker.start()
             wait_until(self._all_registered, within=STARTED_WITHIN, what="Spark's workers register with its master")
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
