@@ -27,11 +27,15 @@ def new_folder(beside: Path) -> tuple[Path, int]:
             _remove_unless_held(left)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
-        descriptor = os.open(folder, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # somebody who starts as well took it for one that was left
+        with suppress(OSError):  # where the file system locks no folder nobody can remove one either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         if folder.exists():
             return folder, descriptor
-        os.close(descriptor)  # somebody who starts as well took it for one that was left
+        os.close(descriptor)  # likewise, a moment later
 
 
 def _remove_unless_held(folder: Path) -> None:
