@@ -129,10 +129,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Records per second of each fetch-only and each produce-only run of the very same batches."""
+    """Records per second of each fetch-only and each produce-only run of the very same batches, and of each that does
+    both side by side."""
 
     fetch_only: tuple[float, ...]
     produce_only: tuple[float, ...]
+    both_at_once: tuple[float, ...]
 
     @property
     def records_per_s(self) -> float:
@@ -146,6 +148,7 @@ class Limit:
             "records_per_s.limit": self.records_per_s,
             "records_per_s.fetch_only": max(self.fetch_only),
             "records_per_s.produce_only": max(self.produce_only),
+            "records_per_s.both_at_once": max(self.both_at_once),
         }
 
 
@@ -304,6 +307,7 @@ def _rate_ratios(part: ThroughputPart) -> dict[str, Scalar]:
         found[f"ratio_to_{part.own_name}"] = ratio(ours.records_per_s, part.own.records_per_s)
     if isinstance(part.limit, Limit):
         found["ratio_to_limit"] = ratio(ours.records_per_s, part.limit.records_per_s)
+        found["ratio_to_both_at_once"] = ratio(ours.records_per_s, max(part.limit.both_at_once))
     return {key: value for key, value in found.items() if value is not None}
 
 

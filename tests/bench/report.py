@@ -121,6 +121,7 @@ def _throughput(part: ThroughputPart) -> Table:
     rate = tuned.records_per_s if isinstance(tuned, Copy) else None
     cpu = tuned.cpu_s_per_million if isinstance(tuned, Copy) else None
     limit = part.limit.records_per_s if isinstance(part.limit, Limit) else None
+    both = max(part.limit.both_at_once) if isinstance(part.limit, Limit) else None
     own = part.own.records_per_s if isinstance(part.own, Copy) else None
     to_own = f"  to {part.own_name}"
     record_mb = float(part.facts["record_bytes"]) / 1e6
@@ -131,6 +132,7 @@ def _throughput(part: ThroughputPart) -> Table:
             "MB/s": f"{records_per_s * record_mb:,.0f}",
             "  to tuned MM2": _times(ratio(records_per_s, rate)),
             "  to the limit": _times(ratio(records_per_s, limit)),
+            "  to both at once": _times(ratio(records_per_s, both)),
         } | ({to_own: _times(ratio(records_per_s, own))} if part.own else {})
 
     def of_copy(copied: Copy) -> dict[str, str]:
@@ -157,9 +159,10 @@ def _throughput(part: ThroughputPart) -> Table:
     elif part.limit is not None:
         columns["fetch only"] = of_rate(max(part.limit.fetch_only))
         columns["produce only"] = of_rate(max(part.limit.produce_only))
+        columns["both at once"] = of_rate(max(part.limit.both_at_once))
     measures = (
         "records/s", "MB/s", "  to tuned MM2",
-        *(("  to the limit",) if part.limit else ()), *((to_own,) if part.own else ()),
+        *(("  to the limit", "  to both at once") if part.limit else ()), *((to_own,) if part.own else ()),
         "CPU s per million", "  user + system",
         "  CPU to tuned MM2",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",

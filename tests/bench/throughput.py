@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TextIO
@@ -12,7 +13,7 @@ from typing import TextIO
 from tests.bench.clusters import Clusters
 from tests.bench.compare import compare, compare_in_order
 from tests.bench.figures import Copy, Limit
-from tests.bench.limit import fetch_only, produce_only, read_batches, requests
+from tests.bench.limit import both_at_once, fetch_only, produce_only, read_batches, requests
 from tests.bench.load import Loaded
 from tests.bench.systems import System, SystemEnded, SystemRun
 from tests.bench.usage import Cpu
@@ -27,6 +28,7 @@ STANDSTILL_S = 60.0
 SETTLED_S = 5.0  # MM2's tuned producer lingers 50 ms, its transactions end with each poll
 RUNS = 3
 WARM_UP_RECORDS = 9_000_000
+WARM_UP_BOTH_S = 15.0  # of copying: the compilers of two brokers that serve it take 40 % of a core for so long
 LIMIT_TOPIC = "limit"
 
 
@@ -124,7 +126,8 @@ def _follow(
 
 
 def limit(work: Workload, say: Callable[[str], None]) -> Limit:
-    """Three runs in each direction, after some that warm the brokers and do not count. Raises BrokerRefused."""
+    """Three runs in each direction and three of both at once, after some that warm the brokers and do not count. Raises
+    BrokerRefused."""
     source, target = work.clusters.source, work.clusters.target
     with Connection(source) as connection:
         ends = end_offsets(connection, work.topic, work.partitions)
@@ -132,16 +135,27 @@ def limit(work: Workload, say: Callable[[str], None]) -> Limit:
     unmeasured = ceil(WARM_UP_RECORDS / sum(ends))
     fetched = [fetch_only(source, work.topic, ends) for _ in range(unmeasured + RUNS)][unmeasured:]
     ready = requests(LIMIT_TOPIC, read_batches(source, work.topic, ends))
-    produced = []
-    for _ in range(unmeasured + RUNS):
+
+    def appended(how: Callable[[], float]) -> float:
         work.clusters.create(target, LIMIT_TOPIC, work.partitions)
-        produced.append(produce_only(target, ready))
+        seconds = how()
         work.clusters.delete(target, LIMIT_TOPIC)
-    del produced[:unmeasured]
-    say(f"fetch only {_listed(sum(ends), fetched)}; produce only {_listed(sum(ends), produced)}")
+        return seconds
+
+    produced = [appended(partial(produce_only, target, ready)) for _ in range(unmeasured + RUNS)][unmeasured:]
+    both = partial(both_at_once, source, work.topic, ends, target, ready)
+    began = time.monotonic()
+    while time.monotonic() - began < WARM_UP_BOTH_S:
+        appended(both)
+    together = [appended(both) for _ in range(RUNS)]
+    say(
+        f"fetch only {_listed(sum(ends), fetched)}; produce only {_listed(sum(ends), produced)}; "
+        f"both at once {_listed(sum(ends), together)}"
+    )
     return Limit(
         fetch_only=tuple(sum(ends) / seconds for seconds in fetched),
         produce_only=tuple(sum(ends) / seconds for seconds in produced),
+        both_at_once=tuple(sum(ends) / seconds for seconds in together),
     )
 
 

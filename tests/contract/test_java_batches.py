@@ -47,7 +47,7 @@ def test_java_reads_what_was_rebuilt(java: Any, codec: int) -> None:
         record(3, b"", timestamp=2**40),
     ]
     (piece,) = rebuild(batch(content, codec=codec), 0, Limits())
-    theirs = read_by_java(java, stamp(piece.data, 4000, 1, 0))
+    theirs = read_by_java(java, bytes(stamp(piece.data, 4000, 1, 0)))
     assert theirs == [(r.timestamp, r.key, r.value, list(r.headers)) for r in content]
 
 

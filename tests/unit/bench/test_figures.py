@@ -42,7 +42,11 @@ def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_
 PART = ThroughputPart(
     name="lz4",
     facts={"records": 3_000_000},
-    limit=Limit(fetch_only=(900_000.0, 1_200_000.0, 1_000_000.0), produce_only=(700_000.0, 800_000.0, 600_000.0)),
+    limit=Limit(
+        fetch_only=(900_000.0, 1_200_000.0, 1_000_000.0),
+        produce_only=(700_000.0, 800_000.0, 600_000.0),
+        both_at_once=(500_000.0, 400_000.0),
+    ),
     systems={
         "lockstep": copied(960_000, 1.1),
         "mm2_tuned": copied(300_000, 5.5),
@@ -119,6 +123,7 @@ def test_the_keys_of_a_throughput_part() -> None:
     assert keys["lz4.ratio_to_mm2_tuned"] == 3.2
     assert keys["lz4.cpu_ratio_to_mm2_tuned"] == 0.2
     assert keys["lz4.ratio_to_limit"] == 1.2
+    assert keys["lz4.ratio_to_both_at_once"] == 1.92
 
 
 def test_a_failed_system_has_its_failure_as_a_key_and_no_figure() -> None:

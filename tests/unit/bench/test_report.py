@@ -20,7 +20,7 @@ THROUGHPUT = ThroughputPart(
         "records": 1000, "record_bytes": 470.0, "codec": "lz4", "partitions": 8, "batches": 10, "batch_records": 100.0,
         "batch_stored_bytes": 15_000.0,
     },
-    limit=Limit(fetch_only=(8000.0,), produce_only=(4000.0,)),
+    limit=Limit(fetch_only=(8000.0,), produce_only=(4000.0,), both_at_once=(2500.0,)),
     systems={"lockstep": COPY, "mm2_tuned": COPY, "mm2": Failed(reason="ended by itself", log="lz4-mm2.log")},
 )  # fmt: skip
 LATENCY = LatencyPart(
@@ -54,9 +54,10 @@ PARTS: tuple[Part, ...] = (THROUGHPUT, FAR, LATENCY, START, *READ)
 
 def test_a_throughput_table_has_the_rate_and_both_ratios_of_each_system() -> None:
     rows = {row[0].strip(): row[1:] for row in table(THROUGHPUT).rows()}
-    assert rows["records/s"] == ["2,000", "2,000", "FAILED", "8,000", "4,000"]
+    assert rows["records/s"] == ["2,000", "2,000", "FAILED", "8,000", "4,000", "2,500"]
     assert rows["to tuned MM2"][0] == "1.00x"
     assert rows["to the limit"][0] == "0.50x"
+    assert rows["to both at once"][0] == "0.80x"
     assert rows["CPU s per million"][0] == "2.00"
     assert rows["user + system"][0] == "1.50 + 0.50"
 

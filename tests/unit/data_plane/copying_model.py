@@ -296,7 +296,7 @@ class Slot:
     def broker(self) -> None:
         if self.socket:
             flight = self.socket.popleft()
-            self.answers.append((flight, *self.target.append(flight.data)))
+            self.answers.append((flight, *self.target.append(bytes(flight.data))))
 
     def refuse(self) -> None:
         """The broker answers an error that passes; nothing is appended."""
@@ -316,7 +316,7 @@ class Slot:
 
     def cut(self) -> list[bytes]:
         """The connection ends. Returns what the broker may still take from its socket."""
-        strays = [flight.data for flight in self.socket]
+        strays = [bytes(flight.data) for flight in self.socket]
         for flight in (*(f for f, _, _ in self.answers), *self.socket):
             self.partition.lost(flight)
         self.socket.clear()

@@ -44,7 +44,7 @@ def launch_all(chain: Chain) -> list[Flight]:
 
 
 def stamped(flight: Flight) -> Batch:
-    (found,) = scan(flight.data)
+    (found,) = scan(bytes(flight.data))
     return found
 
 
@@ -234,7 +234,7 @@ class TestMerging:
             record(4, b"x", timestamp=0),
         ]
         flight, chain = self.merged(*(as_piece(batch([r], codec=codec)) for r in content))
-        assert [r._replace(offset=0) for r in decoded(flight.data)] == [r._replace(offset=0) for r in content]
+        assert [r._replace(offset=0) for r in decoded(bytes(flight.data))] == [r._replace(offset=0) for r in content]
         assert (list(flight.piece.offsets), flight.piece.count, flight.piece.covers) == ([0, 3, 4], 3, 4)
         assert stamped(flight).attributes == codec
         assert chain.bytes_held == flight.piece.size
@@ -309,7 +309,7 @@ class TestMerging:
         while chain.sendable:
             flight = chain.launch(limit)
             assert flight.piece.count == 1 or flight.piece.size <= limit
-            inside = decoded(flight.data)
+            inside = decoded(bytes(flight.data))
             told += [r._replace(offset=o) for r, o in zip(inside, flight.piece.offsets, strict=True)]
             assert flight.piece.covers == flight.piece.offsets[-1]
             chain.landed(flight, len(told) - len(inside))

@@ -90,7 +90,7 @@ class World:
                 what = "crash"
         if what == "crash":
             self.slots.remove(slot)
-            self.strays += [flight.data for flight in slot.socket]
+            self.strays += [bytes(flight.data) for flight in slot.socket]
         if what == "crash" or (what == "zombie" and len(self.slots) < 3):
             self.slots.append(Slot(self.source, self.target, self.row, LIMITS[choice], self.runs.values()))
 
@@ -111,7 +111,7 @@ class World:
 
     def finish(self) -> None:
         """Every other slot ends; one goes on undisturbed, but for what was still in sockets."""
-        for stray in [*self.strays, *(flight.data for slot in self.slots for flight in slot.socket)]:
+        for stray in [*self.strays, *(bytes(flight.data) for slot in self.slots for flight in slot.socket)]:
             self.target.append(stray)
         slot = Slot(self.source, self.target, self.row, Limits(300), self.runs.values())
         for _ in range(20 * (len(self.source.batches) + len(self.source.visible)) + 20):

@@ -1,18 +1,21 @@
-"""A request is one frame, and an answer is read by its API and version alone."""
+"""A request is one frame, an answer is read by its API and version alone, and frames come whole however they arrive."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import struct
 from datetime import timedelta
-from io import BytesIO
 from typing import Any
 from uuid import UUID
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lockstep_data_plane.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
+from lockstep_data_plane.frames import KEPT_BYTES, READ_BYTES, Frames
 from tests.harness.eventually import eventually
 
 CLIENT = b"client"
@@ -82,24 +85,109 @@ async def test_records_are_in_the_frame_byte_by_byte() -> None:
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
 
 
-async def test_an_answer_is_read_by_its_api_and_version() -> None:
-    made, _ = connection()
-    made.ask(describe("ab"))
-    _, answer, _ = made._requests[0]
+def producers_answer(number: int, tagged: bool = False) -> memoryview:
     producer = struct.pack(">qiiqiq", 4000, 1, 41, 1000, -1, -1) + b"\0"
     body = struct.pack(">i", 0) + b"\x02\x03ab\x02" + struct.pack(">ih", 5, 0) + b"\0\x02" + producer
-    frame = BytesIO(struct.pack(">i", 77) + b"\0" + body + b"\0\0\0")
-    assert answer.parse_response_header(frame).correlation_id == 77
-    (found,) = answer.decode(frame).topics[0].partitions
-    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in found.active_producers] == [(4000, 1, 41)]
+    return memoryview(struct.pack(">ib", number, tagged) + body + b"\0\0\0")
 
 
-async def test_a_header_with_unknown_fields_ends_the_connection() -> None:
+async def test_an_answer_is_read_by_its_api_and_version() -> None:
     made, _ = connection()
-    made.ask(describe("ab"))
-    _, answer, _ = made._requests[0]
-    with pytest.raises(KafkaConnectionError, match="tagged fields"):
-        answer.parse_response_header(BytesIO(struct.pack(">i", 77) + b"\x01"))
+    waiting = made.ask(describe("ab"))
+    made._answered(producers_answer(made._requests[0][0]))
+    (found,) = (await waiting).topics[0].partitions
+    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in found.active_producers] == [(4000, 1, 41)]
+    assert made.unanswered == 0
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_is_let_go() -> None:
+    made, _ = connection()
+    made.ask(describe("ab")).cancel()
+    made._answered(producers_answer(made._requests[0][0]))
+    assert made.unanswered == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "shift", "tagged", "why"),
+    [
+        (True, 0, True, "tagged fields"),
+        (True, 1, False, "another question"),
+        (False, 0, False, "a question that was not asked"),
+    ],
+)
+async def test_an_answer_that_cannot_be_ours_is_not_read(asked: bool, shift: int, tagged: bool, why: str) -> None:
+    made, _ = connection()
+    if asked:
+        made.ask(describe("ab"))
+    number = made._requests[0][0] if asked else 7
+    with pytest.raises(KafkaConnectionError, match=why):
+        made._answered(producers_answer(number + shift, tagged))
+
+
+class Heard:
+    """Stands behind `Frames`: keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.lost: list[Exception | None] = []
+        self.read = Frames(asyncio.Protocol(), lambda frame: self.frames.append(bytes(frame)), self.lost.append)
+
+    def arrives(self, data: bytes) -> None:
+        while data:
+            room = self.read.get_buffer(-1)
+            assert len(room) > 0
+            taken = min(len(room), len(data))
+            room[:taken] = data[:taken]
+            self.read.buffer_updated(taken)
+            data = data[taken:]
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+SIZES = st.one_of(st.integers(4, 40), st.integers(READ_BYTES - 12, READ_BYTES + 12), st.integers(4, 5 * READ_BYTES))
+
+
+@given(sizes=st.lists(SIZES, min_size=1, max_size=12), cuts=st.randoms(use_true_random=False))
+def test_frames_come_whole_and_in_order_however_they_arrive(sizes: list[int], cuts: random.Random) -> None:
+    bodies = [cuts.randbytes(size) for size in sizes]
+    stream, heard = b"".join(map(framed, bodies)), Heard()
+    while stream:
+        taken = cuts.choice((1, 3, 50, READ_BYTES, 3 * READ_BYTES))
+        heard.arrives(stream[:taken])
+        stream = stream[taken:]
+    assert heard.frames == bodies
+    assert not heard.lost
+
+
+def test_a_large_buffer_is_used_again_and_a_very_large_one_is_not_kept() -> None:
+    heard = Heard()
+    for size in (3 * READ_BYTES, 2 * READ_BYTES, KEPT_BYTES + 1, 5):
+        heard.arrives(framed(bytes(size)))
+        assert len(heard.read._large) == (0 if size > KEPT_BYTES or size == 5 else 3 * READ_BYTES)
+    assert [len(frame) for frame in heard.frames] == [3 * READ_BYTES, 2 * READ_BYTES, KEPT_BYTES + 1, 5]
+
+
+@pytest.mark.parametrize("size", [-1, 0, 3])
+def test_a_length_that_cannot_be_one_ends_the_connection(size: int) -> None:
+    heard = Heard()
+    heard.arrives(framed(b"good") + struct.pack(">i", size))
+    assert heard.frames == [b"good"]
+    assert "says it is" in str(heard.lost[0])
+
+
+def test_what_an_answer_cannot_be_read_for_ends_the_connection() -> None:
+    lost: list[Exception | None] = []
+
+    def unreadable(frame: memoryview) -> None:
+        raise ValueError("an array of -2 entries")
+
+    read = Frames(asyncio.Protocol(), unreadable, lost.append)
+    frame = framed(b"anything")
+    read.get_buffer(-1)[: len(frame)] = frame
+    read.buffer_updated(len(frame))
+    assert [str(cause) for cause in lost] == ["an array of -2 entries"]
 
 
 async def test_a_closed_connection_takes_no_request() -> None:

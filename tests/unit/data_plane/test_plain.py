@@ -74,7 +74,7 @@ def test_so_does_a_merged_one() -> None:
     for r in odd():
         chain.admit(as_piece(with_odd_names([r])))
     flight = chain.launch(64 * 1024)
-    (copy,) = scan(flight.data)
+    (copy,) = scan(bytes(flight.data))
     assert flight.piece.count == 3
     assert bytes(copy.data).count(NO_TEXT) == 2
 

@@ -46,7 +46,7 @@ class TestWhatCounts:
         p, transactions = partition()
         admit(p, batch(records(0, 2)))
         transactions.opened(0.0)
-        (sent,) = scan(p.launch().data)
+        (sent,) = scan(bytes(p.launch().data))
         assert sent.attributes & TRANSACTIONAL
         assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (7, 3, 0)
         assert crc_is_right(sent.data)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
 from lockstep_data_plane.batches.merge import next_piece
 from lockstep_data_plane.batches.piece import Piece
-from lockstep_data_plane.batches.stamp import add_sequence, stamp
+from lockstep_data_plane.batches.stamp import Stamped, add_sequence, stamp
 
 __all__ = ["WINDOW", "Chain", "Flight", "Receipt"]
 
@@ -31,7 +31,7 @@ class Flight:
 
     piece: Piece
     sequence: int
-    data: bytes
+    data: Stamped
     landed: int = -1
 
 

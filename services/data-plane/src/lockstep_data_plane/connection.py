@@ -1,12 +1,11 @@
 """One connection to one broker: kio's typed messages over aiokafka's connection.
 
 aiokafka opens the socket and does TLS and SASL; its own messages end at Fetch 11 and Produce 8, so requests and answers
-are kio's. The frame is written into one buffer, because at a gigabyte a second each copy of a batch counts."""
+are kio's, and once the connection is open its frames go past asyncio's streams (`frames.py`)."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import socket
 import struct
 import time
@@ -15,9 +14,11 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from aiokafka.conn import AIOKafkaConnection
+from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
+
+from lockstep_data_plane.frames import Frames, RequestBody
 
 __all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "message"]
 
@@ -42,6 +43,7 @@ APIS: Mapping[str, Api] = {
     "end_txn": Api(26, 3, 4),  # from 5 on each one changes the epoch (KIP-890): our chain keeps its own
     "describe_producers": Api(61, 0, 0),
 }
+_NUMBER = struct.Struct(">i")
 NAMES = {api.key: name for name, api in APIS.items()}
 
 
@@ -65,9 +67,9 @@ def message(api: str, version: int, side: str) -> Any:
 
 
 @cache
-def _writer(key: int, version: int) -> Callable[[io.BytesIO, Any], None]:
+def _writer(key: int, version: int) -> Callable[[RequestBody, Any], None]:
     api = NAMES[key]
-    write: Callable[[io.BytesIO, Any], None] = entity_writer(
+    write: Callable[[Any, Any], None] = entity_writer(
         getattr(message(api, version, "request"), _entity_name(api, "request"))
     )
     return write
@@ -77,29 +79,21 @@ def _entity_name(api: str, side: str) -> str:
     return "".join(part.title() for part in api.split("_")) + side.title()
 
 
-class _Header(NamedTuple):
-    correlation_id: int
-
-
 class _Answer:
     """Reads an answer of one API and version; stands where aiokafka keeps its own request object."""
 
     def __init__(self, api: str, version: int) -> None:
         self._read = entity_reader(getattr(message(api, version, "response"), _entity_name(api, "response")))
-        self.RESPONSE_TYPE = self
 
-    def parse_response_header(self, frame: io.BytesIO) -> _Header:
-        raw = frame.getvalue()
-        (correlation_id,) = struct.unpack_from(">i", raw)
-        if raw[4] != 0:
+    def read(self, frame: memoryview, correlation_id: int) -> Any:
+        """The answer, which must bear this correlation id. Raises KafkaConnectionError."""
+        if _NUMBER.unpack_from(frame)[0] != correlation_id:
+            raise KafkaConnectionError("the broker answered another question than the one that was next")
+        if frame[_NUMBER.size] != 0:
             raise KafkaConnectionError(
                 "the broker sent tagged fields in a response header, which no version known here has"
             )
-        frame.seek(5)
-        return _Header(correlation_id)
-
-    def decode(self, frame: io.BytesIO) -> Any:
-        entity, _ = self._read(frame.getvalue(), frame.tell())
+        entity, _ = self._read(frame, _NUMBER.size + 1)
         return entity
 
 
@@ -137,7 +131,26 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
             raise BrokerUnreachable(f"{host}:{port}: {_cause(exc)}") from exc
         for option, size in (buffers or {}).items():
             connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
+        connection._leave_the_stream()
         return connection
+
+    def _leave_the_stream(self) -> None:
+        """From now on each answer is taken from the socket by `Frames`; nothing is on its way at this moment."""
+        self._read_task.cancel()
+        self._writer.transport.set_protocol(Frames(self._protocol, self._answered, self._lost))
+
+    def _answered(self, frame: memoryview) -> None:
+        if not self._requests:
+            raise KafkaConnectionError("the broker answered a question that was not asked")
+        correlation_id, answer, future = self._requests[0]
+        entity = answer.read(frame, correlation_id)
+        self._last_action = time.monotonic()
+        self._requests.popleft()
+        if not future.done():
+            future.set_result(entity)
+
+    def _lost(self, cause: Exception | None) -> None:
+        self.close(CloseReason.CONNECTION_BROKEN, cause)
 
     async def _do_version_lookup(self) -> None:
         asked_at = time.monotonic()
@@ -164,11 +177,11 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
         key, version = int(entity.__api_key__), int(entity.__version__)
         correlation_id = self._next_correlation_id()
         client = self._client_id.encode()
-        buffer = io.BytesIO()
-        buffer.write(struct.pack(f">ihhih{len(client)}sb", 0, key, version, correlation_id, len(client), client, 0))
-        _writer(key, version)(buffer, entity)
-        frame = buffer.getbuffer()
-        struct.pack_into(">i", frame, 0, len(frame) - 4)
+        header = struct.pack(f">hhih{len(client)}sb", key, version, correlation_id, len(client), client, 0)
+        body = RequestBody()
+        _writer(key, version)(body, entity)
+        size = len(header) + sum(map(len, body.parts))
+        frame = b"".join((_NUMBER.pack(size), header, *body.parts))
         future: asyncio.Future[Any] = self._loop.create_future()
         future.add_done_callback(partial(self._heard, time.monotonic()))
         self._requests.append((correlation_id, _answer(key, version), future))

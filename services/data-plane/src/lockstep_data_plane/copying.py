@@ -20,13 +20,14 @@ from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
-from lockstep_data_plane.ledger import Ledger, now_ms
+from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import BatchRefused, Happening, Misnumbered, Partition, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.room import Room
+from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.tracing import Tracing

@@ -15,12 +15,11 @@ from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.refusal import Refusal
+from lockstep_data_plane.syncing import SyncLog, now_ms
 from lockstep_data_plane.timings import Timings
-from lockstep_protocol.codec import encode_offset_sync, encode_source_progress, encode_source_progress_reset
+from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import events_topic, progress_topic, quarantine_topic, state_topic
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
@@ -29,97 +28,13 @@ from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.window import Window
 
-__all__ = ["Ledger", "SyncLog", "now_ms"]
-
-OUTSTANDING_SYNCS = 10
-"""As MM2's semaphore (`mm2.md` §3.1); while they are out, the newest sync of each partition waits."""
+__all__ = ["Ledger"]
 
 QUARANTINE_BYTES = 64 << 20
 """The largest record of the quarantine topic: what was too large elsewhere must fit, below the 100 MiB that a broker
 takes as a request."""
 
 QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(QUARANTINE_BYTES)}
-
-GATHER_S = 0.1
-"""Syncs wait this long for a newer one of their partition: at full speed each batch brings one."""
-
-
-def now_ms() -> int:
-    """Wall clock, as record timestamps count."""
-    return time.time_ns() // 1_000_000
-
-
-class SyncLog:
-    """Offset syncs on their way. While they wait, the oldest and the newest of each partition are kept, and unlike
-    MM2's a failed one is sent again unless a newer one has gone out since."""
-
-    def __init__(self, log: FactLog, say: FlowLog) -> None:
-        self._log = log
-        self._say = say
-        self._pending: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {}
-        self._sent_up: dict[tuple[str, int], int] = {}
-        self._sending: set[asyncio.Task[None]] = set()
-        self._failing = False
-        self._due: asyncio.TimerHandle | None = None
-        self.sent = 0
-        """Syncs acknowledged."""
-        self.took = Window()
-        """How long that took, in milliseconds."""
-
-    def offer(self, topic: str, partition: int, *syncs: tuple[int, int]) -> None:
-        """Send the syncs as soon as there is room. Pairs of a partition must come with upstream offsets that do not
-        fall: a smaller one makes every reader of MM2's forget what it knew (`mm2.md` §9)."""
-        if not syncs:
-            return
-        waiting = self._pending.get((topic, partition), ()) + syncs
-        self._pending[topic, partition] = waiting if len(waiting) <= 2 else (waiting[0], waiting[-1])
-        if self._due is None:
-            self._due = asyncio.get_running_loop().call_later(GATHER_S, self._fire)
-
-    def _fire(self) -> None:
-        self._due = None
-        while self._pending and len(self._sending) < OUTSTANDING_SYNCS:
-            tp, syncs = next(iter(self._pending.items()))
-            del self._pending[tp]
-            task = asyncio.create_task(self._send(*tp, syncs))
-            self._sending.add(task)
-            task.add_done_callback(self._sent)
-
-    async def _send(self, topic: str, partition: int, syncs: tuple[tuple[int, int], ...]) -> None:
-        tp = (topic, partition)
-        self._sent_up[tp] = newest = syncs[-1][0]
-        records = [
-            encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
-            for up, down in syncs
-        ]
-        began = time.monotonic()
-        try:
-            await self._log.append_all(records, partition=0)
-        except ClusterTrouble as trouble:
-            if self._sent_up[tp] == newest and tp not in self._pending:
-                self._pending[tp] = syncs[-1:]
-            if not self._failing:
-                self._failing = True
-                self._say.warn("offset syncs failing", f"{trouble}; trying again")
-            await asyncio.sleep(1.0)
-        else:
-            self.sent += len(records)
-            self.took.add(now_ms(), 1000 * (time.monotonic() - began))
-            if self._failing:
-                self._failing = False
-                self._say.say("offset syncs recovered")
-
-    def _sent(self, task: asyncio.Task[None]) -> None:
-        self._sending.discard(task)
-        self._fire()
-
-    async def settle(self, within_s: float) -> None:
-        """Wait for what is on its way, at most so long; what is left is covered by the next syncs."""
-        if self._due is not None:
-            self._due.cancel()
-        self._fire()
-        if self._sending:
-            await asyncio.wait(set(self._sending), timeout=within_s)
 
 
 class Ledger:

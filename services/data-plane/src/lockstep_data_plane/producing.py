@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
@@ -154,7 +155,7 @@ class Lane:
 
 def produce_request(
     version: int,
-    batches: Iterable[tuple[TopicPartition, Leader, bytes | memoryview]],
+    batches: Iterable[tuple[TopicPartition, Leader, bytes | memoryview | Stamped]],
     timeout: timedelta,
     transactional_id: str | None = None,
 ) -> Any:

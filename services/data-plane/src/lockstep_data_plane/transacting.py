@@ -18,9 +18,9 @@ from lockstep_data_plane.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, 
 from lockstep_data_plane.committed import ProgressLog
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
-from lockstep_data_plane.ledger import now_ms
 from lockstep_data_plane.partition import Partition, Phase
 from lockstep_data_plane.producing import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
+from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id

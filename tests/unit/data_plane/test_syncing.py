@@ -1,0 +1,81 @@
+"""Offset syncs gather, go together, and are not lost by a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+from lockstep_data_plane import syncing
+from lockstep_data_plane.syncing import SyncLog
+from lockstep_protocol.codec import decode_offset_sync
+from lockstep_runtime.errors import NotAppended
+from lockstep_runtime.log import FlowLog
+from tests.harness.eventually import eventually
+
+
+class Topic:
+    """Stands where the offset syncs topic is: keeps each append, or refuses it."""
+
+    def __init__(self) -> None:
+        self.appends: list[list[tuple[str, int, int, int]]] = []
+        self.refuses = False
+
+    async def append_all(self, records: Iterable[tuple[bytes, bytes]], *, partition: int | None = None) -> list[int]:
+        syncs = [decode_offset_sync(key, value) for key, value in records]
+        self.appends.append([(s.topic, s.partition, s.upstream, s.downstream) for s in syncs])
+        if self.refuses:
+            raise NotAppended("a", "syncs", "no broker")
+        return list(range(len(syncs)))
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syncing, "GATHER_S", 0.01)
+    monkeypatch.setattr(syncing, "PAUSE_S", 0.01)
+
+
+def sync_log(topic: Topic) -> SyncLog:
+    return SyncLog(topic, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
+
+
+async def test_what_waits_goes_in_one_append_the_oldest_and_the_newest_of_each_partition() -> None:
+    topic = Topic()
+    log = sync_log(topic)
+    for upstream in (1, 2, 3):
+        log.offer("t", 0, (upstream, 10 + upstream))
+    log.offer("t", 1, (7, 7))
+    log.offer("t", 1)
+    await log.settle(5.0)
+    assert topic.appends == [[("t", 0, 1, 11), ("t", 0, 3, 13), ("t", 1, 7, 7)]]
+    assert log.sent == 3
+
+
+async def test_what_failed_is_sent_again_but_never_behind_a_newer_one() -> None:
+    topic = Topic()
+    log = sync_log(topic)
+    topic.refuses = True
+    log.offer("t", 0, (1, 11), (2, 12))
+    log.offer("t", 1, (5, 5))
+    await eventually(lambda: len(topic.appends) >= 2, within=5, every=0.001)
+    assert topic.appends[1] == [("t", 0, 2, 12), ("t", 1, 5, 5)]
+    log.offer("t", 0, (9, 19))
+    topic.refuses = False
+    await log.settle(5.0)
+    assert sorted(topic.appends[-1])[0][2] in (2, 9)
+    sent = [sync for append in topic.appends for sync in append if sync[:2] == ("t", 0)]
+    assert sent[-1][2] == 9
+    assert [upstream for _, _, upstream, _ in sent[1:]] == sorted(upstream for _, _, upstream, _ in sent[1:])
+
+
+async def test_it_ends_also_where_the_cluster_takes_nothing() -> None:
+    topic = Topic()
+    log = sync_log(topic)
+    topic.refuses = True
+    log.offer("t", 0, (1, 11))
+    await log.settle(0.05)
+    count = len(topic.appends)
+    assert count >= 1
+    await asyncio.sleep(0.05)
+    assert len(topic.appends) == count
