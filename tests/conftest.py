@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.harness.broker import Broker, start_all
+from tests.harness.broker import Broker, started
 from tests.harness.clusters import unique_name
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
@@ -32,10 +32,8 @@ def pair() -> Iterator[Pair]:
     with ExitStack() as stack:
         before_a, before_b = stack.enter_context(Proxy()), stack.enter_context(Proxy())
         a = Broker("A", authorizer=True, behind=before_a)
-        stack.callback(a.close)
         b = Broker("B", authorizer=True, behind=before_b)
-        stack.callback(b.close)
-        start_all(a, b)
+        stack.enter_context(started(a, b))
         yield Pair(a, b)
 
 

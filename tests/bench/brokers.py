@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from tests.bench.clusters import Clusters
 from tests.bench.distance import Distance
-from tests.harness.broker import Broker, Quorum, start_all
+from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import admin
 from tests.harness.eventually import wait_until
 
@@ -37,12 +37,8 @@ def two_clusters(distance: Distance) -> Iterator[Clusters]:
         Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
         for alias, behind in (("A", distance), ("B", None))
     ]
-    try:
-        start_all(*pair)
+    with started(*pair):
         yield Clusters(*(broker.bootstrap for broker in pair))
-    finally:
-        for broker in pair:
-            broker.close()
 
 
 @contextmanager
@@ -51,14 +47,11 @@ def three_brokers() -> Iterator[str]:
     have what was acknowledged; its data is removed at the end. Raises BrokerDied, NeverHappened."""
     quorum = Quorum.of(REPLICAS)
     settings = {**BROKER_SETTINGS, "default.replication.factor": str(REPLICAS), "min.insync.replicas": str(IN_SYNC)}
-    with ExitStack() as stack:
-        brokers = [
-            Broker(f"B{node}", properties=settings, heap=SMALL_HEAP, jvm=BROKER_JVM, quorum=quorum, node=node)
-            for node in quorum.controllers
-        ]
-        for broker in brokers:
-            stack.callback(broker.close)
-        start_all(*brokers)
+    brokers = [
+        Broker(f"B{node}", properties=settings, heap=SMALL_HEAP, jvm=BROKER_JVM, quorum=quorum, node=node)
+        for node in quorum.controllers
+    ]
+    with started(*brokers):
         bootstrap = ",".join(broker.bootstrap for broker in brokers)
         client = admin(bootstrap)
         wait_until(

@@ -65,11 +65,8 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
         first_at, first_cpu = run.elapsed(), run.use()
         with log.with_suffix(".tsv").open("w") as course:
             course.write(f"{first_at:.3f}\t{at_first}\n")
-            if work.markers:
-                last_at, last_cpu = _follow_markers(run, there, at_first, work.loaded.records, course)
-            else:
-                _follow(run, there, at_first, work.loaded.records, course)
-                last_at, last_cpu = run.elapsed(), run.use()
+            settled_s = SETTLED_S if work.markers else 0.0
+            last_at, last_cpu = _follow(run, there, at_first, work.loaded.records, course, settled_s=settled_s)
         peak = run.account.peak_rss
     compare_all = compare_in_order if work.gaps else compare
     compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
@@ -101,33 +98,14 @@ def _until(run: SystemRun, look: Callable[[], int | None], within_s: float, othe
     return found
 
 
-def _follow(run: SystemRun, there: Callable[[], int], seen: int, wanted: int, course: TextIO) -> None:
-    moved = sampled = run.elapsed()
-    while seen < wanted:
-        time.sleep(POLL_S)
-        now = there()
-        if now > seen:
-            seen, moved = now, run.elapsed()
-            course.write(f"{moved:.3f}\t{seen}\n")
-            continue
-        run.check()
-        if run.elapsed() - moved > STANDSTILL_S:
-            raise SystemEnded(f"{seen} of {wanted} records copied, then nothing more for {STANDSTILL_S:.0f} s")
-        if run.elapsed() - sampled > SAMPLE_S:
-            run.use()
-            sampled = run.elapsed()
-    if seen > wanted:
-        raise SystemEnded(f"{seen} records on the target, {wanted} on the source")
-
-
-def _follow_markers(
-    run: SystemRun, there: Callable[[], int], seen: int, wanted: int, course: TextIO
+def _follow(
+    run: SystemRun, there: Callable[[], int], seen: int, wanted: int, course: TextIO, *, settled_s: float = 0.0
 ) -> tuple[float, Cpu]:
-    """When the copy, of which offsets say only that there are at least so many, grew for the last time, and what it had
-    cost by then."""
+    """When the copy grew for the last time, and what it had cost by then. With `settled_s` its offsets say only that
+    there are at least so many records, and it is complete once it has not grown for so long."""
     moved = sampled = run.elapsed()
     used = run.use()
-    while seen < wanted or run.elapsed() - moved < SETTLED_S:
+    while seen < wanted or run.elapsed() - moved < settled_s:
         time.sleep(POLL_S)
         now = there()
         if now > seen:
@@ -139,6 +117,11 @@ def _follow_markers(
         run.check()
         if run.elapsed() - moved > STANDSTILL_S:
             raise SystemEnded(f"{seen} of {wanted} records copied, then nothing more for {STANDSTILL_S:.0f} s")
+        if run.elapsed() - sampled > SAMPLE_S:
+            run.use()
+            sampled = run.elapsed()
+    if seen > wanted and not settled_s:
+        raise SystemEnded(f"{seen} records on the target, {wanted} on the source")
     return moved, used
 
 

@@ -17,7 +17,7 @@ import psutil
 from confluent_kafka import KafkaException
 
 from tests.bench.systems import SYSTEMS, SystemRun
-from tests.harness.broker import Broker, Quorum, start_all
+from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import admin, create_topic, end_offsets
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import ports_of
@@ -199,9 +199,7 @@ def one_broker_each(folder: Path, log: Path, **more: str) -> Iterator[Deployment
     with ExitStack() as stack:
         proxies = [stack.enter_context(Proxy()) for _ in "AB"]
         a, b = (Broker(alias, behind=proxy) for alias, proxy in zip("AB", proxies, strict=True))
-        stack.callback(a.close)
-        stack.callback(b.close)
-        start_all(a, b)
+        stack.enter_context(started(a, b))
         file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, more)
         run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], file, log))
         yield Deployment(a, [b], run, folder)
@@ -213,9 +211,7 @@ def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
     with ExitStack() as stack:
         a, quorum = Broker("A"), Quorum.of(3)
         targets = [Broker(f"B{node}", properties=THREE, quorum=quorum, node=node) for node in quorum.controllers]
-        for broker in (a, *targets):
-            stack.callback(broker.close)
-        start_all(a, *targets)
+        stack.enter_context(started(a, *targets))
         bootstrap = ",".join(broker.bootstrap for broker in targets)
         wait_until(lambda: len(admin(bootstrap).list_topics(timeout=5).brokers) == len(targets), within=60)
         run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], _file(folder, a.bootstrap, bootstrap, 3), log))

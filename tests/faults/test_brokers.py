@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import SlotStatus
 from tests.conftest import Pair
-from tests.harness.broker import Broker, start_all
+from tests.harness.broker import Broker, started
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror
@@ -27,12 +27,8 @@ BACK_WITHIN = 120.0
 @pytest.fixture(scope="module")
 def own() -> Iterator[Pair]:
     a, b = Broker("A"), Broker("B")
-    try:
-        start_all(a, b)
+    with started(a, b):
         yield Pair(a, b)
-    finally:
-        a.close()
-        b.close()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from lockstep_protocol.names import state_topic
 from tests.conftest import Pair
-from tests.harness.broker import Broker, start_all
+from tests.harness.broker import Broker, started
 from tests.harness.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -60,12 +60,8 @@ class Backup:
 @pytest.fixture
 def own() -> Iterator[tuple[Broker, Broker]]:
     pair = Broker("A"), Broker("B")
-    try:
-        start_all(*pair)
+    with started(*pair):
         yield pair
-    finally:
-        for broker in pair:
-            broker.close()
 
 
 def mirror_of(folder: Path, a: Broker, b: Broker, gap: str) -> Mirror:

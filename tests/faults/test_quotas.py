@@ -9,7 +9,7 @@ import pytest
 
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
-from tests.harness.broker import Broker, start_all
+from tests.harness.broker import Broker, started
 from tests.harness.clusters import Record, create_topic, produce, unique_name
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import two_cluster_file
@@ -32,12 +32,8 @@ SMALL_BATCHES = {"batch.num.messages": "20"}
 @pytest.fixture(scope="module")
 def own() -> Iterator[Pair]:
     a, b = Broker("A", properties=WINDOWS), Broker("B", properties=WINDOWS)
-    try:
-        start_all(a, b)
+    with started(a, b):
         yield Pair(a, b)
-    finally:
-        a.close()
-        b.close()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from lockstep_protocol.state import Origin
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer
 from tests.faults.origins import first_of, same_everywhere
-from tests.harness.broker import Broker, start_all
+from tests.harness.broker import Broker, started
 from tests.harness.clusters import create_topic, end_offsets
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -36,11 +36,8 @@ NAMES = "ABC"
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[list[Broker]]:
-    with ExitStack() as stack:
-        brokers = [Broker(name) for name in NAMES]
-        for broker in brokers:
-            stack.callback(broker.close)
-        start_all(*brokers)
+    brokers = [Broker(name) for name in NAMES]
+    with started(*brokers):
         yield brokers
 
 

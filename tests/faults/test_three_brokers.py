@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from lockstep_protocol.names import Flow
-from tests.harness.broker import Broker, Quorum, start_all
+from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -87,9 +87,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
             for node in NODES
         ]
         one = Broker("O")
-        for broker in (one, *three):
-            stack.callback(broker.close)
-        start_all(one, *three)
+        stack.enter_context(started(one, *three))
         direct = ",".join(broker.bootstrap for broker in three)
         wait_until(lambda: len(admin(direct).list_topics(timeout=5).brokers) == len(NODES), within=60)
         behind = ",".join(broker.proxy.bootstrap for broker in three if broker.proxy)

@@ -63,8 +63,7 @@ class Unleased:
         for process in self._running.values():
             processes.kill(process)
         if error is not None:
-            for log in sorted(self._config.parent.glob("slot-*.log")):
-                print(f"--- {log.name}\n{processes.tail(log, 15)}")  # noqa: T201 - pytest shows it with the failure
+            processes.show(*sorted(self._config.parent.glob("slot-*.log")))
 
     def strike(self, dice: random.Random) -> str:
         """Freeze a slot, wake one, or kill one with SIGKILL and start another in its place; returns which."""

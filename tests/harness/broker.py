@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +36,7 @@ from tests.harness.java import find_java
 from tests.harness.processes import end, kill, spawn, tail
 from tests.harness.proxy import Proxy
 
-__all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "listening", "prepare", "start_all"]
+__all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "listening", "prepare", "started"]
 
 STARTED_WITHIN = 120.0  # seconds; usual is 1.5, but the cores may be busy with something else
 STOPPED_WITHIN = 20.0
@@ -114,7 +115,7 @@ class Quorum:
 class Broker:
     """One Kafka cluster of one node. Use it as a context manager, or `start()` and `close()`.
 
-    With a `quorum` of several it is node `node` of it: `start_all` all of them, none is ready alone.
+    With a `quorum` of several it is node `node` of it: `started` takes all of them, none is ready alone.
 
     `kafka` is its version. `properties` are added to server.properties (they win). With `authorizer` ACLs can be
     created and listed. `behind` a proxy the broker has a second listener whose advertised address is the proxy's:
@@ -268,6 +269,7 @@ class Broker:
         named = "log4j2.configurationFile" if self.kafka.major >= 4 else "log4j.configuration"
         return [
             *(str(find_java()), *self._jvm, *shared, f"-D{named}={logging.as_uri()}"),
+            f"-Djava.io.tmpdir={self.folder}",  # a killed JVM leaves the libraries that it unpacked
             *("-cp", kafka_jars.classpath(self.kafka), "kafka.Kafka", str(self.folder / "server.properties")),
         ]
 
@@ -294,12 +296,18 @@ class Broker:
         return listen, advertise
 
 
-def start_all(*brokers: Broker) -> None:
-    """Starts several at once: two take little longer than one."""
-    for broker in brokers:
-        broker.launch()
-    for broker in brokers:
-        broker.wait_ready()
+@contextmanager
+def started(*brokers: Broker) -> Iterator[None]:
+    """Starts several at once, for two take little longer than one; closes them at the end."""
+    try:
+        for broker in brokers:
+            broker.launch()
+        for broker in brokers:
+            broker.wait_ready()
+        yield
+    finally:
+        for broker in brokers:
+            broker.close()
 
 
 def free_port() -> int:

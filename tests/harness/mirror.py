@@ -19,7 +19,7 @@ from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.harness.clusters import Comparison, Isolation, Record, compare, read_topic
 from tests.harness.eventually import wait_until
-from tests.harness.processes import tail
+from tests.harness.processes import show, starting
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 __all__ = ["Mirror", "MirroredFlow", "ports_of"]
@@ -171,17 +171,13 @@ class Mirror:
     def __enter__(self) -> Self:
         self.topic_sync.start()
         self.data_plane.start()
-        try:
+        with starting(self):
             self.topic_sync.wait_ready()  # then the control topics are there
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
-            for service in (self.topic_sync, self.data_plane):
-                print(f"--- {service.log.name}\n{tail(service.log, 40)}")  # noqa: T201 - pytest shows it with the failure
+            show(self.topic_sync.log, self.data_plane.log, lines=40)
         self.topic_sync.kill()
         self.kill_data_plane()
 

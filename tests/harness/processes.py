@@ -10,12 +10,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-__all__ = ["end", "kill", "spawn", "tail"]
+__all__ = ["end", "kill", "show", "spawn", "starting", "tail"]
 
 # Becomes the wanted program by exec, so the pid stays. The check closes the gap in which we died before the prctl.
 _TIED = """
@@ -75,6 +77,22 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 def tail(output: Path, lines: int = 25) -> str:
     """The end of a process's output, for a message about what went wrong with it."""
     return "\n".join(output.read_text(errors="replace").splitlines()[-lines:]) if output.exists() else "(no output)"
+
+
+@contextmanager
+def starting(running: AbstractContextManager[Any]) -> Iterator[None]:
+    """Within the `__enter__` of `running`: what fails leaves it as its `with` would."""
+    try:
+        yield
+    except BaseException as error:
+        running.__exit__(type(error), error, error.__traceback__)
+        raise
+
+
+def show(*logs: Path, lines: int = 15) -> None:
+    """Prints the ends of these logs: pytest shows them with the failure."""
+    for log in logs:
+        print(f"--- {log}\n{tail(log, lines)}")  # noqa: T201 - it is for whoever reads the failure
 
 
 class _Spawner:

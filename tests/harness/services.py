@@ -36,7 +36,8 @@ class ServiceProcess:
         chosen = [part for flow in flows for part in ("--flow", flow)]
         self._command = [sys.executable, "-m", module, "--config", str(config), *chosen]
         self._command += ["--instance", instance, "--log-format", "json", *arguments]
-        self._environment = {**os.environ, **(environment or {})}
+        # What it and its JVM leave when they are killed goes with the test's own folder.
+        self._environment = {**os.environ, "TMPDIR": str(config.parent), **(environment or {})}
         self.log = config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log"
         self._heard_before = 0
 

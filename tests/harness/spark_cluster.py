@@ -18,7 +18,7 @@ import pyspark
 from tests.harness.broker import free_port
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import ports_of
-from tests.harness.processes import end, kill, spawn, tail
+from tests.harness.processes import end, kill, show, spawn, starting
 
 __all__ = ["SparkCluster", "SparkWorker"]
 
@@ -84,6 +84,8 @@ class SparkCluster:
         port = free_port()
         self.master = f"spark://{HOST}:{port}"
         given = {**os.environ, **SMALL, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST}
+        # What killed daemons and executors leave goes with the folder.
+        given |= {"TMPDIR": str(self.folder), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder}"}
         self._environment = given
         self._command = _command("master.Master", "--host", HOST, "--port", str(port), "--webui-port", str(free_port()))
         theirs = {**given, **(environment or {})}
@@ -91,19 +93,15 @@ class SparkCluster:
 
     def __enter__(self) -> Self:
         self._process = spawn(self._command, output=self.log, environment=self._environment)
-        try:
+        with starting(self):
             for worker in self.workers:
                 worker.start()
             wait_until(self._all_registered, within=STARTED_WITHIN, what="Spark's workers register with its master")
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
-            for log in (self.log, *(worker.log for worker in self.workers), *self.folder.glob("work-*/*/*/stderr")):
-                print(f"--- {log.relative_to(self.folder)}\n{tail(log, 15)}")  # noqa: T201 - pytest shows it
+            show(self.log, *(worker.log for worker in self.workers), *self.folder.glob("work-*/*/*/stderr"))
         for worker in self.workers:
             worker.close()
         kill(self._process)

@@ -22,8 +22,8 @@ from lockstep_data_plane.batches.codecs import CODECS
 from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, scan
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.connection import message
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer
+from lockstep_data_plane.producing import produce_request
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 
@@ -172,18 +172,12 @@ class Writer:
         """Raw batches, one after the other. Raises AssertionError with the broker's words when one is refused."""
         if self._cluster.leader((topic, partition)) is None:
             await self._cluster.refresh([topic])
-        leader = self._cluster.leader((topic, partition))
-        assert leader is not None, f"{topic}-{partition} has a leader"
+        leader = self._cluster.leader_of((topic, partition))
         connection = await self._cluster.connection(leader.broker, "raw")
-        m: Any = message("produce", 13, "request")
         asked = []
         for batch in batches:
-            part = m.PartitionProduceData(index=partition, records=batch)
-            data = m.TopicProduceData(topic_id=leader.topic_id, partition_data=(part,))
             asked.append(
-                connection.ask(
-                    m.ProduceRequest(transactional_id=None, acks=-1, timeout=ACKNOWLEDGED_WITHIN, topic_data=(data,))
-                )
+                connection.ask(produce_request(13, [((topic, partition), leader, batch)], ACKNOWLEDGED_WITHIN))
             )
         for answer in asked:
             (said,) = (await answer).responses[0].partition_responses
@@ -203,8 +197,7 @@ class Writer:
 
     async def _batches(self, tp: TopicPartition) -> list[Batch]:
         """All batches of a log that fits into one fetch."""
-        leader = self._cluster.leader(tp)
-        assert leader is not None
+        leader = self._cluster.leader_of(tp)
         connection = await self._cluster.connection(leader.broker, "raw")
         wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2))]
         answer = await connection.call(fetch_request(connection, wanted, FetchSettings(max_wait_ms=0)))

@@ -1,11 +1,13 @@
 """The harness keeps its promises: brokers come and go, records come back as written, the proxy cuts what it should."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
@@ -131,9 +133,12 @@ def test_a_suspended_broker_answers_nobody_until_it_is_resumed() -> None:
         assert clusters.produce(broker.bootstrap, topic, AWKWARD) == len(AWKWARD)
 
 
-def test_no_broker_outlives_the_process_that_started_it() -> None:
+def test_no_broker_outlives_the_process_that_started_it(tmp_path: Path) -> None:
     code = "from tests.harness.broker import Broker; print(Broker('orphan').start().pid, flush=True); input()"
-    starter = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    starter = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     assert psutil.pid_exists(pid)

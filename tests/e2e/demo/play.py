@@ -33,7 +33,7 @@ from tests.e2e.demo.traffic import Traffic
 from tests.e2e.demo.verdict import Finding, GroupMove
 from tests.e2e.demo.watch import Watch
 from tests.harness import clusters, processes
-from tests.harness.broker import Broker, start_all
+from tests.harness.broker import Broker, started
 
 __all__ = ["DemoFailed", "Play", "Times"]
 
@@ -161,9 +161,7 @@ class Play:
 
     def _start_clusters(self) -> None:
         brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
-        for broker in brokers.values():
-            self._ends.callback(broker.close)
-        start_all(*brokers.values())
+        self._ends.enter_context(started(*brokers.values()))
         self.bootstrap = {alias: broker.bootstrap for alias, broker in brokers.items()}
         # Kept: an answer never comes when its client is gone.
         self._admins = {alias: AdminClient(scene.client(address)) for alias, address in self.bootstrap.items()}

@@ -12,8 +12,6 @@ from lockstep_config import FlowSettings
 from lockstep_config.clients import (
     aiokafka_connection,
     client_id,
-    cluster_admin,
-    offset_syncs_admin,
     offset_syncs_consumer,
     offset_syncs_producer,
     source_admin,
@@ -142,7 +140,6 @@ def test_the_clients_of_offset_syncs_follow_their_topic(load_text: LoadText) -> 
         settings = settings_of(load_text, f"offset-syncs.topic.location = {location}\n")
         for client, kind in (
             (offset_syncs_producer(settings), "MirrorSourceConnector|offset-syncs-{}-producer"),
-            (offset_syncs_admin(settings), "MirrorSourceConnector|offset-syncs-{}-admin"),
             (offset_syncs_consumer(settings), "MirrorCheckpointConnector|offset-syncs-{}-consumer"),
         ):
             assert client["bootstrap.servers"] == server
@@ -157,10 +154,10 @@ def test_sasl_credentials_reach_both_clients(load_text: LoadText, mechanism: str
         f"B.security.protocol = SASL_PLAINTEXT\nB.sasl.mechanism = {mechanism}\n"
         f'B.sasl.jaas.config = {module} required username="mirror" password="p;=\\\\"q";\n'
     )
-    for conf in (target_admin(loaded.flow(A_TO_B)), cluster_admin(loaded.clusters["B"], "status-admin")):
-        assert conf["security.protocol"] == "SASL_PLAINTEXT"
-        assert conf["sasl.mechanism"] == mechanism.upper()
-        assert (conf["sasl.username"], conf["sasl.password"]) == ("mirror", 'p;="q')
+    conf = target_admin(loaded.flow(A_TO_B))
+    assert conf["security.protocol"] == "SASL_PLAINTEXT"
+    assert conf["sasl.mechanism"] == mechanism.upper()
+    assert (conf["sasl.username"], conf["sasl.password"]) == ("mirror", 'p;="q')
     assert aiokafka_connection(loaded.clusters["B"]) == {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": mechanism.upper(),

@@ -236,13 +236,6 @@ async def test_a_broker_of_2_8_speaks_all_that_we_need() -> None:
     assert {api: made.version(api) for api in APIS} == KAFKA_2_8
 
 
-async def test_whether_a_version_is_offered() -> None:
-    made, _ = connection({1: (0, 13)})
-    assert made.offers("fetch", 13)
-    assert not made.offers("fetch", 14)
-    assert not made.offers("produce", 9)
-
-
 @pytest.mark.parametrize("api", sorted(APIS))
 def test_each_version_we_claim_to_know_has_its_messages(api: str) -> None:
     for version in range(APIS[api].oldest, APIS[api].newest + 1):

@@ -58,7 +58,7 @@ class TestWhatCounts:
         appended(p, 100)
         before = p.row()
         assert (before.upstream, before.downstream, before.sequence, before.records) == (-1, 99, -1, 0)
-        assert p.uncommitted
+        assert transactions.held
         assert transactions.progress == 4, "both were merged into one piece"
         transactions.ending(1.0)
         receipts, syncs = p.committed()
@@ -67,7 +67,7 @@ class TestWhatCounts:
         assert after.downstream == 105, "the marker stands behind the five"
         assert len(receipts) == 1
         assert syncs
-        assert not p.uncommitted
+        assert not transactions.held
         assert (transactions.stage, transactions.progress_sequence) == (Stage.CLOSED, 1)
 
     def test_the_marker_is_not_taken_for_somebody_elses_record(self) -> None:
@@ -112,7 +112,7 @@ class TestWhatCounts:
         appended(p, 100)
         p.on(Happening.FAILED)
         assert p.phase is Phase.SETTLING
-        assert not p.uncommitted
+        assert not transactions.held
         assert p.row().upstream == -1
 
     def test_a_refusal_keeps_what_was_good(self) -> None:
@@ -124,7 +124,7 @@ class TestWhatCounts:
         p.lost(p.launch())
         p.on(Happening.REFUSED, "why")
         assert p.quiet
-        assert p.uncommitted
+        assert transactions.held
         assert transactions.due_in(0.0, idle=p.quiet, caught_up=p.caught_up, leaving=True) == 0.0
         p.committed()
         assert p.row().upstream == 2

@@ -20,7 +20,7 @@ class Log:
 
 
 def test_holding_the_partition_alone_is_not_leading() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0, 1, 2})
     assert me.to_claim() == (0,)
     assert me.standing() is Standing.CLAIMING
@@ -28,7 +28,7 @@ def test_holding_the_partition_alone_is_not_leading() -> None:
 
 
 def test_leading_begins_when_the_own_row_is_read_back() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0})
     me.claimed(0, 7)
     assert not me.leads()
@@ -38,7 +38,7 @@ def test_leading_begins_when_the_own_row_is_read_back() -> None:
 
 
 def test_reading_back_before_the_acknowledgement_is_as_good() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0})
     me.saw_leader("topic-sync", "one", 7)
     me.claimed(0, 7)
@@ -46,7 +46,7 @@ def test_reading_back_before_the_acknowledgement_is_as_good() -> None:
 
 
 def test_an_old_row_of_our_own_name_does_not_make_us_lead() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.saw_leader("topic-sync", "one", 3)
     me.assigned({0})
     assert not me.leads()
@@ -56,14 +56,14 @@ def test_an_old_row_of_our_own_name_does_not_make_us_lead() -> None:
 
 
 def test_without_partition_0_we_stand_by() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({1, 2, 3})
     assert me.to_claim() == ()
     assert me.standing() is Standing.IDLE
 
 
 def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_the_partition() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0})
     me.claimed(0, 7)
     me.saw_leader("topic-sync", "one", 7)
@@ -76,7 +76,7 @@ def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_
 
 
 def test_what_is_revoked_is_given_up_at_once_and_a_late_acknowledgement_changes_nothing() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0})
     me.revoked()
     me.claimed(0, 7)
@@ -87,7 +87,7 @@ def test_what_is_revoked_is_given_up_at_once_and_a_late_acknowledgement_changes_
 
 
 def test_an_assignment_that_keeps_the_partition_keeps_the_term() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0})
     me.claimed(0, 7)
     me.saw_leader("topic-sync", "one", 7)
@@ -96,7 +96,7 @@ def test_an_assignment_that_keeps_the_partition_keeps_the_term() -> None:
 
 
 def test_rows_of_other_services_do_not_matter() -> None:
-    me = Leadership("topic-sync", "one")
+    me = Leadership("topic-sync")
     me.assigned({0})
     me.claimed(0, 7)
     me.saw_leader("topic-sync", "one", 7)
@@ -105,7 +105,7 @@ def test_rows_of_other_services_do_not_matter() -> None:
 
 
 def test_divided_work_is_led_partition_by_partition() -> None:
-    me = Leadership("checkpoint", "one", divided=True)
+    me = Leadership("checkpoint", divided=True)
     me.assigned({2, 4})
     assert me.to_claim() == (2, 4)
     for partition, term in ((2, 11), (4, 12)):
@@ -121,7 +121,7 @@ def test_divided_work_is_led_partition_by_partition() -> None:
 def test_two_replicas_that_have_read_everything_never_lead_at_once(steps: list[tuple[str, str]]) -> None:
     """Whatever the group does, even if it gives the partition to both."""
     log = Log([])
-    replicas = {name: Leadership("s", name) for name in ("one", "two")}
+    replicas = {name: Leadership("s") for name in ("one", "two")}
     read = dict.fromkeys(replicas, 0)
 
     def read_all(name: str) -> None:

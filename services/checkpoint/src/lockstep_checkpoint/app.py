@@ -28,6 +28,7 @@ from lockstep_protocol.records import Checkpoint
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
 from lockstep_runtime.metrics import Sample
+from lockstep_runtime.waiting import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
 
@@ -238,9 +239,7 @@ async def together(*works: Awaitable[None]) -> None:
     try:
         await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(tasks)
 
 
 def build(ctx: FlowContext) -> CheckpointFlow:

@@ -16,9 +16,10 @@ from lockstep_checkpoint.plan import Committed, consumes_mirrored
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.described import GroupOffset
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 
-__all__ = ["OUR_GROUPS", "SourceGroups", "SourceLook", "is_consumer_group"]
+__all__ = ["OUR_GROUPS", "SourceGroups", "SourceLook", "is_consumer_group", "offsets_of"]
 
 OUR_GROUPS = "lockstep-"
 """The groups through which our own services divide their work (`service_group`): where the target is itself a source,
@@ -44,6 +45,16 @@ def is_consumer_group(group: str, kind: str, groups: NameFilter) -> bool:
     case.
     """
     return kind in CONSUMER_TYPES and not group.startswith(OUR_GROUPS) and groups.matches(group)
+
+
+async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterTrouble:
+    """What the group has committed, or why that cannot be said; raises ClusterUnreachable, which is no group's own."""
+    try:
+        return await admin.group_offsets(group)
+    except ClusterUnreachable:
+        raise
+    except ClusterTrouble as trouble:
+        return trouble
 
 
 class SourceGroups:
@@ -100,12 +111,9 @@ class SourceGroups:
             self._uninteresting.clear()
 
     async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterTrouble:
-        try:
-            offsets = await self._admin.group_offsets(group)
-        except ClusterUnreachable:
-            raise
-        except ClusterTrouble as trouble:
-            return trouble
+        offsets = await offsets_of(self._admin, group)
+        if isinstance(offsets, ClusterTrouble):
+            return offsets
         return tuple(
             Committed(topic, partition, UpstreamOffset(at.offset), at.metadata)
             for (topic, partition), at in sorted(offsets.items())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError
 
 from lockstep_checkpoint.group_sync import Look, Membership
+from lockstep_checkpoint.groups import offsets_of
 from lockstep_protocol.records import Checkpoint
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import GroupOffset
@@ -38,7 +39,7 @@ async def look_at(admin: Admin, groups: Iterable[str]) -> TargetLook:
     }
     looks = {name: Look(membership) for name, membership in memberships.items() if membership is not Membership.EMPTY}
     empty = [name for name, membership in memberships.items() if membership is Membership.EMPTY]
-    for name, offsets in zip(empty, await asyncio.gather(*(_offsets(admin, name) for name in empty)), strict=True):
+    for name, offsets in zip(empty, await asyncio.gather(*(offsets_of(admin, name) for name in empty)), strict=True):
         if isinstance(offsets, ClusterTrouble):
             failed[name] = offsets
         else:
@@ -66,12 +67,3 @@ def _sentence(trouble: ClusterTrouble) -> str:
     if isinstance(trouble, RequestRefused) and trouble.code == KafkaError.UNKNOWN_MEMBER_ID:
         return "it has members on the target"
     return str(trouble)
-
-
-async def _offsets(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterTrouble:
-    try:
-        return await admin.group_offsets(group)
-    except ClusterUnreachable:
-        raise
-    except ClusterTrouble as trouble:
-        return trouble

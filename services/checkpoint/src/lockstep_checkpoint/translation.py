@@ -77,10 +77,6 @@ class OffsetSyncStore:
         return self._position
 
     @property
-    def read_to_end(self) -> bool:
-        return self._read_to_end
-
-    @property
     def histories(self) -> Mapping[tuple[str, int], History]:
         """(source topic, partition) to its slots, for looking at."""
         return MappingProxyType(self._histories)

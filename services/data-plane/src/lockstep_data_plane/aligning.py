@@ -11,7 +11,7 @@ from lockstep_data_plane.batches.layout import LOG_APPEND_TIME
 from lockstep_data_plane.batches.rebuild import Record, read
 from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.provenance import Traces
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.reading import end_of, log_between
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["Aligned", "align_logs"]
@@ -57,7 +57,7 @@ async def align_logs(
                 tail.extend(read(batch))
     alignment = Alignment(_timeless(tail) if stamped_there else tail)
     end = await source.end_offset(tp)
-    position = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
+    position = reached = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
     async for batches, aborted in log_between(source, tp, position, end, isolation):
         await traces.learn(batch.producer_id for batch in batches)
         for batch in batches:
@@ -68,7 +68,8 @@ async def align_logs(
             records = [r for r in read(batch) if r.offset >= position]
             if alignment.take(_timeless(records) if stamped_there else records) and alignment.next is not None:
                 return Aligned(alignment.upstream, alignment.next)
-    return Aligned(alignment.upstream, end)
+        reached = end_of(batches[-1])
+    return Aligned(alignment.upstream, reached)
 
 
 def _timeless(records: list[Record]) -> list[Record]:

@@ -15,11 +15,11 @@ from lockstep_config.clients import aiokafka_connection
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.quota import Quota
 
-__all__ = ["Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
+__all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
 
 TopicPartition = tuple[str, int]
 
-NO_ERROR = 0
+NO_ERROR, UNKNOWN_TOPIC = 0, 3
 CONNECT_TIMEOUT_MS = 10_000
 """For opening a connection and authenticating; what is asked on it later has its own limits."""
 
@@ -132,6 +132,13 @@ class Cluster:
         """Who leads the partition, or None: not known, no leader just now, or no such topic."""
         return self._leaders.get(tp)
 
+    def leader_of(self, tp: TopicPartition) -> Leader:
+        """As `leader`; raises BrokerUnreachable where there is none."""
+        leader = self._leaders.get(tp)
+        if leader is None:
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
+        return leader
+
     def partitions(self, topic: str) -> int:
         """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
         return self._counts.get(topic, 0)
@@ -191,9 +198,7 @@ class Cluster:
     async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1) -> int:
         """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says
         (read_uncommitted: the high watermark). Raises kafka_error, BrokerUnreachable."""
-        leader = self._leaders.get(tp)
-        if leader is None:
-            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
+        leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")
         version = connection.version("list_offsets")
         m = message("list_offsets", version, "request")
@@ -211,9 +216,7 @@ class Cluster:
     async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
         """Where the records of this leader epoch and all before it end in the partition's log, as its leader says
         (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 where it cannot tell. Raises kafka_error, BrokerUnreachable."""
-        leader = self._leaders.get(tp)
-        if leader is None:
-            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
+        leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")
         m = message("offset_for_leader_epoch", connection.version("offset_for_leader_epoch"), "request")
         partition = m.OffsetForLeaderPartition(partition=tp[1], current_leader_epoch=-1, leader_epoch=leader_epoch)

@@ -5,22 +5,21 @@ leaves open delays nobody: what counts of a partition is known once its own tran
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.reading import Cursor
+from lockstep_data_plane.shared import Shared
 from lockstep_protocol.codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
-__all__ = ["UNKNOWN_TOPIC", "CommittedProgress", "ProgressLog"]
+__all__ = ["CommittedProgress", "ProgressLog"]
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
-UNKNOWN_TOPIC = 3
 
 
 class CommittedProgress:
@@ -31,6 +30,11 @@ class CommittedProgress:
         self._open: dict[int, list[tuple[TopicPartition, int | None]]] = {}
         self.known: dict[TopicPartition, int] = {}
         """Last upstream offset that is decided, by partition of the source."""
+
+    def forget(self) -> None:
+        """Begin anew: what was taken is not of this log."""
+        self._open.clear()
+        self.known.clear()
 
     def take(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
@@ -78,10 +82,8 @@ class ProgressLog:
         self._target = target
         self.topic = topic
         self._source = source
-        self._folds: dict[int, tuple[int, CommittedProgress]] = {}
-        """By partition of the topic: where reading goes on, and what was read."""
-        self._locks: dict[int, asyncio.Lock] = {}
-        self._begun: dict[int, float] = {}
+        self._logs: dict[int, _PartitionLog] = {}
+        """By partition of the topic."""
 
     async def place(self, tp: TopicPartition) -> TopicPartition | None:
         """The partition of the topic in which the progress of `tp` stands, chosen as Connect's producer chooses it;
@@ -101,26 +103,26 @@ class ProgressLog:
     async def newest(self, tp: TopicPartition) -> int | None:
         """The last upstream offset of `tp` that a committed transaction, or a record outside of one, says to be
         decided, as of a moment after this call; None: nothing says anything. Raises kafka_error, BrokerUnreachable."""
-        asked = asyncio.get_running_loop().time()
         place = await self.place(tp)
         if place is None:
             return None
-        async with self._locks.setdefault(place[1], asyncio.Lock()):
-            if self._begun.get(place[1], -1.0) <= asked:
-                begun = asyncio.get_running_loop().time()
-                await self._read_on(place)
-                self._begun[place[1]] = begun
-            return self._folds[place[1]][1].known.get(tp)
+        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place, self._source))
+        await log.reading.done()
+        return log.fold.known.get(tp)
 
-    async def _read_on(self, place: TopicPartition) -> None:
-        if self._target.leader(place) is None:
-            await self._target.refresh([self.topic])
-        position, fold = self._folds.get(place[1], (-1, CommittedProgress(self._source)))
-        start = await self._target.end_offset(place, timestamp=-2)
-        end = await self._target.end_offset(place)
-        if not start <= position <= end:  # never read, or truncated and grown again, or cut off meanwhile
-            position, fold = start, CommittedProgress(self._source)
-        async for batches, _ in log_between(self._target, place, position, end):
-            fold.take(batches)
-            position = batches[-1].last_offset + 1
-        self._folds[place[1]] = (max(position, end), fold)
+
+class _PartitionLog:
+    """One partition of the progress topic, as far as it was read."""
+
+    def __init__(self, target: Cluster, place: TopicPartition, source: str) -> None:
+        self._target = target
+        self._place = place
+        self._cursor = Cursor(target, place)
+        self.fold = CommittedProgress(source)
+        self.reading = Shared(self._read_on)
+
+    async def _read_on(self) -> None:
+        if self._target.leader(self._place) is None:
+            await self._target.refresh([self._place[0]])
+        async for batches in self._cursor.unread(self.fold.forget):
+            self.fold.take(batches)

@@ -168,10 +168,6 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
             )
         return int(chosen)
 
-    def offers(self, api: str, version: int) -> bool:
-        """Whether the broker speaks at least this version of an API."""
-        return bool(self._versions.get(APIS[api].key, (0, -1))[1] >= version)
-
     def ask(self, entity: Any) -> asyncio.Future[Any]:
         """Send a request at once and return its answer's future, which fails with BrokerUnreachable or
         KafkaConnectionError when the connection ends first. Raises BrokerUnreachable when the connection is closed

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_runtime.retry import Backoff
 
 __all__ = ["Coordinators", "Fenced", "Producer"]
 
@@ -89,7 +90,7 @@ class Coordinators:
 
     async def _ask(self, transactional_id: str, api: str, request: Any) -> Any:
         deadline = asyncio.get_running_loop().time() + WITHIN_S
-        pause = FIRST_PAUSE_S
+        backoff = Backoff(first=FIRST_PAUSE_S, limit=LONGEST_PAUSE_S)
         while True:
             late = asyncio.get_running_loop().time() > deadline
             try:
@@ -111,8 +112,7 @@ class Coordinators:
                 raise kafka_error(code, about)
             if code == NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+            await asyncio.sleep(backoff.next())
 
     async def _connection(self, transactional_id: str) -> Connection:
         broker = self._brokers.get(transactional_id)

@@ -36,6 +36,7 @@ from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.waiting import set_within
 
 __all__ = ["Copying"]
 
@@ -256,11 +257,7 @@ class Copying:
                 self._telling.halted(partition)
 
     async def _pause(self, partition: Partition, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changes[partition].wait()
-        except TimeoutError:
-            return
+        await set_within(self._changes[partition], seconds)
 
     async def _resume(self, partition: Partition) -> None:
         row, end = await self._resuming.look(partition, self._topics[partition.topic])

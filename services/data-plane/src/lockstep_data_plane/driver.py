@@ -17,7 +17,7 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.metrics import SLOT_RESTARTS
-from lockstep_data_plane.origin import new_producer_id, origin_of
+from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_data_plane.watchdog import Watchdog
@@ -28,6 +28,7 @@ from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.waiting import set_within
 
 __all__ = ["Driver", "slots_of"]
 
@@ -132,7 +133,7 @@ class Driver:
                 await self._watch()
                 await self._watch_partitions()
                 await self._even_out()
-                await self._wait()
+                await set_within(self._changed, TICK_S)
         finally:
             self._measures.rest()
             await self._drain()
@@ -187,15 +188,7 @@ class Driver:
                 producer_id = await new_producer_id(ctx.settings)
             except (BrokerUnreachable, kafka_error) as exc:
                 raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
-            await ctx.state.write(
-                Origin(
-                    producer_id=producer_id,
-                    source=ctx.flow.source,
-                    target=ctx.flow.target,
-                    origin_cluster_id=ids[0],
-                    target_cluster_id=ids[1],
-                )
-            )
+            await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
             await ctx.state.changed(before)
             found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
         return found
@@ -217,13 +210,6 @@ class Driver:
     def _on_row(self, row: Row) -> None:
         if isinstance(row, MirroredTopic):
             self._changed.set()
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(TICK_S):
-                await self._changed.wait()
-        except TimeoutError:
-            return
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
         return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}

@@ -29,7 +29,6 @@ class Fetched:
     code: int
     high_watermark: int
     last_stable: int
-    log_start: int
     aborted: tuple[tuple[int, int], ...]
     records: bytes
     read_from: int = NOBODY
@@ -87,7 +86,7 @@ def read_answer(wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: An
     for."""
     if answer.error_code != 0:
         for tp, _, _ in wanted:
-            yield Fetched(tp, int(answer.error_code), -1, -1, -1, (), b"")
+            yield Fetched(tp, int(answer.error_code), -1, -1, (), b"")
         return
     by_id = int(answer.__version__) >= BY_TOPIC_ID
     names = {leader.topic_id if by_id else tp[0]: tp[0] for tp, leader, _ in wanted}
@@ -101,7 +100,6 @@ def read_answer(wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: An
                 int(p.error_code),
                 int(p.high_watermark),
                 int(p.last_stable_offset),
-                int(p.log_start_offset),
                 tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),
                 p.records or b"",
                 int(p.preferred_read_replica),

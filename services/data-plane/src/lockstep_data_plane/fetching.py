@@ -23,6 +23,7 @@ from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition, Phase
 from lockstep_data_plane.replicas import Replicas
+from lockstep_runtime.waiting import cancelled
 
 __all__ = ["SHARDS", "Delivery", "Fetching"]
 
@@ -214,10 +215,11 @@ class Fetching:
 
     def attach(self, partition: Partition) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
-        leader = self.cluster.leader((partition.topic, partition.number))
-        if leader is None:
-            raise BrokerUnreachable(f"{partition.topic}-{partition.number} has no leader", self.cluster.alias)
+        self._place_at_leader(partition)
         self._replicas.forget((partition.topic, partition.number))
+
+    def _place_at_leader(self, partition: Partition) -> None:
+        leader = self.cluster.leader_of((partition.topic, partition.number))
         self._place(partition, leader, leader.broker)
 
     def _place(self, partition: Partition, leader: Leader, broker: int) -> None:
@@ -276,11 +278,10 @@ class Fetching:
                 self._to_leader(partition)
 
     def _to_leader(self, partition: Partition) -> None:
-        leader = self.cluster.leader((partition.topic, partition.number))
-        if leader is None:
-            self.on_trouble(partition, f"cluster {self.cluster.alias}: {partition.topic} has no leader")
-        else:
-            self._place(partition, leader, leader.broker)
+        try:
+            self._place_at_leader(partition)
+        except BrokerUnreachable as exc:
+            self.on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
 
     # -- how much, and when --------------------------------------------------------------------------------------------
 
@@ -311,9 +312,6 @@ class Fetching:
 
     async def close(self) -> None:
         """End all fetches."""
-        tasks = [task for _, task in self._shards.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(task for _, task in self._shards.values())
         self._shards.clear()
         self._of.clear()

@@ -13,7 +13,7 @@ from lockstep_data_plane.connection import message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Origin, Row
 
-__all__ = ["new_producer_id", "origin_of"]
+__all__ = ["new_producer_id", "origin_of", "origin_row"]
 
 
 def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
@@ -28,6 +28,17 @@ def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cl
         ):
             return row
     return None
+
+
+def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin:
+    """The row by which `producer_id` stands for an origin in this flow."""
+    return Origin(
+        producer_id=producer_id,
+        source=flow.source,
+        target=flow.target,
+        origin_cluster_id=origin_cluster_id,
+        target_cluster_id=target_cluster_id,
+    )
 
 
 async def new_producer_id(settings: FlowSettings) -> int:

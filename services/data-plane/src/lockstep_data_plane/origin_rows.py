@@ -5,25 +5,19 @@ the state topics up to an end taken since has its row, or there is none."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.cluster import Cluster, kafka_error
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, kafka_error
+from lockstep_data_plane.reading import Cursor
+from lockstep_data_plane.shared import Shared
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.state import MalformedRow, Origin, decode_row
 
 __all__ = ["OriginRows", "rows_in", "state_topics"]
 
 ORIGIN = f"{Origin.kind}/".encode()
-
-UNKNOWN_TOPIC = 3
-
-ENOUGH = 3
-"""A broker that holds back a client for its quota answers without records: only so many such answers in a row say that
-nothing is left to read."""
 
 
 class OriginRows:
@@ -33,40 +27,23 @@ class OriginRows:
         """`topics` names the topics there are at the moment."""
         self._cluster = cluster
         self._topics = topics
-        self._read_up_to: dict[str, tuple[str, int]] = {}
-        """Topic id and next offset of each topic."""
-        self._reading = asyncio.Lock()
-        self._begun = float("-inf")
+        self._cursors: dict[str, Cursor] = {}
+        self._reading = Shared(self._read_on)
         self.rows: list[Origin] = []
         """In the order of each topic's log."""
 
     async def read(self) -> None:
         """Read on, at least to where the topics end now; who asks while it is being read shares the next reading.
         Raises kafka_error and BrokerUnreachable; what was read until then is kept."""
-        asked = asyncio.get_running_loop().time()
-        async with self._reading:
-            if self._begun > asked:
-                return
-            begun = asyncio.get_running_loop().time()
-            topics = await self._topics()
-            await self._cluster.refresh(topics)
-            for topic in topics:
-                await self._read(topic)
-            self._begun = begun
+        await self._reading.done()
 
-    async def _read(self, topic: str) -> None:
-        tp = (topic, 0)
-        topic_id = self._cluster.topic_id(tp)
-        start, end = await self._cluster.end_offset(tp, timestamp=-2), await self._cluster.end_offset(tp)
-        known_id, at = self._read_up_to.get(topic, (topic_id, 0))
-        at = max(start, at if known_id == topic_id and at <= end else 0)
-        in_vain = 0
-        while at < end and in_vain < ENOUGH:
-            in_vain += 1
-            async for batches, _ in log_between(self._cluster, tp, at, end):
+    async def _read_on(self) -> None:
+        topics = await self._topics()
+        await self._cluster.refresh(topics)
+        for topic in topics:
+            cursor = self._cursors.setdefault(topic, Cursor(self._cluster, (topic, 0)))
+            async for batches in cursor.unread():
                 self.rows += rows_in(batches)
-                at, in_vain = batches[-1].last_offset + 1, 0
-                self._read_up_to[topic] = topic_id, at
 
 
 def rows_in(batches: Iterable[Batch]) -> list[Origin]:
@@ -95,6 +72,6 @@ async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]
     await cluster.refresh(expected)
     for topic in expected:
         code = cluster.trouble(topic)
-        if code not in (0, UNKNOWN_TOPIC):
+        if code not in (NO_ERROR, UNKNOWN_TOPIC):
             raise kafka_error(code, f"cluster {cluster.alias}: {topic}, which says where records came from")
     return sorted(name for name in names if is_state_topic(name))

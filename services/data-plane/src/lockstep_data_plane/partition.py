@@ -187,11 +187,6 @@ class Partition:
         return self.chain.sendable and (self.transactions is None or self.transactions.stage is Stage.OPEN)
 
     @property
-    def uncommitted(self) -> bool:
-        """Something was appended in a transaction that has not ended."""
-        return self.transactions is not None and bool(self.transactions.held)
-
-    @property
     def caught_up(self) -> bool:
         """Nothing waits or flies, and the source has nothing more."""
         return self.chain.idle and self.position >= self.source_end

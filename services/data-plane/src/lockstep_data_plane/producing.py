@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.pacing import requests_ahead
 from lockstep_data_plane.partition import Partition, Phase
 
-__all__ = ["Answer", "Lane", "Producing", "Unanswered"]
+__all__ = ["PRODUCE_BY_TOPIC_ID", "Answer", "Lane", "Producing", "Unanswered", "answer_of", "produce_request"]
 
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
@@ -118,20 +119,12 @@ class Lane:
         return picked
 
     def _request(self, picked: Sequence[tuple[Partition, Flight, Leader]]) -> Any:
-        m = message("produce", self.connection.version("produce"), "request")
         transactions = picked[0][0].transactions
-        topics: dict[Any, list[Any]] = {}
-        for partition, flight, leader in picked:
-            key = leader.topic_id if self._by_id else partition.target_topic
-            topics.setdefault(key, []).append(m.PartitionProduceData(index=partition.number, records=flight.data))
-        name = "topic_id" if self._by_id else "name"
-        return m.ProduceRequest(
-            transactional_id=transactions.transactional_id if transactions is not None else None,
-            acks=ACKNOWLEDGED_BY_ALL,
-            timeout=self._timeout,
-            topic_data=tuple(
-                m.TopicProduceData(**{name: key, "partition_data": tuple(parts)}) for key, parts in topics.items()
-            ),
+        return produce_request(
+            self.connection.version("produce"),
+            [((partition.target_topic, partition.number), leader, flight.data) for partition, flight, leader in picked],
+            self._timeout,
+            transactions.transactional_id if transactions is not None else None,
         )
 
     def _answered(self, picked: Sequence[tuple[Partition, Flight, Leader]], future: asyncio.Future[Any]) -> None:
@@ -149,7 +142,8 @@ class Lane:
         for partition, flight, leader in picked:
             key = leader.topic_id if self._by_id else partition.target_topic
             found = answers.get((key, partition.number))
-            self._on_answer(partition, flight, _read(found))
+            said = Unanswered("the broker's answer does not mention the batch") if found is None else answer_of(found)
+            self._on_answer(partition, flight, said)
             if partition.sendable:
                 self._ready[partition] = leader
         self.pump()
@@ -159,9 +153,32 @@ class Lane:
         return bool(self._sent_at) and now - max(self._sent_at[0], self.connection.resting_until) > patience_s
 
 
-def _read(found: Any) -> Answer | Unanswered:
-    if found is None:
-        return Unanswered("the broker's answer does not mention the batch")
+def produce_request(
+    version: int,
+    batches: Iterable[tuple[TopicPartition, Leader, bytes | memoryview | Stamped]],
+    timeout: timedelta,
+    transactional_id: str | None = None,
+) -> Any:
+    """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on."""
+    m = message("produce", version, "request")
+    by_id = version >= PRODUCE_BY_TOPIC_ID
+    topics: dict[Any, list[Any]] = {}
+    for (topic, number), leader, data in batches:
+        part = m.PartitionProduceData(index=number, records=data)
+        topics.setdefault(leader.topic_id if by_id else topic, []).append(part)
+    name = "topic_id" if by_id else "name"
+    return m.ProduceRequest(
+        transactional_id=transactional_id,
+        acks=ACKNOWLEDGED_BY_ALL,
+        timeout=timeout,
+        topic_data=tuple(
+            m.TopicProduceData(**{name: key, "partition_data": tuple(parts)}) for key, parts in topics.items()
+        ),
+    )
+
+
+def answer_of(found: Any) -> Answer:
+    """What a broker's answer says of one partition."""
     return Answer(
         int(found.error_code),
         int(found.base_offset),
@@ -187,10 +204,7 @@ class Producing:
 
     async def attach(self, partition: Partition) -> None:
         """Give the partition a lane to its present leader. Raises BrokerUnreachable when there is none."""
-        tp = (partition.target_topic, partition.number)
-        leader = self._cluster.leader(tp)
-        if leader is None:
-            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self._cluster.alias)
+        leader = self._cluster.leader_of((partition.target_topic, partition.number))
         known = self._of.get(partition)
         index = self._turn = (self._turn + 1) % LANES
         if known is not None and not known[0].connection.closed and known[1] == leader:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.connection import BrokerUnreachable, message
+from lockstep_data_plane.connection import message
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.state import PartitionProgress
 
@@ -184,9 +184,7 @@ def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
 
 async def _remembered(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
     """(epoch, last sequence) of those of our producers that the leader remembers at its log's end."""
-    leader = target.leader(tp)
-    if leader is None:
-        raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", target.alias)
+    leader = target.leader_of(tp)
     connection = await target.connection(leader.broker, "ask")
     m = message("describe_producers", connection.version("describe_producers"), "request")
     topic = m.TopicRequest(name=tp[0], partition_indexes=(tp[1],))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
 from lockstep_data_plane.resume import ChainEnd, InDoubt, NotReplicated, chain_end
+from lockstep_data_plane.shared import Shared
 from lockstep_data_plane.standing import Standing
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
@@ -66,8 +66,7 @@ class Resuming:
         self._rows = rows
         self._waiting = waiting
         self._transacting = transacting
-        self._refreshing = asyncio.Lock()
-        self._refreshed_at = 0.0
+        self._refreshing = Shared(self._refresh)
         self._standing = Standing(settings, source, target)
 
     async def look(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
@@ -155,7 +154,7 @@ class Resuming:
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
         theirs = self._rows.get((partition.topic, partition.number))
-        ours = replace(partition.row(), phase="copying", reason="", case="") if partition.known else None
+        ours = _going_on(partition) if partition.known else None
         if ours is None or theirs is None or theirs.producer_id != ours.producer_id:
             return ours or theirs
         return theirs if theirs.producer_epoch > ours.producer_epoch else ours
@@ -240,7 +239,7 @@ class Resuming:
     async def passing_over(self, partition: Partition, ranges: tuple[tuple[int, int], ...]) -> PartitionProgress | None:
         """The row with which a drained partition goes on behind what was refused; None where the target's log has got
         further than we know, so that it has to be read first. Raises Halt and what passes."""
-        row = replace(partition.row(), phase="copying", reason="", case="")
+        row = _going_on(partition)
         skips = tuple(sorted({*row.skips, *ranges}))
         quarantined = row.quarantined + len(ranges)
         if row.transactional:
@@ -279,15 +278,17 @@ class Resuming:
 
     async def _metadata(self, partition: Partition) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
-        since = asyncio.get_running_loop().time()
         known = self._source.leader((partition.topic, partition.number)) is not None
         if partition.incarnation == 0 and known and self._target.leader((partition.target_topic, partition.number)):
             return
-        async with self._refreshing:
-            if self._refreshed_at >= since:
-                return
-            begun = asyncio.get_running_loop().time()
-            resuming = list(self._waiting())
-            await self._source.refresh(p.topic for p in resuming)
-            await self._target.refresh(p.target_topic for p in resuming)
-            self._refreshed_at = begun
+        await self._refreshing.done()
+
+    async def _refresh(self) -> None:
+        resuming = list(self._waiting())
+        await self._source.refresh(p.topic for p in resuming)
+        await self._target.refresh(p.target_topic for p in resuming)
+
+
+def _going_on(partition: Partition) -> PartitionProgress:
+    """Its row, without what may have stopped it."""
+    return replace(partition.row(), phase="copying", reason="", case="")

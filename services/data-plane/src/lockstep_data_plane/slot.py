@@ -22,6 +22,7 @@ from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.waiting import cancelled, set_within
 
 __all__ = ["Slot", "SlotSpec"]
 
@@ -114,19 +115,14 @@ class Slot:
             await self._tell("released")
         finally:
             lost.cancel()
-            for task in self._tending.values():
-                task.cancel()
-            await asyncio.gather(*self._tending.values(), return_exceptions=True)
+            await cancelled(self._tending.values())
 
     async def _wait(self, seconds: float) -> bool:
         """Until something changed, or this long; whether something did."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
+        changed = await set_within(self._changed, seconds)
+        if changed:
+            self._changed.clear()
+        return changed
 
     def _check(self, lost: asyncio.Task[None]) -> None:
         self._copying.check()

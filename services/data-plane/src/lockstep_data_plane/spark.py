@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -20,7 +21,8 @@ from typing import Any
 
 from lockstep_config.spark import SparkSettings
 from lockstep_data_plane.slot import SlotSpec
-from lockstep_data_plane.spark_conf import Pod, executors_python, settings_for
+from lockstep_data_plane.spark_conf import Pod, executors_python, in_folder, settings_for
+from lockstep_data_plane.spark_folder import new_folder
 
 __all__ = ["NoSpark", "SlotFailed", "Spark", "job_group"]
 
@@ -88,8 +90,9 @@ class Spark:
         os.environ.setdefault("PYSPARK_PYTHON", executors_python(self._settings, sys.executable))
         if self.master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        folder, lock = new_folder(Path(tempfile.gettempdir()))
         conf = SparkConf()
-        for key, value in self._settings.items():
+        for key, value in in_folder(self._settings, folder).items():
             conf.set(key, value)
         reading, writing = os.pipe()
         said = LastWords()
@@ -97,13 +100,14 @@ class Spark:
         listening.start()
         try:
             try:
-                gateway: Any = launch_gateway(conf, popen_kwargs={"stderr": writing})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
+                gateway: Any = launch_gateway(conf, {"stderr": writing, "pass_fds": (lock,)})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
             finally:
                 os.close(writing)
         except (PySparkRuntimeError, OSError) as exc:
             listening.join(2.0)
             raise NoSpark(said.why("Spark's JVM ended while it started")) from exc
         try:
+            gateway.jvm.java.io.File(str(folder)).deleteOnExit()  # by then all that is in it is gone
             return SparkContext(conf=conf, gateway=gateway)
         except (Py4JError, OSError) as exc:
             if (status := _exit_status(gateway)) is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lockstep_config.spark import PINNED, SparkSettings
 
-__all__ = ["SPARE", "Pod", "executors_python", "settings_for"]
+__all__ = ["SPARE", "Pod", "executors_python", "in_folder", "settings_for"]
 
 SPARE = 2
 """Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
@@ -17,11 +17,12 @@ SPARE = 2
 QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k"
 """A JVM schedules a handful of endless tasks and moves no record: one collector thread, quick start."""
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 USUAL: Mapping[str, str] = {
     "spark.app.name": "lockstep data plane",
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": f"{QUIET_JVM} "
-    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+    JAVA_OPTIONS: f"{QUIET_JVM} -Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
@@ -65,6 +66,15 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
     found |= spark.conf
     found |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
     return {**found, "spark.master": master}
+
+
+def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The same, with the driver's temporary files in `folder`, unless the settings say where. Executors have theirs
+    from whoever starts them."""
+    options = settings.get(JAVA_OPTIONS, "")
+    if "java.io.tmpdir" in options:
+        return dict(settings)
+    return {**settings, JAVA_OPTIONS: f'{options} "-Djava.io.tmpdir={folder}"'.lstrip()}
 
 
 def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:

@@ -15,13 +15,13 @@ from lockstep_data_plane.cluster import Cluster
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.fetching import Delivery
 from lockstep_data_plane.ledger import Ledger
-from lockstep_data_plane.origin import new_producer_id, origin_of
+from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.origin_rows import OriginRows, state_topics
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import OWN, Rule, origins_of
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import Origin
 from lockstep_runtime.retry import Backoff
+from lockstep_runtime.waiting import cancelled
 
 __all__ = ["Tracing"]
 
@@ -116,20 +116,10 @@ class Tracing:
         await self._here.read()
         found = origin_of(self._here.rows, flow, origin, rule.target)
         while found is None:
-            await self._ledger.write(self._row(await new_producer_id(self._settings), origin, rule))
+            await self._ledger.write(origin_row(await new_producer_id(self._settings), flow, origin, rule.target))
             await self._here.read()
             found = origin_of(self._here.rows, flow, origin, rule.target)
         return found.producer_id
-
-    def _row(self, producer_id: int, origin: str, rule: Rule) -> Origin:
-        flow = self._settings.flow
-        return Origin(
-            producer_id=producer_id,
-            source=flow.source,
-            target=flow.target,
-            origin_cluster_id=origin,
-            target_cluster_id=rule.target,
-        )
 
     async def own(self, producer_id: int) -> None:
         """Write down that this producer id stands for the flow's own records, unless that is known: transactions bear
@@ -140,7 +130,7 @@ class Tracing:
             rule = self._rule()
             await self._here.read()
             if producer_id not in origins_of(self._here.rows, rule.target):
-                await self._ledger.write(self._row(producer_id, rule.source, rule))
+                await self._ledger.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
             self._written_down.add(producer_id)
 
     def producer_of(self, batch: Batch) -> int | None:
@@ -229,5 +219,4 @@ class Tracing:
     async def close(self) -> None:
         """Look nothing up any more."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancelled([self._task])

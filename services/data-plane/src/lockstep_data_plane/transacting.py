@@ -9,22 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.batches.codecs import NONE
 from lockstep_data_plane.batches.rebuild import Record, build
 from lockstep_data_plane.batches.stamp import stamp
-from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.committed import UNKNOWN_TOPIC, ProgressLog
-from lockstep_data_plane.connection import BrokerUnreachable, message
+from lockstep_data_plane.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.committed import ProgressLog
+from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
 from lockstep_data_plane.partition import Partition, Phase
-from lockstep_data_plane.producing import ACKNOWLEDGED_BY_ALL
+from lockstep_data_plane.producing import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
 from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
+from lockstep_runtime.waiting import cancelled, set_within
 
 __all__ = ["Transacting"]
 
@@ -124,10 +124,7 @@ class Transacting:
 
     async def close(self) -> None:
         """Leave what is open to whoever takes the partitions over."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(self._tasks.values())
 
     # -- one transaction -----------------------------------------------------------------------------------------------
 
@@ -159,11 +156,7 @@ class Transacting:
         self._on_open(partition)
         while (wait := self._due_in(partition, transactions)) != 0.0:
             landed.clear()
-            try:
-                async with asyncio.timeout(wait):
-                    await landed.wait()
-            except TimeoutError:
-                pass
+            await set_within(landed, wait)
             if not _goes_on(partition, transactions):
                 return
             if wait is None and partition.phase is Phase.DRAINING and partition.quiet and not transactions.held:
@@ -197,38 +190,20 @@ class Transacting:
         )
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
-        leader = self._target.leader(place)
-        if leader is None:
+        if self._target.leader(place) is None:
             await self._target.refresh([place[0]])
-            leader = self._target.leader(place)
-        if leader is None:
-            raise BrokerUnreachable(f"{place[0]}-{place[1]} has no leader", self._target.alias)
+        leader = self._target.leader_of(place)
         connection = await self._target.connection(leader.broker, "progress")
-        version = min(connection.version("produce"), PRODUCE_BY_NAME)
-        m = message("produce", version, "request")
-        answer: Any = await connection.call(
-            m.ProduceRequest(
-                transactional_id=transactions.transactional_id,
-                acks=ACKNOWLEDGED_BY_ALL,
-                timeout=PROGRESS_WITHIN,
-                topic_data=(
-                    m.TopicProduceData(
-                        name=place[0], partition_data=(m.PartitionProduceData(index=place[1], records=data),)
-                    ),
-                ),
-            )
-        )
-        code = int(answer.responses[0].partition_responses[0].error_code)
-        if code != 0:
+        version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
+        request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
+        said = answer_of((await connection.call(request)).responses[0].partition_responses[0])
+        if said.code != 0:
             await self._target.refresh([place[0]])
-            raise kafka_error(code, f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}")
+            raise kafka_error(said.code, f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}")
 
     def _id(self, partition: Partition) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
 
-
-PRODUCE_BY_NAME = 12
-"""The last version that names topics; the progress topic is looked up by name like any control topic."""
 
 PROGRESS_WITHIN = timedelta(seconds=30)
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from lockstep_cli.children import Child, answers_ready, start
 from lockstep_cli.restart import EndRun, decide, ending
+from lockstep_runtime.waiting import set_within
 
 __all__ = ["GRACE", "INTERRUPTED", "UNCLEAN", "Supervisor"]
 
@@ -194,8 +195,4 @@ class Supervisor:
 
     async def _pause(self, delay: timedelta) -> None:
         """Wait for `delay`, or until the run is stopping."""
-        try:
-            async with asyncio.timeout(delay.total_seconds()):
-                await self._stopping.wait()
-        except TimeoutError:
-            return
+        await set_within(self._stopping, delay.total_seconds())

@@ -20,8 +20,6 @@ from lockstep_config.tls import ssl_context, tls_of
 __all__ = [
     "aiokafka_connection",
     "client_id",
-    "cluster_admin",
-    "offset_syncs_admin",
     "offset_syncs_consumer",
     "offset_syncs_producer",
     "source_admin",
@@ -79,18 +77,6 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, s
     side = settings.data_plane.offset_syncs_location
     properties = settings.clients.source_consumer if side == "source" else settings.clients.target_consumer
     return _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
-
-
-def offset_syncs_admin(settings: FlowSettings, role: str = "") -> dict[str, str]:
-    """An admin client on the cluster that `offset-syncs.topic.location` names."""
-    side = settings.data_plane.offset_syncs_location
-    properties = settings.clients.source_admin if side == "source" else settings.clients.target_admin
-    return _client(settings, properties, "admin", role or f"offset-syncs-{side}-admin")
-
-
-def cluster_admin(cluster: Cluster, role: str) -> dict[str, str]:
-    """An admin client of no flow in particular."""
-    return _translated(cluster.properties, "admin") | {"client.id": f"{OURS}|{cluster.alias}|{role}"}
 
 
 def client_id(settings: FlowSettings, role: str, of_user: str = "", connector: str = "") -> str:

@@ -7,7 +7,7 @@ One table drives validation, the nearest known key in a message, and the documen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from lockstep_config.key_types import (
@@ -24,6 +24,7 @@ from lockstep_config.key_types import (
 )
 from lockstep_config.our_keys import OUR_KEYS
 from lockstep_config.unused_keys import BYTES_UNTOUCHED, KEYS_WITHOUT_EFFECT
+from lockstep_protocol import filters
 
 __all__ = ["IDENTITY_POLICIES", "KEYS"]
 
@@ -69,8 +70,8 @@ def _replication(name: str, default: str, meaning: str, scopes: frozenset[Scope]
     )
 
 
-def _patterns(name: str, default: str, meaning: str) -> Key:
-    return Key(name=name, kind=Kind.PATTERNS, default=default, meaning=meaning, scopes=CONNECTOR)
+def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
+    return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning, scopes=CONNECTOR)
 
 
 def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
@@ -133,13 +134,11 @@ _FLOW_KEYS = (
 )
 
 _SOURCE_KEYS = (
-    _patterns("topics", ".*", "topics to replicate"),
-    _patterns("topics.exclude", r"mm2.*\.internal, .*\.replica, __.*", "topics not to replicate; wins over `topics`"),
+    _patterns("topics", filters.DEFAULT_TOPICS, "topics to replicate"),
+    _patterns("topics.exclude", filters.DEFAULT_TOPICS_EXCLUDE, "topics not to replicate; wins over `topics`"),
     _patterns(
         "config.properties.exclude",
-        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
-        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, "
-        "message.timestamp.type, unclean.leader.election.enable, min.insync.replicas",
+        filters.DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
         "topic configs not to replicate",
     ),
     Key(
@@ -183,8 +182,8 @@ _SOURCE_KEYS = (
 )
 
 _CHECKPOINT_AND_HEARTBEAT_KEYS = (
-    _patterns("groups", ".*", "consumer groups whose positions are translated"),
-    _patterns("groups.exclude", "console-consumer-.*, connect-.*, __.*", "groups left out; wins over `groups`"),
+    _patterns("groups", filters.DEFAULT_GROUPS, "consumer groups whose positions are translated"),
+    _patterns("groups.exclude", filters.DEFAULT_GROUPS_EXCLUDE, "groups left out; wins over `groups`"),
     _flag("refresh.groups.enabled", "true", "look for new groups"),
     _every("refresh.groups.interval.seconds", "600", "longest time until a new group is seen, seconds"),
     _flag("emit.checkpoints.enabled", "true", "write checkpoints"),

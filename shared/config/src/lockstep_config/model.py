@@ -23,7 +23,6 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
 
 __all__ = [
-    "BROKER_DEFAULT",
     "AclSyncSettings",
     "CheckpointSettings",
     "ClientProperties",
@@ -37,9 +36,6 @@ __all__ = [
     "HeartbeatSettings",
     "TopicSyncSettings",
 ]
-
-BROKER_DEFAULT = -1
-"""As a replication factor: let the broker decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

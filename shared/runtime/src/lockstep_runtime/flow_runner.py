@@ -8,7 +8,6 @@ group comes in as `Membership`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.waiting import set_within
 
 __all__ = ["FlowRunner", "GroupLost", "Membership"]
 
@@ -250,8 +250,7 @@ class FlowRunner:
                 self._loop_task = tasks.create_task(self._act())
             elif not ctx.acting and self._loop_task is not None:
                 await self._stand_down()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nudged.wait(), TICK)
+            await set_within(self._nudged, TICK)
 
     async def _claim(self, partition: int) -> None:
         ctx = self.ctx

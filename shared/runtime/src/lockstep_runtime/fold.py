@@ -35,7 +35,6 @@ class StateFold:
         keeps the wrong one."""
         self.position = -1
         """Offset of the last record folded."""
-        self.ignored = 0
         self._terms: dict[str, int] = {}
         self._on_leader = on_leader
 
@@ -60,7 +59,6 @@ class StateFold:
             if self._on_leader is not None:
                 self._on_leader(row.service, row.instance, offset)
         elif self._stale(row):
-            self.ignored += 1
             self.overwritten.add(name)
             return None
         self.overwritten.discard(name)

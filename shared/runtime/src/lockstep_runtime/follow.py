@@ -163,10 +163,6 @@ class Follower:
         """Return once every record that was there at the start has been handed over. Raises what `failed` raises."""
         await asyncio.shield(self._caught_up)
 
-    @property
-    def is_caught_up(self) -> bool:
-        return self._caught_up.done() and self._caught_up.exception() is None
-
     async def failed(self) -> None:
         """Return when the follower was stopped. Raises LogTruncated, TopicMissing or NotPermitted when reading cannot
         go on,

@@ -57,9 +57,8 @@ class Leadership:
     is all of it.
     """
 
-    def __init__(self, service: str, instance: str, *, divided: bool = False) -> None:
+    def __init__(self, service: str, *, divided: bool = False) -> None:
         self._service = service
-        self._instance = instance
         self._divided = divided
         self._held: frozenset[int] = frozenset()
         self._claims: dict[int, _Claim] = {}

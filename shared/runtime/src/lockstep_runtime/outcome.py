@@ -20,10 +20,6 @@ class Outcome(Generic[T]):
     failed: dict[str, RequestRefused] = field(default_factory=dict)
     denied: dict[str, NotPermitted] = field(default_factory=dict)
 
-    @property
-    def ok(self) -> bool:
-        return not (self.failed or self.denied)
-
     def troubles(self) -> dict[str, NotPermitted | RequestRefused]:
         """What did not work, whatever the reason, by resource."""
         return {**self.failed, **self.denied}

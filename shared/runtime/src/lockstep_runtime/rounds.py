@@ -10,6 +10,7 @@ from datetime import timedelta
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
+from lockstep_runtime.waiting import set_within
 
 __all__ = ["Rounds", "Troubles"]
 
@@ -109,10 +110,7 @@ class Rounds:
                 _answer(waiting, None)
                 wait = interval.total_seconds() - (self._monotonic() - began)
             if wait > 0:
-                try:
-                    await asyncio.wait_for(asked.wait(), wait)
-                except TimeoutError:
-                    continue
+                await set_within(asked, wait)
 
     def hurry(self, name: str) -> None:
         """Let the named round come at once. A name nobody works on is ignored."""

@@ -202,7 +202,7 @@ class Process:
                 instance=place.instance,
                 source=Admin(settings.source.alias, clients.source_admin(settings, service), settings.admin_timeout),
                 target=Admin(settings.target.alias, clients.target_admin(settings, service), settings.admin_timeout),
-                leadership=Leadership(service, place.instance, divided=divided),
+                leadership=Leadership(service, divided=divided),
                 metrics=self.metrics,
                 clock=clock,
                 divided=divided,

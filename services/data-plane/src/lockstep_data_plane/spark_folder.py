@@ -1,0 +1,47 @@
+"""The folder for what Spark's JVM writes down for a while.
+
+Spark removes its temporary files when its JVM ends in order. A JVM that is killed leaves them, so each has a folder of
+its own, and whoever starts next removes the folders of those that are no more. A folder is locked by the process that
+made it and by the JVM, which inherits the lock: it ends with the last of the two, however they end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["new_folder"]
+
+PREFIX = "lockstep-jvm-"
+
+
+def new_folder(beside: Path) -> tuple[Path, int]:
+    """A new folder in `beside`, and the descriptor that holds its lock: stays open until this process ends, and a child
+    that inherits it holds the lock as well. Folders in `beside` that nobody holds are removed; those of other users
+    are not ours to look into."""
+    for left in beside.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # held, another user's, or removed by somebody else at this moment
+            _remove_unless_held(left)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # somebody who starts as well took it for one that was left
+        with suppress(OSError):  # where the file system locks no folder nobody can remove one either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder, descriptor
+        os.close(descriptor)  # likewise, a moment later
+
+
+def _remove_unless_held(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+    finally:
+        os.close(descriptor)

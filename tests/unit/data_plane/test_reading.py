@@ -1,0 +1,156 @@
+"""A stretch of a log is read to the end that was asked for, or not at all (`reading.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from lockstep_data_plane.aligning import align_logs
+from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.committed import ProgressLog
+from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.provenance import UNTRACED
+from lockstep_data_plane.reading import log_between
+from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
+
+TP = ("t", 0)
+TOPIC_ID = UUID(int=7)
+LAST_STABLE = 3
+
+
+class Leading(Connection):
+    """A connection whose answers are told beforehand: what a log of single batches holds, with answers that hold
+    nothing in between."""
+
+    def __init__(self, log: Sequence[bytes], empty: Sequence[bool], last_stable: int = -1) -> None:
+        """`empty`: which answers to a fetch hold nothing, in turn; those after them do not."""
+        super().__init__("broker", 9092, client_id="test")
+        self._versions = {APIS[api].key: (0, 13) for api in ("fetch", "list_offsets")}
+        self._writer = object()
+        self.log = list(log)
+        self.empty = list(empty)
+        self._last_stable = last_stable
+
+    async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
+        (topic,) = entity.topics
+        (asked,) = topic.partitions
+        if type(entity).__name__ == "FetchRequest":
+            nothing = self.empty.pop(0) if self.empty else False
+            return self._fetched(topic.topic_id, asked.fetch_offset, nothing)
+        m = message("list_offsets", int(entity.__version__), "response")
+        offset = len(self.log) if asked.timestamp == -1 else 0
+        part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=None, offset=offset)
+        return m.ListOffsetsResponse(
+            throttle_time=timedelta(0), topics=(m.ListOffsetsTopicResponse(name=TP[0], partitions=(part,)),)
+        )
+
+    def _fetched(self, topic_id: UUID, offset: int, nothing: bool) -> Any:
+        m = message("fetch", 13, "response")
+        until = len(self.log) if self._last_stable < 0 else self._last_stable
+        part = m.PartitionData(
+            partition_index=0,
+            error_code=0,
+            high_watermark=len(self.log),
+            last_stable_offset=until,
+            log_start_offset=0,
+            aborted_transactions=None,
+            records=b"" if nothing or offset >= until else self.log[offset],
+        )
+        topic = m.FetchableTopicResponse(topic_id=topic_id, partitions=(part,))
+        return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
+
+
+def cluster_led_by(connection: Connection) -> Cluster:
+    cluster = Cluster("a", [("broker", 9092)], {})
+    cluster._brokers = {1: ("broker", 9092)}
+    cluster._leaders[TP] = Leader(1, 0, TOPIC_ID)
+    cluster._counts[TP[0]] = 1
+    cluster._lanes = {(1, lane): connection for lane in ("ask", "tail")}
+    return cluster
+
+
+async def read_all(connection: Connection, end: int, isolation: str = "read_uncommitted") -> list[Batch]:
+    pieces = log_between(cluster_led_by(connection), TP, 0, end, isolation)
+    return [batch async for batches, _ in pieces for batch in batches]
+
+
+LOG = [batch_bytes(records(offset, 1)) for offset in range(5)]
+
+
+async def test_an_answer_without_records_is_not_the_end() -> None:
+    found = await read_all(Leading(LOG, [True, False, True, True]), 5)
+    assert [batch.base_offset for batch in found] == list(range(5))
+
+
+async def test_what_the_broker_does_not_give_is_named() -> None:
+    with pytest.raises(ConnectionError, match=r"cluster a gives nothing of t-0 at offset 0.* 5"):
+        await read_all(Leading(LOG, [True] * 10), 5)
+
+
+async def test_committed_records_end_at_the_last_stable_offset() -> None:
+    found = await read_all(Leading(LOG, [], LAST_STABLE), 5, "read_committed")
+    assert [batch.base_offset for batch in found] == list(range(LAST_STABLE))
+
+
+def progress(at: int, offset: int) -> bytes:
+    key, value = encode_source_progress("S", "u", 0, offset)
+    return batch_bytes([record(at, value, key=key)])
+
+
+async def test_committed_progress_is_not_passed_over_when_an_answer_holds_nothing() -> None:
+    """Else the copy would go on from before what is on the target already, and records would be there twice."""
+    leading = Leading([progress(0, 10), progress(1, 20)], [False, True])
+    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    assert await log.newest(("u", 0)) == 20
+
+
+async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
+    leading = Leading([progress(0, 10), progress(1, 20)], [False, *[True] * 10])
+    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    with pytest.raises(ConnectionError):
+        await log.newest(("u", 0))
+    leading.empty = []
+    assert await log.newest(("u", 0)) == 20
+
+
+async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it_said_before_does_not_count() -> None:
+    leading = Leading([progress(0, 10), progress(1, 20)], [])
+    cluster = cluster_led_by(leading)
+    log = ProgressLog(cluster, TP[0], "S")
+    assert await log.newest(("u", 0)) == 20
+    cluster._leaders[TP] = Leader(1, 0, UUID(int=8))
+    leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
+    assert await log.newest(("u", 0)) == 3
+
+
+@pytest.mark.parametrize("left", [0, 1])
+async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> None:
+    leading = Leading([progress(0, 10), progress(1, 20)], [])
+    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    assert await log.newest(("u", 0)) == 20
+    del leading.log[left:]
+    assert await log.newest(("u", 0)) == (10 if left else None)
+
+
+async def test_what_is_not_decided_yet_lies_ahead_of_a_copy_of_committed_records() -> None:
+    """Else an open transaction that is committed later would never be copied."""
+    ours = [batch_bytes(records(offset, 1), producer=(4000, 1, offset)) for offset in range(LAST_STABLE)]
+    aligned = await align_logs(
+        cluster_led_by(Leading(LOG, [], LAST_STABLE)),
+        cluster_led_by(Leading(ours, [])),
+        TP,
+        TP,
+        PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1),
+        LAST_STABLE,
+        isolation="read_committed",
+        traces=UNTRACED,
+        ours={4000},
+    )
+    assert (aligned.upstream, aligned.next) == (LAST_STABLE - 1, LAST_STABLE)

@@ -1,0 +1,56 @@
+"""Who asks gets work that was begun after the question, and no more of it than that takes (`shared.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from lockstep_data_plane.shared import Shared
+
+
+class Work:
+    def __init__(self) -> None:
+        self.begun = self.finished = 0
+        self.going_on = asyncio.Event()
+        self.fails = False
+
+    async def __call__(self) -> None:
+        self.begun += 1
+        await self.going_on.wait()
+        if self.fails:
+            self.fails = False
+            raise ConnectionError
+        self.finished += 1
+
+
+async def test_who_asks_at_the_same_time_shares_and_who_asks_later_does_not() -> None:
+    work = Work()
+    shared = Shared(work)
+    first = [asyncio.create_task(shared.done()) for _ in range(3)]
+    await asyncio.sleep(0.001)
+    assert work.begun == 1
+    late = [asyncio.create_task(shared.done()) for _ in range(3)]
+    await asyncio.sleep(0.001)
+    work.going_on.set()
+    await asyncio.gather(*first)
+    assert work.finished <= 2
+    await asyncio.gather(*late)
+    assert work.finished <= 3, "the first, one for those who asked with it, one for those who asked meanwhile"
+    before = work.finished
+    await shared.done()
+    assert work.finished == before + 1
+
+
+async def test_what_failed_was_not_done_and_is_tried_again_by_who_waits() -> None:
+    work = Work()
+    work.fails = True
+    shared = Shared(work)
+    first, second = asyncio.create_task(shared.done()), asyncio.create_task(shared.done())
+    await asyncio.sleep(0.001)
+    assert (work.begun, work.finished) == (1, 0)
+    work.going_on.set()
+    with pytest.raises(ConnectionError):
+        await first
+    await second
+    assert (work.begun, work.finished) == (2, 1)

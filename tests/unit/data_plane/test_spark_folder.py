@@ -1,0 +1,59 @@
+"""What a killed JVM left is removed by the next start, and nobody's who lives (`spark_folder.py`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from lockstep_data_plane.spark_conf import in_folder
+from lockstep_data_plane.spark_folder import new_folder
+
+
+def test_what_nobody_holds_any_more_is_removed(tmp_path: Path) -> None:
+    left, lock = new_folder(tmp_path)
+    (left / "blockmgr-1" / "0a").mkdir(parents=True)
+    os.close(lock)
+    mine, lock = new_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == [mine]
+    os.close(lock)
+
+
+def test_what_is_held_stays(tmp_path: Path) -> None:
+    theirs, first = new_folder(tmp_path)
+    mine, second = new_folder(tmp_path)
+    assert set(tmp_path.iterdir()) == {theirs, mine}
+    os.close(first)
+    os.close(second)
+
+
+def test_a_child_that_outlives_us_holds_its_folder(tmp_path: Path) -> None:
+    folder, lock = new_folder(tmp_path)
+    waiting = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE, pass_fds=(lock,)) as child:
+        os.close(lock)
+        _, second = new_folder(tmp_path)
+        assert folder.exists()
+        child.kill()
+    os.close(second)
+    _, third = new_folder(tmp_path)
+    assert not folder.exists()
+    os.close(third)
+
+
+def test_what_is_no_folder_of_ours_stays(tmp_path: Path) -> None:
+    elsewhere, link = tmp_path / "spark-1", tmp_path / "lockstep-jvm-link"
+    elsewhere.mkdir()
+    link.symlink_to(elsewhere)
+    _, lock = new_folder(tmp_path)
+    assert elsewhere.exists()
+    assert link.is_symlink()
+    os.close(lock)
+
+
+def test_the_jvm_is_told_of_its_folder_unless_the_file_names_another(tmp_path: Path) -> None:
+    key = "spark.driver.extraJavaOptions"
+    assert in_folder({key: "-Xss512k"}, tmp_path) == {key: f'-Xss512k "-Djava.io.tmpdir={tmp_path}"'}
+    theirs = {key: "-Djava.io.tmpdir=/srv/tmp"}
+    assert in_folder(theirs, tmp_path) == theirs
