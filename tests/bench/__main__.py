@@ -37,7 +37,7 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
     parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
     for name, default, what in (
-        ("RECORDS", 3_000_000, "records of a throughput part"),
+        ("RECORDS", 6_000_000, "records of a throughput part"),
         ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
         ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
         ("LATENCY_SECONDS", 30, "how long latency is measured"),

@@ -35,13 +35,15 @@ CORRUPT_MESSAGE = 2
 PATIENCE_S = 40.0
 """How long a fetch may stay unanswered beyond what it asked the broker to wait."""
 
-QUICK_S = 0.002
-QUICK_IN_A_ROW = 8
-SMALL_BYTES = 32 * 1024
-PACE_S = 0.005
-"""Where so many answers in a row come this quickly and bring no more than this, the questions of a connection follow
-each other no closer than `PACE_S`: single records then come a few at a time, and leave the brokers, and us, time for
-other things. Fewer quick ones are chance, and nobody waits for it."""
+SWARM_PER_S = 500
+SWARM_LOOK_S = 0.1
+PACE_S = 0.006
+"""Where so many batches a second come over one connection and each answer brings only a few, its questions follow each
+other no closer than `PACE_S`: single records then come together, and leave the brokers, and us, time for other things.
+With fewer nobody waits."""
+
+SWARM_ANSWER_BYTES = 64 * 1024
+"""An answer larger than this brings more than a few."""
 
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
@@ -55,6 +57,24 @@ class Delivery:
     incarnation: int
     fetched: Fetched
     batches: tuple[Batch, ...]
+
+
+class Swarm:
+    """Whether one connection brings so many small batches that they are better fetched a few at a time."""
+
+    def __init__(self) -> None:
+        self._since = 0.0
+        self._batches = 0
+        self._per_s = 0.0
+
+    def paced(self, deliveries: Sequence[Delivery], now: float) -> bool:
+        """Count what an answer brought; whether the next question may wait a little."""
+        self._batches += sum(len(delivery.batches) for delivery in deliveries)
+        if now - self._since >= SWARM_LOOK_S:
+            self._per_s = self._batches / (now - self._since)
+            self._since, self._batches = now, 0
+        size = sum(len(delivery.fetched.records) for delivery in deliveries)
+        return self._per_s >= SWARM_PER_S and 0 < size <= SWARM_ANSWER_BYTES
 
 
 class Shard:
@@ -71,8 +91,7 @@ class Shard:
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._turn = 0
-        self._quick = 0
-        """Answers in a row that came at once."""
+        self._swarm = Swarm()
 
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
@@ -103,9 +122,8 @@ class Shard:
             answer = await future
             self._asked_at = 0.0
             deliveries = list(self._take_apart(wanted, answer))
-            trickles = 0 < sum(len(d.fetched.records) for d in deliveries) <= SMALL_BYTES
-            self._quick = self._quick + 1 if trickles and time.monotonic() - asked_at < QUICK_S else 0
-            hasty = self._quick >= QUICK_IN_A_ROW
+            now = time.monotonic()
+            hasty = self._swarm.paced(deliveries, now) and now - asked_at < PACE_S
             asked = None if hasty or connection.rests_for else self._ask(connection)
             self._fetching.deliver(deliveries)
             if hasty:
