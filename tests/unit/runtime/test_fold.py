@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.state import Leader, MirroredTopic, NewerVersion, PartitionProgress, Row
-from lockstep_runtime.fold import StateFold
+from lockstep_protocol.state import ROWS as KINDS
+from lockstep_protocol.state import GroupStatus, Leader, MirroredTopic, NewerVersion, PartitionProgress, Row
+from lockstep_runtime.fold import DIVIDED, OWNERS, UNLED, StateFold, owner_of
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:
@@ -66,6 +67,27 @@ def test_rows_without_a_leader_of_their_own_are_not_judged_by_terms() -> None:
     )
     progress = PartitionProgress(topic="a", partition=0, term=1, upstream=5)
     assert fold.fold(3, *progress.encode()) == progress
+
+
+def test_every_kind_of_row_says_who_may_write_it() -> None:
+    assert {*OWNERS, *UNLED} == set(KINDS.values())
+    assert not OWNERS.keys() & UNLED
+    assert DIVIDED.keys() <= OWNERS.keys()
+
+
+def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
+    """Group `orders` falls to partition 0: only that partition's leaders count."""
+    row = GroupStatus(group="orders", phase="waiting", term=2)
+    assert owner_of(row) == "checkpoint-0"
+    fold = folded([topic("x"), Leader(service="checkpoint-5", instance="one")])
+    fold.fold(2, *Leader(service="checkpoint-0", instance="one").encode())
+    fold.fold(3, *Leader(service="checkpoint-5", instance="two").encode())
+    assert fold.fold(4, *row.encode()) == row
+    fold.fold(5, *Leader(service="checkpoint-0", instance="two").encode())
+    late = GroupStatus(group="orders", phase="failing", term=2)
+    assert fold.fold(6, *late.encode()) is None
+    assert fold.get(GroupStatus, "orders") == row
+    assert fold.overwritten == {"group/orders"}
 
 
 def test_leader_rows_are_told_with_their_offsets() -> None:

@@ -15,10 +15,11 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
-from lockstep_protocol.state import GroupStatus, Row
+from lockstep_protocol.state import Row
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import ROUND_FAILURES, ROUNDS
 from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.fold import DIVIDED
 from lockstep_runtime.leadership import HEARD_WITHIN, Leadership, Standing
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
@@ -98,7 +99,7 @@ class FlowContext:
         self.divided = divided
         """Whether replicas divide the work by commands partition."""
         self._events: FactLog | None = None
-        self._facts: FactProducer | None = None
+        self._acts: FactProducer | None = None
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
@@ -138,9 +139,17 @@ class FlowContext:
 
     def _term_of(self, row: Row) -> int:
         self.must_act()
-        if self.divided and isinstance(row, GroupStatus):
-            return self.term_for(row.group)
-        return self.leadership.term(0)
+        if not self.divided or (by := DIVIDED.get(type(row))) is None:
+            return self.leadership.term(0)
+        share = str(getattr(row, by))
+        if not (term := self.term_for(share)):
+            raise StoodDown(f"{self.service} {self.flow} does not lead the share of {share!r} now")
+        return term
+
+    def _term_about(self, subject: str) -> int:
+        mine = self.leadership.leading()
+        share = self.partition_of(subject)
+        return self.leadership.term(share if share in mine else min(mine, default=0))
 
     # -- saying what happened ------------------------------------------------------------------------------------------
 
@@ -148,7 +157,8 @@ class FlowContext:
         self, kind: str, subject: str = "", text: str = "", *, answers: str = "", loud: bool = False, **detail: Any
     ) -> None:
         """Append an event and log it as one line: `TopicCreated` reads "topic created", `text` follows (default: the
-        subject).
+        subject). It bears the term in which we lead the subject's share of the work, else that of the least share we
+        lead. What happened is said even if we do not lead any more (term 0).
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
@@ -163,7 +173,7 @@ class FlowContext:
             flow=str(self.flow),
             subject=subject,
             at_ms=self.clock.wall_ms(),
-            term=self.leadership.term(0),
+            term=self._term_about(subject),
             instance=self.instance,
             answers=answers,
             detail=detail,
@@ -174,10 +184,12 @@ class FlowContext:
         await self._events.append(key, value, partition=0)
 
     def facts(self, topic: str) -> FactLog:
-        """Append to another control topic of the target (heartbeats, checkpoints), through this flow's producer."""
-        if self._facts is None:
+        """Append to another control topic of the target (heartbeats, checkpoints). Such records bear no term, so what
+        is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
+        if self._acts is None:
             raise StoodDown("the target has not been reached yet")
-        return FactLog(self._facts, topic)
+        self._acts.start()  # most services never ask for it, so it is not there before
+        return FactLog(self._acts, topic)
 
     async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
         """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
@@ -191,6 +203,6 @@ class FlowContext:
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 
-    def open(self, facts: FactProducer, events: FactLog) -> None:
-        self._facts = facts
+    def open(self, acts: FactProducer, events: FactLog) -> None:
+        self._acts = acts
         self._events = events

@@ -19,7 +19,7 @@ from lockstep_runtime.context import FlowContext, FlowService
 from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.desk import CommandDesk
 from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.facts import ACTS_WITHIN, FactLog, FactProducer
 from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
@@ -156,14 +156,16 @@ class FlowRunner:
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
             ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
-        facts = FactProducer(ctx.target.alias, clients.target_producer(settings, ctx.service))
+        conf = clients.target_producer(settings, ctx.service)
+        facts = FactProducer(ctx.target.alias, conf)
+        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN)
         facts.start()
         try:
-            ctx.open(facts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
+            ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
             await self._replay_and_serve(facts)
         finally:
             await self._stand_down()
-            await facts.stop()
+            await asyncio.gather(facts.stop(), acts.stop())
 
     async def _replay_and_serve(self, facts: FactProducer) -> None:
         ctx = self.ctx

@@ -5,9 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from lockstep_protocol.state import AclStatus, Assignment, FlowPulse, Leader, MirroredTopic, Origin, Row, decode_row
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.state import (
+    AclStatus,
+    Assignment,
+    FlowPulse,
+    GroupStatus,
+    Leader,
+    MirroredTopic,
+    OffsetRuns,
+    Origin,
+    PartitionProgress,
+    Row,
+    SlotStatus,
+    decode_row,
+)
+from lockstep_runtime.leadership import label_of
 
-__all__ = ["OWNERS", "StateFold"]
+__all__ = ["DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
 
 R = TypeVar("R", bound=Row)
 
@@ -17,10 +33,27 @@ OWNERS: Mapping[type[Row], str] = {
     FlowPulse: "heartbeat",
     Assignment: "data-plane",
     Origin: "data-plane",
+    GroupStatus: "checkpoint",
 }
-"""Rows of these kinds count only in the newest term of their service. Others (slots, divided work) carry their own
-order.
-"""
+"""The service that owns the rows of a kind. They count only in the newest term of their label (`owner_of`)."""
+
+DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
+"""Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
+its own."""
+
+UNLED: frozenset[type[Row]] = frozenset({Leader, PartitionProgress, OffsetRuns, SlotStatus})
+"""Kinds without a leader's term: slots order their rows by the epochs of their producer id, and by the driver's
+assignments."""
+
+
+def owner_of(row: Row) -> str | None:
+    """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
+    service = OWNERS.get(type(row))
+    by = DIVIDED.get(type(row))
+    if service is None or by is None:
+        return service
+    partition = partition_for(str(getattr(row, by)).encode(), COMMANDS_PARTITIONS)
+    return label_of(service, partition, divided=True)
 
 
 class StateFold:
@@ -70,7 +103,7 @@ class StateFold:
         return row
 
     def _stale(self, row: Row) -> bool:
-        owner = OWNERS.get(type(row))
+        owner = owner_of(row)
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
 
     def all(self, kind: type[R]) -> list[R]:

@@ -20,10 +20,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["HEARD_WITHIN", "SESSION_TIMEOUT", "Leadership", "Standing", "label_of"]
+__all__ = ["HEARD_WITHIN", "HEARTBEAT_EVERY", "SESSION_TIMEOUT", "Leadership", "Standing", "label_of"]
 
-SESSION_TIMEOUT = 10.0
-"""Seconds without a heartbeat after which the group takes partitions away. The broker allows 6 and more."""
+SESSION_TIMEOUT = 6.0
+"""Seconds without a heartbeat after which the group takes partitions away. Brokers allow 6 and more
+(`group.min.session.timeout.ms`); with the rebalance and the claim behind it another replica acts within 10."""
+
+HEARTBEAT_EVERY = 1.0
+"""Seconds between heartbeats: five may fail before a place is lost."""
 
 HEARD_WITHIN = SESSION_TIMEOUT / 2
 """Seconds since the last heartbeat the group answered beyond which we no longer act: half the time-out leaves the
