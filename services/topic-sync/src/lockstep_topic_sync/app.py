@@ -16,8 +16,16 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.state import MirroredTopic
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_topic_sync import apply, metrics
-from lockstep_topic_sync.inventory import read_configs, read_topics
-from lockstep_topic_sync.mirrored import TARGET_CONFIGS, Happened, Seen, gone_rows, mirrored_row, what_happened
+from lockstep_topic_sync.inventory import Topics, read_configs, read_topics
+from lockstep_topic_sync.mirrored import (
+    TARGET_CONFIGS,
+    Happened,
+    Seen,
+    gone_rows,
+    mirrored_row,
+    unseen_row,
+    what_happened,
+)
 from lockstep_topic_sync.plan import (
     Alter,
     Create,
@@ -203,10 +211,20 @@ class TopicSync:
         state = self._ctx.state
         sources = await read_topics(self._ctx.source, topics)
         targets = await self._targets(remotes, created)
-        await self._read_target_configs(targets.values())
+        await self._read_target_configs(targets.by_name.values())
+        unseen = {name: targets.troubles[remote] for name, remote in topics.items() if remote in targets.troubles}
+        unseen |= sources.troubles
+        self._failed(unseen)
         rows, events = [], []
         for name, remote in topics.items():
-            source, target = sources.get(name), targets.get(remote)
+            source, target = sources.by_name.get(name), targets.by_name.get(remote)
+            if name in unseen:
+                known = state.get(MirroredTopic, name)
+                failed = unseen_row(name, remote, unseen[name], known)
+                if state.differs(failed):
+                    rows.append(failed)
+                    events += what_happened(known, failed)
+                continue
             if source is None:
                 continue
             if target is not None and target.partitions >= source.partitions:
@@ -219,11 +237,11 @@ class TopicSync:
                 events += what_happened(known, row)
         await self._say(rows, events)
 
-    async def _targets(self, remotes: set[str], created: set[str]) -> dict[str, Topic]:
+    async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
         deadline = self._ctx.clock.monotonic() + VISIBLE_WITHIN
         while True:
             targets = await read_topics(self._ctx.target, remotes)
-            if created <= targets.keys() or self._ctx.clock.monotonic() > deadline:
+            if created <= targets.by_name.keys() | targets.troubles.keys() or self._ctx.clock.monotonic() > deadline:
                 return targets
             await asyncio.sleep(0.1)
 
