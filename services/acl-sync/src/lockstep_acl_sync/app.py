@@ -36,6 +36,7 @@ class AclSync:
                 policy=settings.policy,
                 flow=ctx.flow,
                 heartbeats_replicated=settings.topic_sync.heartbeats_replicated,
+                also_source=settings.rules.cycle_by_source,
             ),
             remote_topic=partial(settings.policy.format_remote_topic, ctx.flow.source),
         )

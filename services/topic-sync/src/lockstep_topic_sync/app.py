@@ -143,6 +143,7 @@ class TopicSync:
                 config_properties=settings.config_properties,
                 replication_factor=self._settings.replication_factor,
                 heartbeats_replicated=self._settings.heartbeats_replicated,
+                cycle_by_source=settings.rules.cycle_by_source,
                 same_cluster=same,
             )
         return self._rules

@@ -24,6 +24,7 @@ from lockstep_config.key_types import (
 )
 from lockstep_config.our_keys import OUR_KEYS
 from lockstep_config.unused_keys import BYTES_UNTOUCHED, KEYS_WITHOUT_EFFECT
+from lockstep_protocol.versions import rules_of
 
 __all__ = ["IDENTITY_POLICIES", "KEYS"]
 
@@ -134,14 +135,8 @@ _FLOW_KEYS = (
 
 _SOURCE_KEYS = (
     _patterns("topics", ".*", "topics to replicate"),
-    _patterns("topics.exclude", r"mm2.*\.internal, .*\.replica, __.*", "topics not to replicate; wins over `topics`"),
-    _patterns(
-        "config.properties.exclude",
-        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
-        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, "
-        "message.timestamp.type, unclean.leader.election.enable, min.insync.replicas",
-        "topic configs not to replicate",
-    ),
+    _patterns("topics.exclude", rules_of().topics_exclude, "topics not to replicate; wins over `topics`"),
+    _patterns("config.properties.exclude", rules_of().config_properties_exclude, "topic configs not to replicate"),
     Key(
         name="use.defaults.from",
         default="target",
