@@ -85,6 +85,28 @@ def test_each_command_is_answered_once_also_after_a_restart(file: Path, flow: Fl
         assert [len(answers(broker_b, flow, known)) for known in ("r1", "d1", "all", "last")] == [1, 1, 1, 1]
 
 
+def test_what_is_wanted_outlives_the_process(file: Path, flow: Flow, broker_b: Broker) -> None:
+    """The heartbeat connector is paused, killed, started, and resumed; the flow's other connectors are not its own."""
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"])
+        ask(broker_b, flow, Command(id="p1", verb="pause", subject="connector:A->B.MirrorHeartbeatConnector"))
+        ask(broker_b, flow, Command(id="t1", verb="pause", subject="topic:orders"))
+        service.hear("not running")
+        (paused,) = wait_until(lambda: answers(broker_b, flow, "p1"))
+        assert (paused.kind, paused.detail["wanted"]) == ("Paused", "paused")
+        service.kill()
+        service.start()
+        service.hear("not running")
+        ask(broker_b, flow, Command(id="f1", verb="refresh"))
+        (refused,) = wait_until(lambda: answers(broker_b, flow, "f1"))
+        assert "MirrorHeartbeatConnector is paused: resume it" in refused.detail["reason"]
+        assert service.status(str(flow))["last_beat_ms"] == 0
+        ask(broker_b, flow, Command(id="p2", verb="resume", subject="flow"))
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"])
+        assert [event.kind for event in answers(broker_b, flow, "p2")] == ["Resumed"]
+        assert answers(broker_b, flow, "t1") == []
+
+
 # -- leadership --------------------------------------------------------------------------------------------------------
 
 

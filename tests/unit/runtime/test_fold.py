@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol.state import ROWS as KINDS
-from lockstep_protocol.state import GroupStatus, Leader, MirroredTopic, NewerVersion, PartitionProgress, Row
-from lockstep_runtime.fold import DIVIDED, OWNERS, UNLED, StateFold, owner_of
+from lockstep_protocol.state import (
+    GroupStatus,
+    Leader,
+    MirroredTopic,
+    NewerVersion,
+    PartitionProgress,
+    Restarts,
+    Row,
+    Wanted,
+)
+from lockstep_runtime.fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_of
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:
@@ -70,9 +79,25 @@ def test_rows_without_a_leader_of_their_own_are_not_judged_by_terms() -> None:
 
 
 def test_every_kind_of_row_says_who_may_write_it() -> None:
-    assert {*OWNERS, *UNLED} == set(KINDS.values())
-    assert not OWNERS.keys() & UNLED
+    assert {*OWNERS, *UNLED, *BY_ROW} == set(KINDS.values())
+    assert len(OWNERS) + len(UNLED) + len(BY_ROW) == len(KINDS)
     assert DIVIDED.keys() <= OWNERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("row", "label"),
+    [
+        (Wanted(scope="connector:MirrorSourceConnector"), "topic-sync"),
+        (Wanted(scope="partition:a-b-3"), "topic-sync"),
+        (Wanted(scope="slot:3"), "topic-sync"),
+        (Wanted(scope="connector:MirrorCheckpointConnector"), "checkpoint-0"),
+        (Wanted(scope="connector:MirrorHeartbeatConnector"), "heartbeat"),
+        (Restarts(owner="checkpoint-4"), "checkpoint-4"),
+        (Restarts(owner="data-plane", subject="slot:1"), "data-plane"),
+    ],
+)
+def test_some_rows_say_themselves_whose_they_are(row: Row, label: str) -> None:
+    assert owner_of(row) == label
 
 
 def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:

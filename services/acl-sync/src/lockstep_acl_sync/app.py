@@ -13,6 +13,7 @@ from lockstep_acl_sync.plan import AclPlan, AclRule, plan
 from lockstep_protocol.commands import Command
 from lockstep_protocol.filters import should_replicate_topic
 from lockstep_protocol.state import AclStatus, MirroredTopic, Row
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
 
@@ -49,7 +50,7 @@ class AclSync:
     async def run(self) -> None:
         await self._ctx.every(ROUND, self._ctx.settings.acl_sync.every, self._round)
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ from lockstep_config import clients
 from lockstep_protocol.codec import encode_checkpoint
 from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
 from lockstep_runtime.metrics import Sample
@@ -67,7 +68,7 @@ class CheckpointFlow:
         self._latencies.only(())
         await together(self._memory.run(), self._syncs.run(), self._rounds())
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

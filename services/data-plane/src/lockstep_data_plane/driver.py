@@ -23,6 +23,7 @@ from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
@@ -137,7 +138,7 @@ class Driver:
             self._measures.rest()
             await self._drain()
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from lockstep_heartbeat.beat import beat, pulse
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import FlowPulse
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
@@ -33,7 +34,7 @@ class Heartbeats:
     async def run(self) -> None:
         await self._ctx.every("heartbeat", self._ctx.settings.heartbeat.every, self._beat)
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

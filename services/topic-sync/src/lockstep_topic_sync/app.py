@@ -14,6 +14,7 @@ from typing import Any
 
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.inventory import Topics, read_configs, read_topics
@@ -85,7 +86,7 @@ class TopicSync:
             tasks.create_task(self._ctx.every(REFRESH, every, self._refresh))
             tasks.create_task(self._ctx.every(CONFIGS, settings.sync_configs_every, self._sync_configs))
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

@@ -16,15 +16,17 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.state import Row
+from lockstep_protocol.verbs import Scope, connector_of
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import ROUND_FAILURES, ROUNDS
 from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.fold import DIVIDED
+from lockstep_runtime.fold import owner_of
 from lockstep_runtime.leadership import HEARD_WITHIN, Leadership, Standing
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.rounds import Rounds
 from lockstep_runtime.state_log import StateLog, StoodDown
+from lockstep_runtime.wanted import Phase, WantedNow
 
 __all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
 
@@ -57,9 +59,10 @@ class FlowService(Protocol):
         back-off; any other exception ends the process with exit code 1.
         """
 
-    async def command(self, command: Command) -> Answer | None:
-        """Carry out what an operator asked; None refuses it as unknown (`refresh` never comes here). Raise ValueError
-        with a sentence to refuse it with that reason."""
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
+        """Carry out what an operator asked about `scope`; None refuses it as unknown. Only verbs about offsets come
+        here: `refresh`, and what is wanted of the work, is the runtime's. Raise ValueError with a sentence to refuse
+        it with that reason. The same command may come twice."""
 
     def status(self) -> Mapping[str, Any]:
         """JSON values for /status."""
@@ -81,6 +84,7 @@ class FlowContext:
         metrics: Metrics,
         clock: Clock,
         divided: bool,
+        pauses_itself: bool = False,
     ) -> None:
         self.service = service
         self.settings = settings
@@ -96,10 +100,27 @@ class FlowContext:
         self.rounds = Rounds(self.log, clock.monotonic, self._round_ended)
         self.heard_at: float | None = None
         """When our group last answered a heartbeat (`clock.monotonic`)."""
+        self.connector = connector_of(service)
+        """MM2's connector that we are part of."""
+        self.pauses_itself = pauses_itself
+        """Whether the main loop goes on while its connector is paused; it then asks `wanted` what to leave alone."""
         self.divided = divided
         """Whether replicas divide the work by commands partition."""
         self._events: FactLog | None = None
         self._acts: FactProducer | None = None
+
+    # -- what is wanted ------------------------------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> WantedNow:
+        """What operators want of the flow's work, current to within a fetch."""
+        return WantedNow(self.state.rows)
+
+    @property
+    def to_run(self) -> bool:
+        """Whether our main loop is to run now."""
+        phase = self.wanted.connector(self.connector)
+        return phase is Phase.RUNNING or (phase is Phase.PAUSED and self.pauses_itself)
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
@@ -139,11 +160,11 @@ class FlowContext:
 
     def _term_of(self, row: Row) -> int:
         self.must_act()
-        if not self.divided or (by := DIVIDED.get(type(row))) is None:
+        label = owner_of(row)
+        if label is None:
             return self.leadership.term(0)
-        share = str(getattr(row, by))
-        if not (term := self.term_for(share)):
-            raise StoodDown(f"{self.service} {self.flow} does not lead the share of {share!r} now")
+        if not (term := self.leadership.term_of(label)):
+            raise StoodDown(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
         return term
 
     def _term_about(self, subject: str) -> int:

@@ -24,6 +24,7 @@ from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.work import Work
 
 __all__ = ["FlowRunner", "GroupLost", "Membership"]
 
@@ -68,6 +69,7 @@ class FlowRunner:
     ) -> None:
         self.ctx = ctx
         self._service = service
+        self._work = Work(ctx, service.run)
         self._memberships = memberships
         self._replayed = False
         self._nudged = asyncio.Event()
@@ -112,6 +114,7 @@ class FlowRunner:
             "ready": self.ready,
             "degraded": self.degraded,
             "acting": ctx.acting,
+            "wanted": ctx.wanted.connector(ctx.connector).word,
             "standing": ctx.standing.value,
             "term": ctx.term,
             "leader": ctx.leadership.leader(0),
@@ -284,7 +287,7 @@ class FlowRunner:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._attend())
-                    tasks.create_task(self._service.run())
+                    tasks.create_task(self._work.go_on())
             except* StoodDown as group:
                 # `_keep_standing` cancels us, unless the group is heard from again before it looks.
                 self.ctx.log.debug("stood down", str(_first(group)))

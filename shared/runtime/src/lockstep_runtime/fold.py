@@ -17,13 +17,16 @@ from lockstep_protocol.state import (
     OffsetRuns,
     Origin,
     PartitionProgress,
+    Restarts,
     Row,
     SlotStatus,
+    Wanted,
     decode_row,
 )
+from lockstep_protocol.verbs import owner_of_wanted
 from lockstep_runtime.leadership import label_of
 
-__all__ = ["DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
+__all__ = ["BY_ROW", "DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
 
 R = TypeVar("R", bound=Row)
 
@@ -41,19 +44,30 @@ DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
 """Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
 its own."""
 
+BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
+"""Kinds each row of which says whose it is."""
+
 UNLED: frozenset[type[Row]] = frozenset({Leader, PartitionProgress, OffsetRuns, SlotStatus})
 """Kinds without a leader's term: slots order their rows by the epochs of their producer id, and by the driver's
 assignments."""
 
+DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
+
 
 def owner_of(row: Row) -> str | None:
     """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
-    service = OWNERS.get(type(row))
+    match row:
+        case Restarts():
+            return row.owner
+        case Wanted():
+            service = owner_of_wanted(row.scope)
+            return label_of(service, 0, divided=service in DIVIDED_SERVICES)
+    owner = OWNERS.get(type(row))
     by = DIVIDED.get(type(row))
-    if service is None or by is None:
-        return service
+    if owner is None or by is None:
+        return owner
     partition = partition_for(str(getattr(row, by)).encode(), COMMANDS_PARTITIONS)
-    return label_of(service, partition, divided=True)
+    return label_of(owner, partition, divided=True)
 
 
 class StateFold:

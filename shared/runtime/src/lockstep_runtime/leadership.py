@@ -137,6 +137,11 @@ class Leadership:
         """The term in which we lead the partition, 0 while we do not."""
         return self._claims[partition].term if self.leads(partition) else 0
 
+    def term_of(self, label: str) -> int:
+        """The term in which we lead under a label (`label_of`), 0 while we do not."""
+        ours = (p for p in self._claims if label_of(self._service, p, divided=self._divided) == label)
+        return max(map(self.term, ours), default=0)
+
     def leader(self, partition: int = 0) -> str:
         """The instance that claimed last, as far as read; "" when nobody has."""
         return self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))[1]

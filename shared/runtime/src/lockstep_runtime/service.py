@@ -209,6 +209,7 @@ class Process:
         place: Place,
         *,
         divided: bool,
+        pauses_itself: bool,
     ) -> None:
         self.service = service
         self.place = place
@@ -227,6 +228,7 @@ class Process:
                 metrics=self.metrics,
                 clock=clock,
                 divided=divided,
+                pauses_itself=pauses_itself,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
         self.metrics.ask(lambda: standing_samples(service, self.runners))
@@ -314,16 +316,18 @@ def serve(
     place: Place,
     *,
     divided: bool = False,
+    pauses_itself: bool = False,
 ) -> int:
     """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start.
 
     The first signal ends it within 10 s, a second SIGINT at once. `divided`: replicas divide the work by commands
-    partition (checkpoint); otherwise the one that holds partition 0 does all of it.
+    partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
+    connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots).
     """
 
     threading.excepthook = _thread_ended
 
     async def main() -> int:
-        return await Process(service, flows, build, place, divided=divided).run()
+        return await Process(service, flows, build, place, divided=divided, pauses_itself=pauses_itself).run()
 
     return asyncio.run(main())

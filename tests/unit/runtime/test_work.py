@@ -1,0 +1,119 @@
+"""A main loop runs while it is wanted, begins anew when asked, and what it raises gets out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import load
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Row, Wanted
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.context import Clock, FlowContext
+from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.follow import Record
+from lockstep_runtime.leadership import Leadership
+from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.work import Work
+
+CONNECTOR = "connector:MirrorHeartbeatConnector"
+FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+
+
+class Scene:
+    """A main loop that says when it begins and ends, and a state topic into which the test writes."""
+
+    def __init__(self, folder: Path, *, pauses_itself: bool = False) -> None:
+        path = folder / "mm2.properties"
+        path.write_text(FILE)
+        flow = Flow("A", "B")
+        nowhere = {"bootstrap.servers": "127.0.0.1:1"}
+        self.ctx = FlowContext(
+            "heartbeat",
+            load(path, {}).flow(flow),
+            instance="one",
+            source=Admin("A", nowhere),
+            target=Admin("B", nowhere),
+            leadership=Leadership("heartbeat", "one"),
+            metrics=Metrics(),
+            clock=Clock(),
+            divided=False,
+            pauses_itself=pauses_itself,
+        )
+        self.said: list[str] = []
+        self.raises: list[Exception] = []
+        self.work = Work(self.ctx, self._run)
+        self._offset = 0
+
+    async def _run(self) -> None:
+        self.said.append("begins")
+        try:
+            while not self.raises:
+                await asyncio.sleep(0.001)
+            raise self.raises.pop()
+        finally:
+            self.said.append("ends")
+
+    def write(self, row: Row) -> None:
+        key, value = row.encode()
+        self.ctx.state.receive([Record("state", 0, self._offset, key, value, 0)])
+        self._offset += 1
+
+    async def until(self, said: list[str]) -> None:
+        async with asyncio.timeout(5.0):
+            while self.said != said:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        assert self.said == said
+
+
+async def test_it_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until(["begins"])
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    await scene.until(["begins", "ends"])
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    await scene.until(["begins", "ends"])
+    scene.write(Wanted(scope=CONNECTOR, phase="running"))
+    await scene.until(["begins", "ends", "begins"])
+    going.cancel()
+    await scene.until(["begins", "ends", "begins", "ends"])
+
+
+async def test_what_is_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until([])
+    going.cancel()
+
+
+async def test_who_pauses_itself_only_ends_when_stopped(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, pauses_itself=True)
+    going = asyncio.create_task(scene.work.go_on())
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    await scene.until(["begins"])
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    await scene.until(["begins", "ends"])
+    going.cancel()
+
+
+async def test_a_restart_is_one_new_begin_and_other_rows_are_none(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write(Wanted(scope=CONNECTOR, restart="before"))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until(["begins"])
+    scene.write(Wanted(scope=CONNECTOR, restart="c1"))
+    scene.write(Wanted(scope=CONNECTOR, restart="c1", at_ms=5))
+    scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped", restart="c2"))
+    await scene.until(["begins", "ends", "begins"])
+    going.cancel()
+
+
+@pytest.mark.parametrize("failure", [ClusterUnreachable("B", "b:9092", "refused"), RuntimeError("a mistake of ours")])
+async def test_what_it_raises_gets_out(tmp_path: Path, failure: Exception) -> None:
+    scene = Scene(tmp_path)
+    scene.raises.append(failure)
+    with pytest.raises(type(failure), match=str(failure)):
+        await asyncio.wait_for(scene.work.go_on(), 5.0)
