@@ -5,45 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import load
-from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Row, Wanted
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.context import Clock, FlowContext
 from lockstep_runtime.errors import ClusterUnreachable
-from lockstep_runtime.follow import Record
-from lockstep_runtime.leadership import Leadership
-from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.work import Work
+from tests.unit.runtime.flow_context import flow_context, read_row
 
 CONNECTOR = "connector:MirrorHeartbeatConnector"
-FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 
 
 class Scene:
     """A main loop that says when it begins and ends, and a state topic into which the test writes."""
 
     def __init__(self, folder: Path, *, pauses_itself: bool = False) -> None:
-        path = folder / "mm2.properties"
-        path.write_text(FILE)
-        flow = Flow("A", "B")
-        nowhere = {"bootstrap.servers": "127.0.0.1:1"}
-        self.ctx = FlowContext(
-            "heartbeat",
-            load(path, {}).flow(flow),
-            instance="one",
-            source=Admin("A", nowhere),
-            target=Admin("B", nowhere),
-            leadership=Leadership("heartbeat", "one"),
-            metrics=Metrics(),
-            clock=Clock(),
-            divided=False,
-            pauses_itself=pauses_itself,
-        )
+        self.ctx = flow_context(folder, "heartbeat", pauses_itself=pauses_itself)
         self.said: list[str] = []
         self.raises: list[Exception] = []
         self.work = Work(self.ctx, self._run)
-        self._offset = 0
 
     async def _run(self) -> None:
         self.said.append("begins")
@@ -55,9 +32,7 @@ class Scene:
             self.said.append("ends")
 
     def write(self, row: Row) -> None:
-        key, value = row.encode()
-        self.ctx.state.receive([Record("state", 0, self._offset, key, value, 0)])
-        self._offset += 1
+        read_row(self.ctx, row)
 
     async def until(self, said: list[str]) -> None:
         async with asyncio.timeout(5.0):

@@ -13,11 +13,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from lockstep_protocol import verbs
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import decode_event
-from lockstep_protocol.verbs import ANSWERS, PAUSE, REFRESH, RESTART, RESUME, STOP, Scope, ScopeKind
+from lockstep_protocol.verbs import (
+    ANSWERS,
+    OFFSETS_ALTER,
+    OFFSETS_RESET,
+    PAUSE,
+    REFRESH,
+    RESTART,
+    RESUME,
+    STOP,
+    Scope,
+    ScopeKind,
+)
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record
-from lockstep_runtime.wanted import after, doubts
+from lockstep_runtime.wanted import Phase, after, doubts
 
 __all__ = ["CommandDesk"]
 
@@ -118,6 +129,9 @@ class CommandDesk:
             return Answer(ANSWERS[verb])
         if verb in ABOUT_WORK:
             return await self._want(command, scope)
+        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not Phase.STOPPED:
+            # Connect's own rule: who copies would write over what was altered.
+            raise ValueError(f"the offsets of a {scope.name} are changed only while it is stopped: stop it first")
         if (answer := await self._carry_out(command, scope)) is None:
             raise ValueError(f"{ctx.service} cannot {verb} yet")
         return answer
