@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.runs import CHUNK, RING, RunLog
-from lockstep_protocol.rows import VERSION
 from lockstep_protocol.state import OffsetRuns
 from tests.unit.offset_truth import FIRST, Copied, Stretch
 
@@ -135,7 +134,7 @@ def test_real_rows_keep_to_the_schema() -> None:
 def test_the_schema_knows_every_field_and_no_other() -> None:
     assert SCHEMA["properties"].keys() == {"version"} | {f.name for f in fields(OffsetRuns)}
     assert set(SCHEMA["required"]) == SCHEMA["properties"].keys() - {"at_ms", "term"}
-    assert SCHEMA["properties"]["version"]["const"] == VERSION
+    assert SCHEMA["properties"]["version"]["const"] == OffsetRuns.version
     assert SCHEMA["properties"]["chunk"]["maximum"] == RING - 1
     assert SCHEMA["properties"]["runs"]["maxItems"] == CHUNK
 

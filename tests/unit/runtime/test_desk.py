@@ -1,5 +1,6 @@
 """Which commands a service takes, and which it refuses. What is carried out lies in Kafka: the integration tests."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from lockstep_protocol.commands import Command
+from lockstep_protocol.events import Event
+from lockstep_protocol.rows import NewerVersion
 from lockstep_protocol.state import Wanted
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
@@ -104,3 +107,29 @@ async def test_what_is_paused_is_not_refreshed(tmp_path: Path) -> None:
     assert (kind, reason) == ("CommandRefused", "the MirrorSourceConnector is paused: resume it")
     read_row(desk.ctx, Wanted(scope=SOURCE, phase="running"))
     assert (await desk.judged("refresh", ""))[0] == "Refreshed"
+
+
+def as_of_a_newer_release(value: bytes) -> bytes:
+    return value.replace(b'"version":1', b'"version":2')
+
+
+async def test_a_command_of_a_newer_release_ends_it_with_that_sentence(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "heartbeat")
+    key, value = Command(id="c9", verb="refresh", service="topic-sync").encode()
+    desk.desk.received([Record("commands", 0, 0, key, as_of_a_newer_release(value), 0)])
+    with pytest.raises(NewerVersion, match="'command c9' was written in version 2, this release reads up to 1"):
+        await asyncio.wait_for(desk.desk.serve(), 5.0)
+
+
+def test_an_event_of_a_newer_release_ends_it_too(tmp_path: Path) -> None:
+    key, value = Event(kind="Refreshed", service="heartbeat", flow="A->B", answers="c1").encode()
+    with pytest.raises(NewerVersion, match="'event Refreshed' was written in version 2"):
+        Desk(tmp_path, "heartbeat").desk.answered([Record("events", 0, 0, key, as_of_a_newer_release(value), 0)])
+
+
+def test_what_is_no_command_and_no_event_is_passed_over(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "heartbeat")
+    for value in (b"nonsense", b"[]", b'{"id":"c","verb":"v","version":"x"}', None):
+        desk.desk.received([Record("commands", 0, 0, b"", value, 0)])
+        desk.desk.answered([Record("events", 0, 0, b"", value, 0)])
+    assert desk.desk._inbox.empty()

@@ -127,6 +127,30 @@ def test_a_newer_version_stops_the_reader_with_a_sentence() -> None:
         StateFold().fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())
 
 
+def test_of_kinds_that_nobody_wants_not_even_the_json_is_read() -> None:
+    fold = StateFold(wants=frozenset({MirroredTopic}))
+    fold.fold(0, *Leader(service="topic-sync", instance="one").encode())
+    fold.fold(1, *PartitionProgress(topic="a", partition=0).encode())
+    fold.fold(2, b"partition/a/1", b'{"version":1,nonsense')
+    fold.fold(3, b"partition/a/0", None)
+    fold.fold(4, *topic("a").encode())
+    fold.fold(5, *Wanted(scope="topic:a").encode())
+    fold.fold(6, b"colours/a", b'{"version":1}')
+    assert sorted(fold.rows) == ["leader/topic-sync", "topic/a", "wanted/topic:a"]
+    assert fold.position == 6
+
+
+def test_a_newer_version_stops_also_who_does_not_want_the_row() -> None:
+    key, value = PartitionProgress(topic="a", partition=0).encode()
+    with pytest.raises(NewerVersion, match="run the newer release"):
+        StateFold(wants=frozenset()).fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())
+
+
+def test_kinds_do_not_begin_like_one_another() -> None:
+    assert not any(a != b and a.startswith(b + "/") for a in KINDS for b in KINDS)
+    assert all(cls.version == 1 for cls in KINDS.values()), "READ_BY_ALL passes over what is of version 1 only"
+
+
 ROWS = st.lists(
     st.one_of(
         st.builds(topic, st.sampled_from("ab"), st.integers(0, 6), partitions=st.integers(0, 3)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_acl_sync import metrics
 from lockstep_acl_sync.apply import NoAuthorizer, add_acls, read_acls
@@ -26,6 +26,8 @@ class AclSync:
     """One flow's ACLs. A cluster without an authorizer, and one that does not let us, are states and tried again each
     round.
     """
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({AclStatus, MirroredTopic})
 
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.assign import TopicPartition, assign
@@ -97,6 +97,10 @@ class Running:
 
 class Driver:
     """A flow's data plane, for `lockstep_runtime.service`. One Spark for all flows of the process."""
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset(
+        {Assignment, MirroredTopic, Origin, PartitionProgress, SlotStatus}
+    )
 
     def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
         self.ctx = ctx

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_protocol.commands import Command
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.state import MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_topic_sync import apply, metrics
@@ -58,6 +58,8 @@ CONFIGS = "config sync"
 
 class TopicSync:
     """Owner of the `topic/*` rows of one flow."""
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic})
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx

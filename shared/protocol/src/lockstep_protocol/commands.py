@@ -9,6 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockstep_protocol.rows import NewerVersion
+
 __all__ = ["Command", "decode_command"]
 
 VERSION = 1
@@ -40,13 +42,14 @@ class Command:
 
 
 def decode_command(value: bytes) -> Command:
-    """Read a command. Raises ValueError when the bytes are none, or of a newer version."""
+    """Read a command. Raises ValueError when the bytes are none, NewerVersion when they are a newer release's."""
     body = json.loads(value)
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not isinstance(body.get("verb"), str):
         raise ValueError("not a command: a JSON object with the texts id and verb is expected")
-    if body.get("version", 0) > VERSION:
-        raise ValueError(
-            f"command of version {body['version']}, this release reads up to {VERSION}: run the newer release"
-        )
+    version = body.get("version", 0)
+    if not isinstance(version, int):
+        raise ValueError("not a command: its version is no number")
+    if version > VERSION:
+        raise NewerVersion("command " + body["id"], version, VERSION)
     names = ("id", "verb", "service", "subject", "at_ms", "arguments")
     return Command(**{name: body[name] for name in names if name in body})

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands import Command
@@ -50,6 +50,9 @@ class Answer:
 
 class FlowService(Protocol):
     """One service's work in one flow; built once per flow by `build(ctx)`, which must not do I/O."""
+
+    wants: ClassVar[frozenset[type[Row]]]
+    """The kinds of state rows that the service reads; all others are absent from `ctx.state`."""
 
     async def run(self) -> None:
         """The main loop: started each time we begin to act, cancelled when we stand down or end (then drain, within 5

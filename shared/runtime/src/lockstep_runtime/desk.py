@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from lockstep_protocol import verbs
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import decode_event
+from lockstep_protocol.rows import NewerVersion
 from lockstep_protocol.verbs import (
     ANSWERS,
     OFFSETS_ALTER,
@@ -44,16 +45,18 @@ class CommandDesk:
         self._carry_out = carry_out
         self._taken: set[str] = set()
         self._answered: set[str] = set()
-        self._inbox: asyncio.Queue[Command] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Command | NewerVersion] = asyncio.Queue()
 
     def answered(self, records: Sequence[Record]) -> None:
-        """Fold events: those that answer a command in our name."""
+        """Fold events: those that answer a command in our name. Raises NewerVersion."""
         for record in records:
             # Nearly no event answers anything; do not parse the others.
             if record.value is None or b'"answers":""' in record.value:
                 continue
             try:
                 event = decode_event(record.value)
+            except NewerVersion:
+                raise
             except (ValueError, TypeError) as exc:
                 self._ctx.log.debug("event ignored", f"offset {record.offset}: {exc}")
                 continue
@@ -61,12 +64,16 @@ class CommandDesk:
                 self._answered.add(event.answers)
 
     def received(self, records: Sequence[Record]) -> None:
-        """Take in commands, old or new; what is not for us, known already or malformed is dropped."""
+        """Take in commands, old or new; what is not for us, known already or malformed is dropped. One of a newer
+        release ends `serve`: it may be for us, and nobody would answer."""
         for record in records:
             if record.value is None:
                 continue
             try:
                 command = decode_command(record.value)
+            except NewerVersion as newer:
+                self._inbox.put_nowait(newer)
+                continue
             except (ValueError, TypeError) as exc:
                 self._ctx.log.warn("command ignored", f"partition {record.partition} offset {record.offset}: {exc}")
                 continue
@@ -87,9 +94,11 @@ class CommandDesk:
             return True  # nobody knows whose it is, so each refuses it
 
     async def serve(self) -> None:
-        """Carry out and answer, one at a time, for ever."""
+        """Carry out and answer, one at a time, for ever. Raises NewerVersion."""
         while True:
             command = await self._inbox.get()
+            if isinstance(command, NewerVersion):
+                raise command
             if command.id in self._answered:
                 continue
             try:

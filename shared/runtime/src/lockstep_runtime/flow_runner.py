@@ -174,7 +174,7 @@ class FlowRunner:
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.forget()
-        ctx.state.open(FactLog(facts, topic), self._saw_leader)
+        ctx.state.open(FactLog(facts, topic), self._saw_leader, self._service.wants)
         async with self._follow(topic, ctx.state.receive) as follower:
             await follower.caught_up()
             if not self._replayed:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_protocol.state import (
+    ROWS,
     AclStatus,
     Assignment,
     FlowPulse,
@@ -70,10 +71,24 @@ def owner_of(row: Row) -> str | None:
     return label_of(owner, partition, divided=True)
 
 
-class StateFold:
-    """Feed it every record in log order; feeding one twice changes nothing."""
+READ_BY_ALL = b'{"version":1,'
+"""How the value of every row begins that all releases can read. With another beginning it is looked at."""
 
-    def __init__(self, on_leader: Callable[[str, str, int], None] | None = None) -> None:
+
+def _prefixes(kinds: frozenset[type[Row]]) -> tuple[bytes, ...]:
+    return tuple(sorted(f"{kind.kind}/".encode() for kind in kinds))
+
+
+class StateFold:
+    """Feed it every record in log order; feeding one twice changes nothing. `wants`: the kinds that count (None: all);
+    leaders, what is wanted and restarts always do. Of others not even the JSON is read, but that of newer releases."""
+
+    def __init__(
+        self,
+        on_leader: Callable[[str, str, int], None] | None = None,
+        wants: frozenset[type[Row]] | None = None,
+    ) -> None:
+        self._passed_over = () if wants is None else _prefixes(frozenset(ROWS.values()) - wants - BY_ROW - {Leader})
         self.rows: dict[str, Row] = {}
         """By key. A row that was tombstoned is absent."""
         self.overwritten: set[str] = set()
@@ -95,6 +110,8 @@ class StateFold:
         if offset <= self.position or key is None:
             return None
         self.position = offset
+        if key.startswith(self._passed_over) and (value is None or value.startswith(READ_BY_ALL)):
+            return None
         name = key.decode(errors="replace")
         row = decode_row(key, value)
         if row is None:
