@@ -22,10 +22,13 @@ class Command:
 
     id: str
     verb: str
+    """`refresh`, `pause`, `resume`, `stop`, `restart`, `offsets-list`, `offsets-alter` or `offsets-reset` (`verbs`)."""
     service: str = ""
     subject: str = ""
+    """What it is about: "" or `flow`, `connector:NAME`, `slot:N`, `topic:T`, `partition:T-N`, `group:G`."""
     at_ms: int = 0
     arguments: dict[str, Any] = field(default_factory=dict)
+    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`."""
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key (the id) and value as they lie in the topic."""
@@ -44,12 +47,12 @@ class Command:
 def decode_command(value: bytes) -> Command:
     """Read a command. Raises ValueError when the bytes are none, NewerVersion when they are a newer release's."""
     body = json.loads(value)
-    if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not isinstance(body.get("verb"), str):
-        raise ValueError("not a command: a JSON object with the texts id and verb is expected")
-    version = body.get("version", 0)
+    version = body.get("version", 0) if isinstance(body, dict) else 0
     if not isinstance(version, int):
-        raise ValueError("not a command: its version is no number")
+        raise ValueError(f"not a command: its version is {version!r}")
     if version > VERSION:
-        raise NewerVersion("command " + body["id"], version, VERSION)
+        raise NewerVersion(f"command {body.get('id')}", version, VERSION)
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("id", "verb")):
+        raise ValueError("not a command: a JSON object with the texts id and verb is expected")
     names = ("id", "verb", "service", "subject", "at_ms", "arguments")
     return Command(**{name: body[name] for name in names if name in body})
