@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import Row, Wanted
+from lockstep_protocol.state import Restarts, Row, Wanted
 from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.work import Work
 from tests.unit.runtime.flow_context import flow_context, read_row
@@ -92,3 +92,15 @@ async def test_what_it_raises_gets_out(tmp_path: Path, failure: Exception) -> No
     scene.raises.append(failure)
     with pytest.raises(type(failure), match=str(failure)):
         await asyncio.wait_for(scene.work.go_on(), 5.0)
+
+
+async def test_what_has_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write(Restarts(owner="heartbeat", count=4, phase="failed", asked=("",)))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until([])
+    scene.write(Wanted(scope=CONNECTOR, phase="paused", restart="c1"))
+    await scene.until([])
+    scene.write(Wanted(scope=CONNECTOR, restart="c1"))
+    await scene.until(["begins"])
+    going.cancel()
