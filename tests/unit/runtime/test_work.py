@@ -94,6 +94,29 @@ async def test_what_it_raises_gets_out(tmp_path: Path, failure: Exception) -> No
         await asyncio.wait_for(scene.work.go_on(), 5.0)
 
 
+async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
+    """Also when it ends because we stand down."""
+    scene = Scene(tmp_path)
+
+    async def drains_badly() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise RuntimeError("a mistake of ours")
+
+    work = Work(scene.ctx, drains_badly)
+    going = asyncio.create_task(work.go_on())
+    await asyncio.sleep(0.01)
+    going.cancel()
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        await going
+    going = asyncio.create_task(work.go_on())
+    await asyncio.sleep(0.01)
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        await asyncio.wait_for(going, 5.0)
+
+
 async def test_what_has_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Restarts(owner="heartbeat", count=4, phase="failed", asked=("",)))

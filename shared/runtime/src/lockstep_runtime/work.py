@@ -92,10 +92,7 @@ class Work:
                 if running.done():
                     await running
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-        if not running.cancelled() and (left := running.exception()) is not None and not _expected(left):
-            raise left
+            await _drained(running)
 
     def _restarts(self) -> Restarts:
         ctx = self._ctx
@@ -112,6 +109,14 @@ class Work:
         if is_spent(row, self._asked):
             text = f"{ctx.connector.value}, {ctx.service}: {reason}; waits for the command {RESTART} {self._scope}"
             await ctx.event("ServiceFailed", str(self._scope), text, loud=True, reason=reason, failures=row.count)
+
+
+async def _drained(running: asyncio.Future[None]) -> None:
+    """End it and wait. A mistake of ours on the way out gets out, whatever ended it."""
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    if not running.cancelled() and (left := running.exception()) is not None and not _expected(left):
+        raise left
 
 
 def trouble_in(exc: BaseException) -> ClusterTrouble | None:
