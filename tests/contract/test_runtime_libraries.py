@@ -25,6 +25,12 @@ def test_a_heartbeat_answers_whether_the_group_still_counts_us() -> None:
     assert "return False" in source
 
 
+def test_a_member_without_an_instance_id_leaves_its_group_with_a_word() -> None:
+    source = inspect.getsource(GroupCoordinator._maybe_leave_group)
+    assert "self._group_instance_id is None" in source
+    assert "_maybe_leave_group" in inspect.getsource(GroupCoordinator.close)
+
+
 def test_faust_has_the_settings_that_are_pinned() -> None:
     app = faust.App(
         "contract",
@@ -32,14 +38,14 @@ def test_faust_has_the_settings_that_are_pinned() -> None:
         web_enabled=False,
         topic_allow_declare=False,
         topic_disable_leader=True,
-        broker_session_timeout=10.0,
+        broker_session_timeout=6.0,
         broker_rebalance_timeout=15.0,
-        broker_heartbeat_interval=2.0,
+        broker_heartbeat_interval=1.0,
         consumer_group_instance_id="one",
         stream_wait_empty=False,
         autodiscover=False,
     )
-    assert app.conf.broker_session_timeout == 10.0
+    assert app.conf.broker_session_timeout == 6.0
     assert app.conf.consumer_group_instance_id == "one"
     assert not app.conf.topic_allow_declare
     assert hasattr(app, "on_partitions_assigned")

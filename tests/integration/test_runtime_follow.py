@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -11,7 +12,7 @@ import pytest
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.described import NewTopic
+from lockstep_runtime.described import AclBinding, NewTopic
 from lockstep_runtime.errors import ClusterUnreachable, LogTruncated, TopicMissing
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.follow import Record, follow, replay
@@ -127,7 +128,7 @@ async def test_control_topics_are_created_once_and_their_factor_fits(broker_b: B
     wanted = [ControlTopic(topic_name, 6, 3, {"cleanup.policy": "delete", "retention.ms": "1000"})]
     created = await asyncio.gather(*(ensure_control_topics(admin, wanted) for _ in range(3)))
     assert sorted(created) == [(), (), (topic_name,)]
-    described = await admin.topics([topic_name])
+    described = (await admin.topics([topic_name])).done
     assert (described[topic_name].partitions, described[topic_name].replication_factor) == (6, 1)
     assert len(described[topic_name].topic_id) == 22
     configs = (await admin.describe_configs([topic_name])).done[topic_name]
@@ -142,10 +143,10 @@ async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> 
     again = await admin.create_topics([NewTopic(topic_name, 1, 1)])
     assert Admin.existed(again.failed[topic_name])
     deadline = time.monotonic() + 15.0
-    while topic_name not in await admin.topics([topic_name]) and time.monotonic() < deadline:
+    while not await admin.topic(topic_name) and time.monotonic() < deadline:
         continue  # created a moment ago; each look asks the broker
     described = await admin.topics([topic_name])
-    assert described.keys() == {topic_name}
+    assert described.done.keys() == {topic_name}
     assert await admin.topics([topic_name, "x" * 300, unique_name()]) == described
 
 
@@ -179,3 +180,18 @@ async def test_an_unreachable_cluster_is_named_with_address_and_reason() -> None
         await admin.probe(timedelta(seconds=2))
     assert str(error.value).startswith(f"cluster C at {address} cannot be reached: ")
     assert "refused" in str(error.value)
+
+
+async def test_acls_are_deleted_one_by_one_and_absent_ones_are_no_trouble(broker_b: Broker, topic_name: str) -> None:
+    admin = Admin("B", conf(broker_b))
+    ann, bob = (
+        AclBinding("TOPIC", topic_name, "LITERAL", f"User:{who}", "*", "READ", "ALLOW") for who in ("ann", "bob")
+    )
+    await admin.create_acls([ann, bob])
+    outcome = await admin.delete_acls([ann, replace(bob, principal="User:eve")])
+    assert (len(outcome.done), outcome.troubles()) == (2, {})
+    deadline = time.monotonic() + 15.0
+    while ann in (left := await admin.describe_acls("TOPIC")) and time.monotonic() < deadline:
+        continue  # brokers learn of it a moment later
+    assert [one for one in left if one.name == topic_name] == [bob]
+    await admin.delete_acls([bob])

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -84,26 +85,63 @@ def test_each_command_is_answered_once_also_after_a_restart(file: Path, flow: Fl
         assert [len(answers(broker_b, flow, known)) for known in ("r1", "d1", "all", "last")] == [1, 1, 1, 1]
 
 
+def test_what_is_wanted_outlives_the_process(file: Path, flow: Flow, broker_b: Broker) -> None:
+    """The heartbeat connector is paused, killed, started, and resumed; the flow's other connectors are not its own."""
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"])
+        ask(broker_b, flow, Command(id="p1", verb="pause", subject="connector:A->B.MirrorHeartbeatConnector"))
+        ask(broker_b, flow, Command(id="t1", verb="pause", subject="topic:orders"))
+        service.hear("not running")
+        (paused,) = wait_until(lambda: answers(broker_b, flow, "p1"))
+        assert (paused.kind, paused.detail["wanted"]) == ("Paused", "paused")
+        service.kill()
+        service.start()
+        service.hear("not running")
+        ask(broker_b, flow, Command(id="f1", verb="refresh"))
+        (refused,) = wait_until(lambda: answers(broker_b, flow, "f1"))
+        assert "MirrorHeartbeatConnector is paused: resume it" in refused.detail["reason"]
+        assert service.status(str(flow))["last_beat_ms"] == 0
+        ask(broker_b, flow, Command(id="p2", verb="resume", subject="flow"))
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"])
+        assert [event.kind for event in answers(broker_b, flow, "p2")] == ["Resumed"]
+        assert answers(broker_b, flow, "t1") == []
+
+
 # -- leadership --------------------------------------------------------------------------------------------------------
 
 
-def test_a_second_replica_stands_by_and_takes_over_in_a_higher_term(file: Path, flow: Flow, broker_b: Broker) -> None:
-    with ServiceProcess(HEARTBEAT, file, str(flow), instance="one") as one:
-        one.hear("leading")
-        with ServiceProcess(HEARTBEAT, file, str(flow), instance="two") as two:
-            two.wait_ready()
-            both = {"one": one, "two": two}
-            # The second one's arrival may move partition 0: exactly one acts once that has settled.
-            wait_until(lambda: sum(len(p.status(str(flow))["partitions"]) for p in both.values()) == 6)
-            wait_until(lambda: [n for n, p in both.items() if p.status(str(flow))["acting"]])
-            acting = [n for n, p in both.items() if p.status(str(flow))["acting"]]
-            assert len(acting) == 1
-            term = both[acting[0]].status(str(flow))["term"]
-            (other,) = both.keys() - set(acting)
+def test_another_replica_acts_within_ten_seconds_after_a_kill_and_at_once_after_an_end(
+    file: Path, flow: Flow, broker_b: Broker
+) -> None:
+    one = ServiceProcess(HEARTBEAT, file, str(flow), instance="one")
+    two = ServiceProcess(HEARTBEAT, file, str(flow), instance="two")
+    both = {"one": one, "two": two}
 
-            both[acting[0]].kill()
-            wait_until(lambda: both[other].status(str(flow))["acting"])
-            assert both[other].status(str(flow))["term"] > term
+    def seen(name: str, what: str) -> Any:
+        return both[name].status(str(flow))[what]
+
+    def settled() -> list[str]:
+        """Who acts, once each has its share: an arrival may move partition 0."""
+        shares = [len(seen(name, "partitions")) for name in both]
+        return [name for name in both if seen(name, "acting")] if all(shares) and sum(shares) == 6 else []
+
+    with one, two:
+        (acting,) = wait_until(settled, what="two shares and one who acts")
+        (other,) = both.keys() - {acting}
+        term = seen(acting, "term")
+        both[acting].kill()
+        began = time.monotonic()
+        wait_until(lambda: seen(other, "acting"), every=0.05, what="the take-over after a kill")
+        assert time.monotonic() - began < 10.0
+        assert seen(other, "term") > term
+
+        both[acting].start()
+        (acting,) = wait_until(settled, what="two shares again")
+        (other,) = both.keys() - {acting}
+        signalled = time.monotonic()
+        psutil.Process(both[acting].pid).send_signal(signal.SIGTERM)
+        wait_until(lambda: seen(other, "acting"), every=0.05, what="the take-over after an end")
+        assert time.monotonic() - signalled < 5.0
     claimed = leaders(broker_b, flow)
     assert claimed[-1][0] == other
     assert [offset for _, offset in claimed] == sorted(offset for _, offset in claimed)

@@ -11,7 +11,7 @@ from lockstep_protocol.offset_runs import RunMap, Translation
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, decode_row
 
-__all__ = ["Copied", "Stretch", "exact_places", "read", "translated"]
+__all__ = ["FIRST", "Copied", "Stretch", "exact_places", "read", "translated"]
 
 Stretch = tuple[int, int, int]
 """(first upstream, first downstream, records)"""
@@ -122,7 +122,7 @@ class Copied:
         rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
         self.runs = (self.runs if in_place else RunLog(self.lag_max)).continued(row, rows)
         kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.told]
-        self.told = [stretch for stretch in kept if stretch[2] > 0]
+        self.told = [*(stretch for stretch in kept if stretch[2] > 0), (upstream, downstream, 0)]
         self.progress = row
 
     def _written_open_run(self) -> tuple[int, ...]:

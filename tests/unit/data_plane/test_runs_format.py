@@ -12,40 +12,13 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.runs import CHUNK, RING, RunLog
-from lockstep_protocol.rows import VERSION
+from lockstep_protocol.schemas import schema
 from lockstep_protocol.state import OffsetRuns
+from tests.unit.json_schema import faults
 from tests.unit.offset_truth import FIRST, Copied, Stretch
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-SCHEMA: dict[str, Any] = json.loads((DOCS / "schemas" / "offset-runs.schema.json").read_text())
-
-TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "string": str, "array": list, "object": dict}
-KNOWN = {"$schema", "title", "description", "type", "const", "required", "properties", "items", "prefixItems"} | {
-    *("minimum", "maximum", "minItems", "maxItems")
-}
-
-
-def faults(value: Any, schema: dict[str, Any], where: str = "row") -> Iterator[str]:
-    """What of `value` breaks `schema`, for the words of JSON Schema that ours uses; any other word is a fault too."""
-    if unknown := schema.keys() - KNOWN:
-        yield f"{where}: this test does not know {unknown}"
-    if "const" in schema and value != schema["const"]:
-        yield f"{where} is {value!r}"
-    if "type" in schema and not isinstance(value, TYPES[schema["type"]]):
-        yield f"{where} is no {schema['type']}"
-    elif isinstance(value, int):
-        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-            yield f"{where} is {value}"
-    elif isinstance(value, list):
-        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
-            yield f"{where} has {len(value)} items"
-        each = schema.get("prefixItems", [schema.get("items", {})] * len(value))
-        for index, (item, meant) in enumerate(zip(value, each, strict=False)):
-            yield from faults(item, meant, f"{where}[{index}]")
-    elif isinstance(value, dict):
-        yield from (f"{where} lacks {name}" for name in schema.get("required", ()) if name not in value)
-        for name, item in value.items():
-            yield from faults(item, schema.get("properties", {}).get(name, {}), f"{where}.{name}")
+SCHEMA = schema("runs")
 
 
 def transactions(count: int) -> Iterator[Stretch]:
@@ -135,7 +108,7 @@ def test_real_rows_keep_to_the_schema() -> None:
 def test_the_schema_knows_every_field_and_no_other() -> None:
     assert SCHEMA["properties"].keys() == {"version"} | {f.name for f in fields(OffsetRuns)}
     assert set(SCHEMA["required"]) == SCHEMA["properties"].keys() - {"at_ms", "term"}
-    assert SCHEMA["properties"]["version"]["const"] == VERSION
+    assert SCHEMA["properties"]["version"]["const"] == OffsetRuns.version
     assert SCHEMA["properties"]["chunk"]["maximum"] == RING - 1
     assert SCHEMA["properties"]["runs"]["maxItems"] == CHUNK
 

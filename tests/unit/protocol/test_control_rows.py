@@ -121,9 +121,13 @@ def test_a_newer_version_stops_the_reader_with_a_sentence() -> None:
         "'slot/3' was written in version 2, this release reads up to 1: run the newer release everywhere"
     )
     assert (caught.value.key, caught.value.version) == ("slot/3", 2)
-    with pytest.raises(ValueError, match="event of version 2, this release reads up to 1: run the newer release"):
+    with pytest.raises(
+        NewerVersion, match="'event k' was written in version 2, this release reads up to 1: run the newer"
+    ):
         decode_event(changed(Event(kind="k", service="s", flow="f").encode()[1], version=2))
-    with pytest.raises(ValueError, match="command of version 2, this release reads up to 1: run the newer release"):
+    with pytest.raises(
+        NewerVersion, match="'command 1' was written in version 2, this release reads up to 1: run the newer"
+    ):
         decode_command(changed(Command(id="1", verb="pause").encode()[1], version=2))
 
 

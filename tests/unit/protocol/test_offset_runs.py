@@ -8,10 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.offset_runs import Run, RunMap, Translation, decode_runs, encode_runs, translate, union
+from lockstep_protocol.offset_runs import (
+    BackTranslation,
+    Run,
+    RunMap,
+    Translation,
+    decode_runs,
+    encode_runs,
+    translate,
+    translate_back,
+    union,
+)
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
-from tests.unit.offset_truth import Copied, Stretch, exact_places, read, translated
+from tests.unit.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
 
 RUNS = (Run(10, 5, 10), Run(21, 15, 4), Run(30, 30, 1))
 """Between them: one upstream offset without a record, five upstream and eleven downstream ones."""
@@ -210,3 +220,110 @@ def test_rows_of_other_logs_do_not_count(change: dict[str, str | int]) -> None:
     assert known.fold(replace(chunk, generation=9, **change)) == known  # type: ignore[arg-type]  # one of three fields
     assert known.fold_progress(replace(progress, producer_epoch=9, **change)) == known  # type: ignore[arg-type]  # as above
     assert known.fold(replace(chunk, generation=-1, edition=9)) == known, "nor of a lower generation"
+
+
+# -- a partition without records ---------------------------------------------------------------------------------------
+
+
+def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress:
+    """A progress row of an epoch in which nothing was appended yet."""
+    return replace(FIRST, upstream=upstream, downstream=downstream, **more)  # type: ignore[arg-type]  # as the test names them
+
+
+@pytest.mark.parametrize(
+    ("upstream", "wanted"),
+    [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))],
+)
+def test_mm2_166_where_nothing_was_appended_the_first_record_has_a_place(
+    upstream: int, wanted: tuple[int, bool, int] | None
+) -> None:
+    found = RunMap.of(waiting(99, 56)).translate(UpstreamOffset(upstream))
+    assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
+
+
+def test_mm2_166_the_group_of_an_empty_partition_stands_at_0() -> None:
+    assert RunMap.of(waiting(-1, -1)).translate(UpstreamOffset(0)) == Translation(DownstreamOffset(0), False, 0)
+
+
+def test_what_is_passed_over_before_the_first_record_is_decided() -> None:
+    """Two rows of one epoch, in either order: between what they say nothing lies downstream."""
+    rows = waiting(99, 56), waiting(103, 56)
+    for first, second in (rows, rows[::-1]):
+        known = RunMap.of(first).fold_progress(second)
+        assert known.translate(UpstreamOffset(100)) == Translation(DownstreamOffset(57), False, 0)
+        assert known.translate(UpstreamOffset(104)) == Translation(DownstreamOffset(57), False, 0)
+        assert known.translate(UpstreamOffset(105)) == Translation(DownstreamOffset(57), True, 0)
+
+
+def test_a_partition_that_was_halted_before_it_began_says_nothing() -> None:
+    assert RunMap.of(waiting(99, -1, phase="halted")).translate(UpstreamOffset(100)) is None
+
+
+# -- back --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("downstream", "wanted"),
+    [
+        (4, None),
+        (5, (10, False, 0)),
+        (14, (19, False, 0)),
+        (15, (20, False, 1)),  # offset 20 is nowhere downstream: read it rather than leave it out
+        (16, (22, False, 0)),
+        (19, (25, False, 5)),
+        (29, (25, False, 5)),
+        (30, (25, False, 5)),
+        (31, (31, False, 0)),
+        (32, (31, True, 0)),
+    ],
+)
+def test_translation_back(downstream: int, wanted: tuple[int, bool, int] | None) -> None:
+    found = translate_back(RUNS, DownstreamOffset(downstream))
+    assert found == (None if wanted is None else BackTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
+
+
+def test_no_runs_translate_nothing_back() -> None:
+    assert translate_back((), DownstreamOffset(0)) is None
+    assert RunMap.of(waiting(99, 56)).translate_back(DownstreamOffset(57)) == BackTranslation(
+        UpstreamOffset(100), False, 0
+    )
+
+
+def unread(stretches: list[Stretch], downstream: int) -> int:
+    """The upstream offset of the first record that a group at `downstream` has not read."""
+    left = [up + max(0, downstream - down) for up, down, count in stretches if downstream < down + count]
+    return left[0] if left else stretches[-1][0] + stretches[-1][2]
+
+
+@given(logs(), st.data())
+def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list[Stretch], data: st.DataObject) -> None:
+    log = copied(stretches, data).log
+    whole = read(log)
+    some = read(data.draw(st.lists(st.sampled_from(log), max_size=2 * len(log))))
+    before = -1
+    for at in range(stretches[-1][1] + stretches[-1][2] + 2):
+        first_unread = unread(stretches, at)
+        back = whole.translate_back(DownstreamOffset(at))
+        assert (back is None) == (at < stretches[0][1])
+        if back is not None:
+            assert back.upstream <= first_unread <= back.upstream + back.reread
+        guess = some.translate_back(DownstreamOffset(at))
+        if guess is not None:
+            assert before <= guess.upstream <= first_unread
+            at_the_end = at >= some.runs[-1].downstream_end
+            assert at_the_end or first_unread <= guess.upstream + guess.reread
+            before = guess.upstream
+
+
+@given(logs(), st.integers(0, 120), st.data())
+def test_there_and_back_never_leads_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
+    """A group that fails over and fails back without having read anything stands where it stood, or earlier."""
+    known = read(copied(stretches, data).log)
+    there = known.translate(UpstreamOffset(position))
+    if there is not None:
+        back = known.translate_back(there.downstream)
+        assert back is not None
+        assert back.upstream <= position
+        again = known.translate(back.upstream)
+        assert again is not None
+        assert again.downstream == there.downstream

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.state import Leader, MirroredTopic, NewerVersion, PartitionProgress, Row
-from lockstep_runtime.fold import StateFold
+from lockstep_protocol.state import ROWS as KINDS
+from lockstep_protocol.state import (
+    GroupStatus,
+    Leader,
+    MirroredTopic,
+    NewerVersion,
+    PartitionProgress,
+    Restarts,
+    Row,
+    Wanted,
+)
+from lockstep_runtime.fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_of
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:
@@ -67,6 +77,43 @@ def test_rows_without_a_leader_of_their_own_are_not_judged_by_terms() -> None:
     assert fold.fold(3, *progress.encode()) == progress
 
 
+def test_every_kind_of_row_says_who_may_write_it() -> None:
+    assert {*OWNERS, *UNLED, *BY_ROW} == set(KINDS.values())
+    assert len(OWNERS) + len(UNLED) + len(BY_ROW) == len(KINDS)
+    assert DIVIDED.keys() <= OWNERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("row", "label"),
+    [
+        (Wanted(scope="connector:MirrorSourceConnector"), "topic-sync"),
+        (Wanted(scope="partition:a-b-3"), "topic-sync"),
+        (Wanted(scope="slot:3"), "topic-sync"),
+        (Wanted(scope="connector:MirrorCheckpointConnector"), "checkpoint-0"),
+        (Wanted(scope="connector:MirrorHeartbeatConnector"), "heartbeat"),
+        (Restarts(owner="checkpoint-4"), "checkpoint-4"),
+        (Restarts(owner="data-plane", subject="slot:1"), "data-plane"),
+    ],
+)
+def test_some_rows_say_themselves_whose_they_are(row: Row, label: str) -> None:
+    assert owner_of(row) == label
+
+
+def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
+    """Group `orders` falls to partition 0: only that partition's leaders count."""
+    row = GroupStatus(group="orders", phase="waiting", term=2)
+    assert owner_of(row) == "checkpoint-0"
+    fold = folded([topic("x"), Leader(service="checkpoint-5", instance="one")])
+    fold.fold(2, *Leader(service="checkpoint-0", instance="one").encode())
+    fold.fold(3, *Leader(service="checkpoint-5", instance="two").encode())
+    assert fold.fold(4, *row.encode()) == row
+    fold.fold(5, *Leader(service="checkpoint-0", instance="two").encode())
+    late = GroupStatus(group="orders", phase="failing", term=2)
+    assert fold.fold(6, *late.encode()) is None
+    assert fold.get(GroupStatus, "orders") == row
+    assert fold.overwritten == {"group/orders"}
+
+
 def test_leader_rows_are_told_with_their_offsets() -> None:
     heard: list[tuple[str, str, int]] = []
     folded([topic("x"), Leader(service="s", instance="one")], StateFold(lambda *row: heard.append(row)))
@@ -77,6 +124,30 @@ def test_a_newer_version_stops_the_reader_with_a_sentence() -> None:
     key, value = topic("a").encode()
     with pytest.raises(NewerVersion, match="run the newer release"):
         StateFold().fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())
+
+
+def test_of_kinds_that_nobody_wants_not_even_the_json_is_read() -> None:
+    fold = StateFold(wants=frozenset({MirroredTopic}))
+    fold.fold(0, *Leader(service="topic-sync", instance="one").encode())
+    fold.fold(1, *PartitionProgress(topic="a", partition=0).encode())
+    fold.fold(2, b"partition/a/1", b'{"version":1,nonsense')
+    fold.fold(3, b"partition/a/0", None)
+    fold.fold(4, *topic("a").encode())
+    fold.fold(5, *Wanted(scope="topic:a").encode())
+    fold.fold(6, b"colours/a", b'{"version":1}')
+    assert sorted(fold.rows) == ["leader/topic-sync", "topic/a", "wanted/topic:a"]
+    assert fold.position == 6
+
+
+def test_a_newer_version_stops_also_who_does_not_want_the_row() -> None:
+    key, value = PartitionProgress(topic="a", partition=0).encode()
+    with pytest.raises(NewerVersion, match="run the newer release"):
+        StateFold(wants=frozenset()).fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())
+
+
+def test_kinds_do_not_begin_like_one_another() -> None:
+    assert not any(a != b and a.startswith(b + "/") for a in KINDS for b in KINDS)
+    assert all(cls.version == 1 for cls in KINDS.values()), "READ_BY_ALL passes over what is of version 1 only"
 
 
 ROWS = st.lists(

@@ -213,3 +213,10 @@ def test_altering_once_is_enough(
     for name, value in alterations(rules, wanted, there.values()).items():
         there[name] = default(name, "0") if value is None else of_topic(name, value)
     assert alterations(rules, wanted, there.values()) == {}
+
+
+def test_mm2_115_since_4_4_what_was_on_the_source_before_is_a_cycle() -> None:
+    names = ["A.orders", "C.A.orders", "C.orders", "orders"]
+    assert list(selected(PREFIXED, names)) == names
+    assert list(selected(replace(PREFIXED, cycle_by_source=True), names)) == ["C.orders", "orders"]
+    assert list(selected(replace(IDENTITY, cycle_by_source=True), names)) == names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_acl_sync import metrics
 from lockstep_acl_sync.apply import NoAuthorizer, add_acls, read_acls
@@ -13,6 +13,7 @@ from lockstep_acl_sync.plan import AclPlan, AclRule, plan
 from lockstep_protocol.commands import Command
 from lockstep_protocol.filters import should_replicate_topic
 from lockstep_protocol.state import AclStatus, MirroredTopic, Row
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
 
@@ -26,6 +27,8 @@ class AclSync:
     round.
     """
 
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({AclStatus, MirroredTopic})
+
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
         self._ctx = ctx
@@ -36,6 +39,7 @@ class AclSync:
                 policy=settings.policy,
                 flow=ctx.flow,
                 heartbeats_replicated=settings.topic_sync.heartbeats_replicated,
+                also_source=settings.rules.cycle_by_source,
             ),
             remote_topic=partial(settings.policy.format_remote_topic, ctx.flow.source),
         )
@@ -48,7 +52,7 @@ class AclSync:
     async def run(self) -> None:
         await self._ctx.every(ROUND, self._ctx.settings.acl_sync.every, self._round)
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

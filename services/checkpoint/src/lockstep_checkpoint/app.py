@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.group_sync import Look, Membership, after, plan_group_sync
@@ -25,6 +25,8 @@ from lockstep_config import clients
 from lockstep_protocol.codec import encode_checkpoint
 from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.state import GroupStatus, Row
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
 from lockstep_runtime.metrics import Sample
@@ -38,6 +40,8 @@ GROUP_SYNC = "group sync"
 
 class CheckpointFlow:
     """One flow's checkpoints. See `FlowService`."""
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({GroupStatus})
 
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
@@ -68,7 +72,7 @@ class CheckpointFlow:
         self._latencies.only(())
         await together(self._memory.run(), self._syncs.run(), self._rounds())
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

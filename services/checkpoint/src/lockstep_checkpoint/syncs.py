@@ -93,7 +93,7 @@ class OffsetSyncsFollower:
         """Have the topic read anew if it is gone, or not the one that was followed. Raises what Admin raises."""
         if self.store is None:
             return
-        described = (await self._admin.topics([self._topic.name])).get(self._topic.name)
+        described = await self._admin.topic(self._topic.name)
         if described is None or described.topic_id != self._topic_id:
             self.store = None
             self._recreated.set()
@@ -103,7 +103,7 @@ class OffsetSyncsFollower:
         self.store = None
         if self._create and await ensure_control_topics(self._admin, [self._topic]):
             self._log.say("topic created", f"{self._topic.name} on {self._admin.alias}", topic=self._topic.name)
-        described = (await self._admin.topics([self._topic.name])).get(self._topic.name)
+        described = await self._admin.topic(self._topic.name)
         if described is None:
             raise TopicMissing(self._admin.alias, self._topic.name)
         self._topic_id = described.topic_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.assign import TopicPartition, assign
@@ -23,6 +23,7 @@ from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
@@ -98,6 +99,10 @@ class Running:
 class Driver:
     """A flow's data plane, for `lockstep_runtime.service`. One Spark for all flows of the process."""
 
+    wants: ClassVar[frozenset[type[Row]]] = frozenset(
+        {Assignment, MirroredTopic, Origin, PartitionProgress, SlotStatus}
+    )
+
     def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
         self.ctx = ctx
         self.spark = spark
@@ -138,7 +143,7 @@ class Driver:
             self._measures.rest()
             await self._drain()
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_heartbeat import metrics
 from lockstep_heartbeat.beat import beat, pulse
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
-from lockstep_protocol.state import FlowPulse
+from lockstep_protocol.state import FlowPulse, Row
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
@@ -20,6 +21,8 @@ __all__ = ["Heartbeats", "build"]
 
 class Heartbeats:
     """Beats while we lead. Missed beats are not made up for: a heartbeat says that the flow lives now."""
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({FlowPulse})
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -33,7 +36,7 @@ class Heartbeats:
     async def run(self) -> None:
         await self._ctx.every("heartbeat", self._ctx.settings.heartbeat.every, self._beat)
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:

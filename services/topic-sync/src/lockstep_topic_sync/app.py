@@ -10,14 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_protocol.commands import Command
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.state import MirroredTopic, Row
+from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_topic_sync import apply, metrics
-from lockstep_topic_sync.inventory import read_configs, read_topics
-from lockstep_topic_sync.mirrored import TARGET_CONFIGS, Happened, Seen, gone_rows, mirrored_row, what_happened
+from lockstep_topic_sync.inventory import Topics, read_configs, read_topics
+from lockstep_topic_sync.mirrored import (
+    TARGET_CONFIGS,
+    Happened,
+    Seen,
+    gone_rows,
+    mirrored_row,
+    unseen_row,
+    what_happened,
+)
 from lockstep_topic_sync.plan import (
     Alter,
     Create,
@@ -50,6 +59,8 @@ CONFIGS = "config sync"
 class TopicSync:
     """Owner of the `topic/*` rows of one flow."""
 
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic})
+
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._settings = ctx.settings.topic_sync
@@ -77,7 +88,7 @@ class TopicSync:
             tasks.create_task(self._ctx.every(REFRESH, every, self._refresh))
             tasks.create_task(self._ctx.every(CONFIGS, settings.sync_configs_every, self._sync_configs))
 
-    async def command(self, command: Command) -> Answer | None:
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:
@@ -135,6 +146,7 @@ class TopicSync:
                 config_properties=settings.config_properties,
                 replication_factor=self._settings.replication_factor,
                 heartbeats_replicated=self._settings.heartbeats_replicated,
+                cycle_by_source=settings.rules.cycle_by_source,
                 same_cluster=same,
             )
         return self._rules
@@ -203,10 +215,20 @@ class TopicSync:
         state = self._ctx.state
         sources = await read_topics(self._ctx.source, topics)
         targets = await self._targets(remotes, created)
-        await self._read_target_configs(targets.values())
+        await self._read_target_configs(targets.by_name.values())
+        unseen = {name: targets.troubles[remote] for name, remote in topics.items() if remote in targets.troubles}
+        unseen |= sources.troubles
+        self._failed(unseen)
         rows, events = [], []
         for name, remote in topics.items():
-            source, target = sources.get(name), targets.get(remote)
+            source, target = sources.by_name.get(name), targets.by_name.get(remote)
+            if name in unseen:
+                known = state.get(MirroredTopic, name)
+                failed = unseen_row(name, remote, unseen[name], known)
+                if state.differs(failed):
+                    rows.append(failed)
+                    events += what_happened(known, failed)
+                continue
             if source is None:
                 continue
             if target is not None and target.partitions >= source.partitions:
@@ -219,11 +241,11 @@ class TopicSync:
                 events += what_happened(known, row)
         await self._say(rows, events)
 
-    async def _targets(self, remotes: set[str], created: set[str]) -> dict[str, Topic]:
+    async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
         deadline = self._ctx.clock.monotonic() + VISIBLE_WITHIN
         while True:
             targets = await read_topics(self._ctx.target, remotes)
-            if created <= targets.keys() or self._ctx.clock.monotonic() > deadline:
+            if created <= targets.by_name.keys() | targets.troubles.keys() or self._ctx.clock.monotonic() > deadline:
                 return targets
             await asyncio.sleep(0.1)
 

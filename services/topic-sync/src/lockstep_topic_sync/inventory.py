@@ -10,7 +10,7 @@ from lockstep_runtime.described import ConfigSource, TopicConfig, TopicDescripti
 from lockstep_runtime.outcome import Outcome
 from lockstep_topic_sync.plan import Config, Topic
 
-__all__ = ["Configs", "as_topic", "read_configs", "read_topics"]
+__all__ = ["Configs", "Topics", "as_topic", "read_configs", "read_topics"]
 
 FROM_A_FILE = frozenset({ConfigSource.STATIC_BROKER})
 
@@ -23,9 +23,19 @@ class Configs:
     troubles: Mapping[str, str]
 
 
-async def read_topics(admin: Admin, names: Iterable[str]) -> dict[str, Topic]:
-    """Those of `names` that exist, by name."""
-    return {name: as_topic(topic) for name, topic in (await admin.topics(names)).items()}
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Topics by name, and why others that exist could not be described."""
+
+    by_name: Mapping[str, Topic]
+    troubles: Mapping[str, str]
+
+
+async def read_topics(admin: Admin, names: Iterable[str]) -> Topics:
+    """Those of `names` that exist."""
+    outcome: Outcome[TopicDescription] = await admin.topics(names)
+    found = {name: as_topic(topic) for name, topic in outcome.done.items()}
+    return Topics(found, {name: str(trouble) for name, trouble in outcome.troubles().items()})
 
 
 async def read_configs(admin: Admin, names: Iterable[str]) -> Configs:

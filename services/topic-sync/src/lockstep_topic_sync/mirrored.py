@@ -9,7 +9,7 @@ from typing import Any
 from lockstep_protocol.state import MirroredTopic
 from lockstep_topic_sync.plan import Topic
 
-__all__ = ["TARGET_CONFIGS", "Happened", "Seen", "gone_rows", "mirrored_row", "what_happened"]
+__all__ = ["TARGET_CONFIGS", "Happened", "Seen", "gone_rows", "mirrored_row", "unseen_row", "what_happened"]
 
 TARGET_CONFIGS = ("cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type")
 """What the data plane has to know of a target topic, in the order in which a row has them."""
@@ -63,6 +63,14 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
         reason=seen.failure if behind else "",
         target_configs=configs,
     )
+
+
+def unseen_row(topic: str, remote: str, why: str, known: MirroredTopic | None) -> MirroredTopic:
+    """The row of a selected topic that is there and could not be described on one side. What was mirrored goes on being
+    so."""
+    if known is None or known.phase != "mirrored":
+        return MirroredTopic(source_topic=topic, target_topic=remote, phase="failed", reason=why)
+    return replace(known, reason=why)
 
 
 def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:

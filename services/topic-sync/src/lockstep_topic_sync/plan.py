@@ -44,6 +44,8 @@ class Rules:
     config_properties: ConfigPropertyFilter
     replication_factor: int = 2
     heartbeats_replicated: bool = True
+    cycle_by_source: bool = False
+    """See `is_cycle`."""
     same_cluster: bool = False
 
 
@@ -119,6 +121,7 @@ def selected(rules: Rules, names: Iterable[str]) -> dict[str, str]:
             policy=rules.policy,
             flow=rules.flow,
             heartbeats_replicated=rules.heartbeats_replicated,
+            also_source=rules.cycle_by_source,
         ):
             remote = rules.policy.format_remote_topic(rules.flow.source, name)
             if not (rules.same_cluster and remote == name):

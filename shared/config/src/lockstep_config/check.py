@@ -16,13 +16,14 @@ from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_E
 from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Place
+from lockstep_config.our_keys import MM2_VERSION, START_TIMESTAMP
 from lockstep_config.per_topic import per_topic
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.secrets import masked
 from lockstep_config.spark import CONF_PREFIX, MASTER, check_conf, check_master
 from lockstep_config.unused_keys import FAMILIES
-from lockstep_config.values import BadValue, boolean, choice, integer, list_of
+from lockstep_config.values import BadValue, boolean, choice, integer, list_of, moment, version
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.java_regex import UntranslatablePattern
 
@@ -234,8 +235,14 @@ def _check_value(text: str, key: Key) -> None:
     if key.name == MASTER:
         check_master(text)
         return
+    if key.name == MM2_VERSION:
+        version(text)
+        return
     if key.per_topic:
         per_topic(text, lambda own: _check_value(own, replace(key, per_topic=False)), None)
+        return
+    if key.name == START_TIMESTAMP:
+        moment(text)
         return
     if key.choices:
         choice(text, key.choices)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import permutations
 from typing import TypeVar
@@ -20,6 +20,8 @@ from lockstep_config.layering import Effective, Layers
 from lockstep_config.librdkafka import translated
 from lockstep_config.model import (
     AclSyncSettings,
+    AutoRestart,
+    AutoRestarts,
     CheckpointSettings,
     ClientProperties,
     Cluster,
@@ -31,15 +33,17 @@ from lockstep_config.model import (
     HeartbeatSettings,
     TopicSyncSettings,
 )
+from lockstep_config.our_keys import MM2_VERSION, START_TIMESTAMP
 from lockstep_config.per_topic import PerTopic, per_topic
 from lockstep_config.problems import Problem
 from lockstep_config.spark import CONF_PREFIX, MASTER, SparkSettings, check_together
 from lockstep_config.values import BadValue
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
-from lockstep_protocol.names import Flow, progress_topic
+from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_protocol.versions import RuleSet
 
-__all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed"]
+__all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
 
 LONGEST_FLUSH = timedelta(seconds=1)
 """Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
@@ -94,8 +98,9 @@ class _Reader:
         choices = KEYS[key].choices
         return per_topic(self.text(key), lambda own: values.choice(own, choices), choices[0])
 
-    def elements(self, key: str) -> tuple[str, ...]:
-        return values.list_of(self.text(key))
+    def elements(self, key: str, default: str | None = None) -> tuple[str, ...]:
+        """`default` instead of the table's."""
+        return values.list_of(self.text(key) if default is None or self.found(key) else default)
 
 
 def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
@@ -121,6 +126,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     of = _Reader(layers, flow)
     worker = _Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
+    rules = values.version(of.text(MM2_VERSION))
     checkpoint = _checkpoint(of, enabled)
     if enabled:
         _check_offset_syncs(of, findings)
@@ -135,11 +141,11 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
-        policy=_policy(of),
-        topics=NameFilter(of.elements("topics"), of.elements("topics.exclude")),
+        policy=_policy(of, rules),
+        topics=NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),
         groups=NameFilter(of.elements("groups"), of.elements("groups.exclude")),
         config_properties=ConfigPropertyFilter(
-            of.elements("config.properties.exclude"),
+            of.elements("config.properties.exclude", rules.config_properties_exclude),
             "source" if of.choice("use.defaults.from") == "source" else "target",
         ),
         topic_sync=TopicSyncSettings(
@@ -153,6 +159,10 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         acl_sync=AclSyncSettings(
             enabled=enabled and of.boolean("sync.topic.acls.enabled"),
             every=of.seconds("sync.topic.acls.interval.seconds"),
+            prefixed=of.boolean("lockstep.acls.prefixed"),
+            groups=of.boolean("lockstep.acls.groups"),
+            delete=of.boolean("lockstep.acls.delete"),
+            delete_max=of.integer("lockstep.acls.delete.max"),
         ),
         checkpoint=checkpoint,
         heartbeat=HeartbeatSettings(
@@ -163,6 +173,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         data_plane=plane,
         control=_control(of, worker, flow),
         clients=_clients(layers, flow, findings),
+        rules=rules,
+        auto_restart=_auto_restarts(of, findings),
         admin_timeout=of.milliseconds("admin.timeout.ms"),
     )
 
@@ -178,7 +190,30 @@ def _checkpoint(of: _Reader, enabled: bool) -> CheckpointSettings:
         sync_group_offsets_every=of.seconds("sync.group.offsets.interval.seconds"),
         topic_replication_factor=of.integer("checkpoints.topic.replication.factor"),
         tasks_max=of.integer_if_set("tasks.max"),
+        opposite=of.text("lockstep.checkpoint.opposite") or None,
     )
+
+
+def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
+    """The flows, each with the state topic of the file's flow in the opposite direction, unless it names one itself."""
+    topics = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.enabled}
+    return tuple(
+        replace(s, checkpoint=replace(s.checkpoint, opposite=topics.get(Flow(s.flow.target, s.flow.source))))
+        if s.checkpoint.opposite is None
+        else s
+        for s in flows
+    )
+
+
+def _auto_restarts(of: _Reader, findings: Findings) -> AutoRestarts:
+    one = AutoRestart(
+        enabled=of.boolean("lockstep.auto.restart.enabled"),
+        max_restarts=of.integer_if_set("lockstep.auto.restart.max"),
+    )
+    found = of.found("lockstep.auto.restart.max")
+    if found and not one.enabled:
+        findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
+    return AutoRestarts(source=one, checkpoint=one, heartbeat=one)
 
 
 def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enabled: bool) -> DataPlaneSettings:
@@ -196,6 +231,7 @@ def _data_plane(layers: Layers, flow: Flow, of: _Reader, worker: _Reader, enable
         offset_syncs_replication_factor=of.integer("offset-syncs.topic.replication.factor"),
         isolation_level="read_committed" if committed else "read_uncommitted",
         auto_offset_reset="latest" if latest else "earliest",
+        start_timestamp=of.per_topic(START_TIMESTAMP, values.moment),
         fetch=FetchSettings(
             max_wait_ms=values.integer(consumer.get("fetch.max.wait.ms", str(fetch.max_wait_ms))),
             min_bytes=values.integer(consumer.get("fetch.min.bytes", str(fetch.min_bytes))),
@@ -286,15 +322,16 @@ def _control(of: _Reader, worker: _Reader, flow: Flow) -> ControlSettings:
         storage_replication_factor=storage,
         offset_storage_partitions=worker.integer("offset.storage.partitions"),
         offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
+        progress_connector=of.text("lockstep.progress.connector"),
     )
 
 
-def _policy(of: _Reader) -> ReplicationPolicy:
+def _policy(of: _Reader, rules: RuleSet) -> ReplicationPolicy:
     separator = of.text("replication.policy.separator")
-    internal = of.boolean("replication.policy.internal.topic.separator.enabled")
+    internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
     if of.text("replication.policy.class") in IDENTITY_POLICIES:
-        return IdentityReplicationPolicy(of.flow.source, separator, internal)
-    return DefaultReplicationPolicy(separator, internal)
+        return IdentityReplicationPolicy(of.flow.source, separator, internal, rules.narrow_internal)
+    return DefaultReplicationPolicy(separator, internal, rules.narrow_internal)
 
 
 def _clients(layers: Layers, flow: Flow, findings: Findings) -> ClientProperties:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lockstep_config import layering
 from lockstep_config.check import Findings, check_line
-from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed
+from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.librdkafka import uses_tls
@@ -47,6 +47,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
     wrong = {problem.key for problem in findings.problems if problem.line}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
+    flows = with_opposites(flows)
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     if not findings.problems:
         _check_certificates(sound, flows, findings)

@@ -21,9 +21,12 @@ from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
+from lockstep_protocol.versions import RuleSet, rules_of
 
 __all__ = [
     "AclSyncSettings",
+    "AutoRestart",
+    "AutoRestarts",
     "CheckpointSettings",
     "ClientProperties",
     "Cluster",
@@ -66,10 +69,18 @@ class TopicSyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSyncSettings:
-    """ACLs of mirrored topics (`mm2.md` §4.6)."""
+    """ACLs of mirrored topics (`mm2.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
+
+    `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
+    more than `delete_max` bindings in a round.
+    """
 
     enabled: bool = True
     every: timedelta = timedelta(seconds=600)
+    prefixed: bool = False
+    groups: bool = False
+    delete: bool = False
+    delete_max: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +88,8 @@ class CheckpointSettings:
     """Group positions translated and, when asked, written to the target (`mm2.md` §3).
 
     `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
+    `opposite` is the state topic, on the source, of the flow from the target to the source, by which groups that fail
+    back are translated; None: there is no such flow.
     """
 
     enabled: bool = True
@@ -87,6 +100,25 @@ class CheckpointSettings:
     sync_group_offsets_every: timedelta = timedelta(seconds=60)
     topic_replication_factor: int = 3
     tasks_max: int | None = None
+    opposite: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoRestart:
+    """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
+    fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
+
+    enabled: bool = True
+    max_restarts: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoRestarts:
+    """`AutoRestart` of each of MM2's three connectors; a file sets all alike."""
+
+    source: AutoRestart = AutoRestart()
+    checkpoint: AutoRestart = AutoRestart()
+    heartbeat: AutoRestart = AutoRestart()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +146,10 @@ class FetchSettings:
 
 
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)
+NOT_SET: PerTopic[int | None] = PerTopic(None)
 HALT = PerTopic("halt")
 LOCAL_SPARK = SparkSettings()
+RULES = rules_of()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +169,9 @@ class DataPlaneSettings:
 
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
-    `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes` bounds
-    what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
+    `start_timestamp` (Unix milliseconds) is where the first copy of a topic begins, `auto_offset_reset` where there is
+    none. `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes`
+    bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
     matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
     flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
@@ -152,6 +187,7 @@ class DataPlaneSettings:
     offset_syncs_replication_factor: int = 3
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    start_timestamp: PerTopic[int | None] = NOT_SET
     fetch: FetchSettings = FetchSettings()
     compression_type: str | None = None
     compression: CompressionSettings = CompressionSettings()
@@ -174,12 +210,13 @@ class DataPlaneSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
     """Topics that hold the flow's own state on the target (design §3). `replication_factor` is for ours, `storage_*`
-    for MM2's."""
+    for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
 
     replication_factor: int = 3
     storage_replication_factor: int = 3
     offset_storage_partitions: int = 25
     offset_storage_topic: str
+    progress_connector: str = "MirrorSourceConnector"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +242,8 @@ class ClientProperties:
 class FlowSettings:
     """Everything about one flow. `enabled` False means that only heartbeats run (`mm2.md` §5.5).
 
-    `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None.
+    `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
+    are those of the MM2 version whose place we take; what they say about names is in `policy` already.
     """
 
     flow: Flow
@@ -224,6 +262,8 @@ class FlowSettings:
     data_plane: DataPlaneSettings
     control: ControlSettings
     clients: ClientProperties
+    rules: RuleSet = RULES
+    auto_restart: AutoRestarts = AutoRestarts()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
 
 

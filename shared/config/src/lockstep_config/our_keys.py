@@ -4,15 +4,68 @@ from __future__ import annotations
 
 from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
 from lockstep_config.spark import MASTER
+from lockstep_protocol.versions import DEFAULT_VERSION
 
-__all__ = ["OUR_KEYS"]
+__all__ = ["MM2_VERSION", "OUR_KEYS", "START_TIMESTAMP"]
+
+MM2_VERSION = "lockstep.mm2.version"
+START_TIMESTAMP = "lockstep.start.timestamp"
 
 
 def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
     return Key(name=name, default=choices[0], choices=choices, meaning=meaning, scopes=CONNECTOR, per_topic=True)
 
 
+def _flag(name: str, default: str, meaning: str) -> Key:
+    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=CONNECTOR)
+
+
 OUR_KEYS = (
+    Key(
+        name=MM2_VERSION,
+        default=DEFAULT_VERSION,
+        scopes=CONNECTOR,
+        meaning="the version of MirrorMaker 2 whose rules hold where versions differ: internal topics, cycles, the "
+        "defaults of topics.exclude and config.properties.exclude",
+    ),
+    _flag("lockstep.acls.prefixed", "false", "copy ACLs of prefixed patterns too, where every topic they can match is"),
+    _flag("lockstep.acls.groups", "false", "copy READ and DESCRIBE of the consumer groups that are mirrored too"),
+    _flag("lockstep.acls.delete", "false", "delete ACLs that Lockstep added and that the source revoked"),
+    Key(
+        name="lockstep.acls.delete.max",
+        kind=Kind.INTEGER,
+        default="10",
+        minimum=1,
+        scopes=CONNECTOR,
+        meaning="ACLs deleted in one round at most; where more would be, none is and the state says so",
+    ),
+    Key(
+        name=START_TIMESTAMP,
+        scopes=CONNECTOR,
+        per_topic=True,
+        meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds or "
+        "2026-01-31T12:00:00Z; unset: the consumer's auto.offset.reset; PATTERN=TIME: such topics",
+    ),
+    Key(
+        name="lockstep.checkpoint.opposite",
+        scopes=CONNECTOR,
+        meaning="the state topic, on the source, of the flow in the opposite direction, by which groups fail back; "
+        "unset: of the file's own flow, where it has one",
+    ),
+    Key(
+        name="lockstep.progress.connector",
+        default="MirrorSourceConnector",
+        scopes=CONNECTOR,
+        meaning="name of the source connector under which progress is kept in offset.storage.topic",
+    ),
+    _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
+    Key(
+        name="lockstep.auto.restart.max",
+        kind=Kind.INTEGER,
+        minimum=1,
+        scopes=CONNECTOR,
+        meaning="so many starts in a row that fail again; unset: no limit",
+    ),
     Key(
         name="lockstep.control.replication.factor",
         kind=Kind.INTEGER,

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
-__all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "string"]
+from lockstep_protocol.versions import RuleSet, UnknownVersion, rules_of
+
+__all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "moment", "string", "version"]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
@@ -50,6 +53,27 @@ def choice(text: str, choices: Sequence[str]) -> str:
         if candidate.lower() == text.strip().lower():
             return candidate
     raise BadValue(f"is {text!r}: it takes {_alternatives(choices)}")
+
+
+def moment(text: str) -> int:
+    """A point in time as Unix milliseconds: those themselves, or a date and time with its offset from UTC."""
+    if _INTEGER.fullmatch(text.strip()):
+        return integer(text, 0)
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadValue(f"is {text!r}, which is no time: write Unix milliseconds, or 2026-01-31T12:00:00Z") from None
+    if at.tzinfo is None:
+        raise BadValue(f"is {text!r}, which says no zone: write {text.strip()}Z for UTC, or {text.strip()}+02:00")
+    return int(at.timestamp() * 1000)
+
+
+def version(text: str) -> RuleSet:
+    """The rules of a version of MirrorMaker 2."""
+    try:
+        return rules_of(text)
+    except UnknownVersion as exc:
+        raise BadValue(str(exc)) from exc
 
 
 def list_of(text: str) -> tuple[str, ...]:

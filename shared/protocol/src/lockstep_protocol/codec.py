@@ -18,6 +18,7 @@ from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync, SourceP
 __all__ = [
     "MalformedRecord",
     "UnsupportedRecordVersion",
+    "connect_json",
     "decode_checkpoint",
     "decode_heartbeat",
     "decode_offset_sync",
@@ -128,7 +129,7 @@ def encode_source_progress(
     if offset < 0:
         raise ValueError(f"progress of {topic}-{partition} cannot be {offset}: offsets begin at 0")
     key, _ = encode_source_progress_reset(cluster, topic, partition, connector)
-    return key, _json({"offset": offset})
+    return key, connect_json({"offset": offset})
 
 
 def encode_source_progress_reset(
@@ -138,7 +139,7 @@ def encode_source_progress_reset(
     replicated."""
     if partition < 0:
         raise ValueError(f"{topic} has no partition {partition}: partitions begin at 0")
-    return _json([connector, {"cluster": cluster, "partition": partition, "topic": topic}]), None
+    return connect_json([connector, {"cluster": cluster, "partition": partition, "topic": topic}]), None
 
 
 def decode_source_progress(key: bytes | None, value: bytes | None) -> SourceProgress | None:
@@ -172,7 +173,8 @@ def _progress_offset(value: bytes | None) -> UpstreamOffset | None:
     raise MalformedRecord(f'source progress value: {{"offset": number}} expected, found {body!r}')
 
 
-def _json(value: Any) -> bytes:
+def connect_json(value: Any) -> bytes:
+    """JSON as Connect's converter writes it: no blanks, UTF-8, escaped where Jackson escapes."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return ESCAPED_OTHERWISE_BY_JACKSON.sub(_as_jackson, text).encode()
 

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockstep_protocol.rows import NewerVersion
+
 __all__ = ["Event", "decode_event"]
 
 VERSION = 1
@@ -46,13 +48,14 @@ class Event:
 
 
 def decode_event(value: bytes) -> Event:
-    """Read an event. Raises ValueError when the bytes are none, or of a newer version."""
+    """Read an event. Raises ValueError when the bytes are none, NewerVersion when they are a newer release's."""
     body = json.loads(value)
+    version = body.get("version", 0) if isinstance(body, dict) else 0
+    if not isinstance(version, int):
+        raise ValueError(f"not an event: its version is {version!r}")
+    if version > VERSION:
+        raise NewerVersion(f"event {body.get('kind')}", version, VERSION)
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("kind", "service", "flow")):
         raise ValueError("not an event: a JSON object with the texts kind, service and flow is expected")
-    if body.get("version", 0) > VERSION:
-        raise ValueError(
-            f"event of version {body['version']}, this release reads up to {VERSION}: run the newer release"
-        )
     names = ("kind", "service", "flow", "subject", "at_ms", "term", "instance", "answers", "detail")
     return Event(**{name: body[name] for name in names if name in body})

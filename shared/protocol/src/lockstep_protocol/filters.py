@@ -13,6 +13,7 @@ from typing import Literal
 from lockstep_protocol.java_regex import UntranslatablePattern, to_python
 from lockstep_protocol.names import LOCKSTEP_PREFIX, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
+from lockstep_protocol.versions import rules_of
 
 __all__ = [
     "DEFAULT_CONFIG_PROPERTIES_EXCLUDE",
@@ -25,20 +26,13 @@ __all__ = [
     "should_replicate_topic",
 ]
 
+_RULES = rules_of()
+
 DEFAULT_TOPICS = (".*",)
-DEFAULT_TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", "__.*")
+DEFAULT_TOPICS_EXCLUDE = tuple(_RULES.topics_exclude.split(", "))
 DEFAULT_GROUPS = (".*",)
 DEFAULT_GROUPS_EXCLUDE = ("console-consumer-.*", "connect-.*", "__.*")
-DEFAULT_CONFIG_PROPERTIES_EXCLUDE = (
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-    "message.timestamp.difference.max.ms",
-    "log.message.timestamp.before.max.ms",
-    "log.message.timestamp.after.max.ms",
-    "message.timestamp.type",
-    "unclean.leader.election.enable",
-    "min.insync.replicas",
-)
+DEFAULT_CONFIG_PROPERTIES_EXCLUDE = tuple(_RULES.config_properties_exclude.split(", "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Exact offset runs: their fold, and where an upstream offset stands downstream by them (design §5, `wire.md` §5).
+"""Exact offset runs: their fold, and where an upstream offset stands downstream by them, or the other way round (design
+§5, `wire.md` §5).
 
 A run is a stretch of records along which downstream minus upstream is constant. Within a generation (an epoch of our
 chain) records are only ever appended, so a run that was true stays true, and both ends of a partition's runs rise
@@ -9,7 +10,7 @@ twice, late, out of order or not at all cost exactness, never records.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +20,18 @@ from typing import NamedTuple
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 
-__all__ = ["OffsetRuns", "Run", "RunMap", "Translation", "decode_runs", "encode_runs", "translate", "union"]
+__all__ = [
+    "BackTranslation",
+    "OffsetRuns",
+    "Run",
+    "RunMap",
+    "Translation",
+    "decode_runs",
+    "encode_runs",
+    "translate",
+    "translate_back",
+    "union",
+]
 
 
 class Run(NamedTuple):
@@ -48,6 +60,17 @@ class Translation(NamedTuple):
     """The position is beyond what the runs tell of: there may be more for it by now."""
     reread: int
     """At most so many records of ours lie between here and the exact place, unless it is behind; 0: none."""
+
+
+class BackTranslation(NamedTuple):
+    """Where a position downstream stands upstream."""
+
+    upstream: UpstreamOffset
+    behind: bool
+    """The position is beyond what the runs tell of (or behind markers at their end): there may be more for it."""
+    reread: int
+    """So many upstream offsets of which the runs do not tell lie between here and the next record of which they do; 0:
+    none, or there is no such record. Where they hold records, those were passed over and are nowhere downstream."""
 
 
 def encode_runs(runs: Sequence[Run]) -> tuple[tuple[int, int, int], ...]:
@@ -103,6 +126,27 @@ def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) 
     return Translation(downstream, upstream > decided + 1, 0)
 
 
+def translate_back(runs: Sequence[Run], downstream: DownstreamOffset) -> BackTranslation | None:
+    """Where a group that reads `downstream` next stands upstream; None before the first run.
+
+    `runs` ascend (`union`). Within a run it is exact. From the end of a run to the beginning of the next one it is the
+    upstream end of the first: who goes on there reads what was passed over, rather than leaving it out. Whatever part
+    of the runs is known, it never leads beyond a record that was not read downstream. Does not fall when `downstream`
+    rises.
+    """
+    index = bisect_left(runs, downstream, key=attrgetter("downstream")) - 1
+    if index < 0:
+        at_the_first = bool(runs) and runs[0].downstream == downstream
+        return BackTranslation(UpstreamOffset(runs[0].upstream), False, 0) if at_the_first else None
+    run = runs[index]
+    upstream = UpstreamOffset(run.upstream + min(downstream - run.downstream, run.length))
+    if downstream < run.downstream_end:
+        return BackTranslation(upstream, False, 0)
+    if index + 1 < len(runs):
+        return BackTranslation(upstream, False, runs[index + 1].upstream - run.upstream_end)
+    return BackTranslation(upstream, downstream > run.downstream_end, 0)
+
+
 @dataclass(frozen=True)
 class RunMap:
     """The fold of one partition's runs, for one pair of topics and one producer id: rows of others do not count.
@@ -119,9 +163,11 @@ class RunMap:
     chunks: Mapping[int, tuple[int, tuple[Run, ...]]] = field(default_factory=dict)
     """By place in the ring: its edition and its runs."""
     open_run: tuple[Run, ...] = ()
+    begin: tuple[Run, ...] = ()
+    """A run of no record: where the first record of the generation goes, as long as somebody said so before it was
+    appended. So positions in a partition without records have a place too."""
     decided: int = -1
-    """Everything up to this upstream offset is in the runs or was passed over, says the progress row with the
-    `open_run`."""
+    """Everything up to this upstream offset is in the runs or was passed over, says the newest progress row."""
 
     @classmethod
     def of(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunMap:
@@ -148,12 +194,19 @@ class RunMap:
         if not self._counts(row) or row.producer_epoch < self.generation:
             return self
         known = self._in_generation(row.producer_epoch)
-        if not row.begun or len(row.open_run) != 3:
-            return known  # nothing appended in this epoch yet
+        if not row.begun:
+            return known if row.phase != "copying" else known._beginning(row)
+        if len(row.open_run) != 3:
+            return known
         run = Run(*row.open_run)
         if (row.upstream, run) <= (known.decided, *known.open_run):
             return known  # an earlier row
         return replace(known, open_run=(run,), decided=row.upstream)
+
+    def _beginning(self, row: PartitionProgress) -> RunMap:
+        """After a row of an epoch in which nothing was appended yet."""
+        begin = Run(row.upstream + 1, row.downstream + 1, 0)
+        return replace(self, begin=(min((begin, *self.begin)),), decided=max(row.upstream, self.decided))
 
     def _counts(self, row: OffsetRuns | PartitionProgress) -> bool:
         ours = (self.producer_id, self.source_topic_id, self.target_topic_id)
@@ -167,8 +220,12 @@ class RunMap:
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         """All of them, ascending."""
-        return union(self.open_run, *(runs for _, runs in self.chunks.values()))
+        return union(self.begin, self.open_run, *(runs for _, runs in self.chunks.values()))
 
     def translate(self, upstream: UpstreamOffset) -> Translation | None:
         """Where a group that reads `upstream` next stands downstream; None when the runs do not reach back so far."""
         return translate(self.runs, upstream, self.decided)
+
+    def translate_back(self, downstream: DownstreamOffset) -> BackTranslation | None:
+        """Where a group that reads `downstream` next stands upstream; None when the runs do not reach back so far."""
+        return translate_back(self.runs, downstream)

@@ -58,12 +58,14 @@ class DefaultReplicationPolicy:
     """Remote topics are prefixed with the alias they came from. MM2's default.
 
     `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in
-    the names of internal topics. Any topic whose name holds the separator counts as remote. Raises ValueError for an
-    empty separator.
+    the names of internal topics. `narrow_internal` False is the rule before MM2 4.0: whatever ends in `.internal` is
+    MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name holds the separator
+    counts as remote. Raises ValueError for an empty separator.
     """
 
     separator: str = "."
     internal_separator: bool = True
+    narrow_internal: bool = True
 
     def __post_init__(self) -> None:
         if not self.separator:
@@ -102,10 +104,12 @@ class DefaultReplicationPolicy:
         return topic.endswith(self._internal("", "checkpoints", "internal"))
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        of_mm2 = topic.startswith("mm2") and topic.endswith(self._internal("", "internal"))
-        return of_mm2 or self.is_checkpoints_topic(topic)
+        of_mm2 = topic.startswith("mm2") or not self.narrow_internal
+        return (of_mm2 and topic.endswith(self._internal("", "internal"))) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
+        if not self.narrow_internal and topic.endswith(("-internal", ".internal")):
+            return True
         return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
     def _internal(self, *parts: str) -> str:
@@ -122,8 +126,14 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
     source_alias: str | None = None
 
-    def __init__(self, source_alias: str | None = None, separator: str = ".", internal_separator: bool = True) -> None:
-        DefaultReplicationPolicy.__init__(self, separator, internal_separator)
+    def __init__(
+        self,
+        source_alias: str | None = None,
+        separator: str = ".",
+        internal_separator: bool = True,
+        narrow_internal: bool = True,
+    ) -> None:
+        DefaultReplicationPolicy.__init__(self, separator, internal_separator, narrow_internal)
         object.__setattr__(self, "source_alias", source_alias)
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:

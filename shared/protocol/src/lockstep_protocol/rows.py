@@ -2,7 +2,8 @@
 
 Rows travel as JSON objects with a `version`; a fold keeps the last row of each key and may see any row twice. A reader
 ignores fields it does not know and stops with `NewerVersion` on a row whose version it was not built for: such a row
-may mean something else.
+may mean something else. Fields are added with a default and without a new version; a kind gets a new version when what
+an earlier release would make of it is wrong. What each kind holds, for other programs: `schemas`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
-__all__ = ["ROWS", "VERSION", "MalformedRow", "NewerVersion", "Row", "decode_row", "row_kind"]
-
-VERSION = 1
+__all__ = ["ROWS", "MalformedRow", "NewerVersion", "Row", "decode_row", "row_kind"]
 
 
 class MalformedRow(ValueError):
@@ -22,11 +21,12 @@ class MalformedRow(ValueError):
 
 
 class NewerVersion(ValueError):
-    """A row written by a newer release; going on could misread it, so the reader stops with this sentence."""
+    """A row, event or command written by a newer release; going on could misread it, so the reader stops with this
+    sentence. `key`: the record's, or what it is."""
 
-    def __init__(self, key: str, version: int) -> None:
+    def __init__(self, key: str, version: int, read: int) -> None:
         super().__init__(
-            f"{key!r} was written in version {version}, this release reads up to {VERSION}:"
+            f"{key!r} was written in version {version}, this release reads up to {read}:"
             " run the newer release everywhere"
         )
         self.key = key
@@ -38,6 +38,7 @@ class Row:
     """A fact of the state topic. `at_ms` is the writer's wall clock, `term` its leadership term (0: none needed)."""
 
     kind: ClassVar[str] = ""
+    version: ClassVar[int] = 1
     at_ms: int = 0
     term: int = 0
 
@@ -51,7 +52,7 @@ class Row:
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key and value as they lie in the topic. The same row always gives the same bytes."""
-        body = {"version": VERSION, **asdict(self)}
+        body = {"version": self.version, **asdict(self)}
         return self.key().encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
     @classmethod
@@ -95,8 +96,8 @@ def decode_row(key: bytes, value: bytes | None) -> Row | None:
             return None
         body = json.loads(value)
         version = body["version"]
-        if version > VERSION:
-            raise NewerVersion(text, version)
+        if version > cls.version:
+            raise NewerVersion(text, version, cls.version)
         row = cls.from_json(body)
     except NewerVersion:
         raise

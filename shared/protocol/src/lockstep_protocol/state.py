@@ -22,8 +22,10 @@ __all__ = [
     "OffsetRuns",
     "Origin",
     "PartitionProgress",
+    "Restarts",
     "Row",
     "SlotStatus",
+    "Wanted",
     "decode_row",
 ]
 
@@ -276,6 +278,49 @@ class FlowPulse(Row):
 
     def identity(self) -> tuple[str, ...]:
         return (f"{self.source}->{self.target}",)
+
+
+@row_kind("wanted")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted(Row):
+    """What an operator wants of a part of the flow's work. Owner: topic-sync, for the checkpoint connector checkpoint
+    (its partition 0), for the heartbeat connector heartbeat. Where there is no row it is to run.
+
+    phase: `running` | `paused` (it keeps its processes and assignments and does nothing) | `stopped` (it ends).
+    """
+
+    scope: str
+    """`connector:NAME`, `slot:N`, `topic:T` or `partition:T-N` (`verbs.Scope`)."""
+    phase: str = "running"
+    restart: str = ""
+    """Id of the last command that asked for a new start: whoever works on the scope ends and begins anew when it
+    changes."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.scope,)
+
+
+@row_kind("restarts")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarts(Row):
+    """Starts of what failed, in a row, where they are limited (`lockstep.auto.restart.*`). Owner: the leader `owner`.
+
+    phase: `running` | `failed` (waits for the command `restart`; reason says why).
+    """
+
+    owner: str
+    """`Leader.service` of who starts it."""
+    subject: str = "service"
+    """`service`: its main loop; `slot:N`."""
+    count: int = 0
+    phase: str = "running"
+    reason: str = ""
+    asked: tuple[str, ...] = ()
+    """`Wanted.restart` of what it lies in, when it failed: with other ids somebody has asked for a new start since, and
+    it counts from none."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.owner, self.subject)
 
 
 @row_kind("leader")

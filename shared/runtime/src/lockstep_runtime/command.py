@@ -50,10 +50,12 @@ def service_command(
     needs: Callable[[FlowSettings], bool],
     first: str = "",
     divided: bool = False,
+    pauses_itself: bool = False,
 ) -> click.Command:
     """The command of `service`. `about` is its help; `build` names the function `module:function` that makes a
     FlowService of a FlowContext, imported only when the service really starts; `needs` says which flows of a file it
-    serves by default; `first` names a function of the chosen flows that is called before anything slow is loaded."""
+    serves by default; `first` names a function of the chosen flows that is called before anything slow is loaded;
+    `divided` and `pauses_itself` are those of `service.serve`."""
 
     @click.command(name=f"lockstep-{service}", help=about, epilog=EPILOG, context_settings={"max_content_width": 100})
     @click.option(
@@ -115,7 +117,8 @@ def service_command(
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        code = serve(service, configuration, settings, builder, Place(instance, host, port), divided=divided)
+        place = Place(instance, host, port)
+        code = serve(service, configuration, settings, builder, place, divided=divided, pauses_itself=pauses_itself)
         logging.shutdown()
         sys.stdout.flush()
         # A library's thread that waits for a broker which is gone must not keep the process from ending in time.

@@ -8,22 +8,25 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
-from lockstep_protocol.state import GroupStatus, Row
+from lockstep_protocol.state import Row
+from lockstep_protocol.verbs import Scope, connector_of
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import ROUND_FAILURES, ROUNDS
 from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.fold import owner_of
 from lockstep_runtime.leadership import HEARD_WITHIN, Leadership, Standing
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.rounds import Rounds
 from lockstep_runtime.state_log import StateLog, StoodDown
+from lockstep_runtime.wanted import Phase, WantedNow
 
 __all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
 
@@ -48,6 +51,9 @@ class Answer:
 class FlowService(Protocol):
     """One service's work in one flow; built once per flow by `build(ctx)`, which must not do I/O."""
 
+    wants: ClassVar[frozenset[type[Row]]]
+    """The kinds of state rows that the service reads; all others are absent from `ctx.state`."""
+
     async def run(self) -> None:
         """The main loop: started each time we begin to act, cancelled when we stand down or end (then drain, within 5
         s).
@@ -56,9 +62,10 @@ class FlowService(Protocol):
         back-off; any other exception ends the process with exit code 1.
         """
 
-    async def command(self, command: Command) -> Answer | None:
-        """Carry out what an operator asked; None refuses it as unknown (`refresh` never comes here). Raise ValueError
-        with a sentence to refuse it with that reason."""
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
+        """Carry out what an operator asked about `scope`; None refuses it as unknown. Only verbs about offsets come
+        here: `refresh`, and what is wanted of the work, is the runtime's. Raise ValueError with a sentence to refuse
+        it with that reason. The same command may come twice."""
 
     def status(self) -> Mapping[str, Any]:
         """JSON values for /status."""
@@ -80,6 +87,7 @@ class FlowContext:
         metrics: Metrics,
         clock: Clock,
         divided: bool,
+        pauses_itself: bool = False,
     ) -> None:
         self.service = service
         self.settings = settings
@@ -95,10 +103,27 @@ class FlowContext:
         self.rounds = Rounds(self.log, clock.monotonic, self._round_ended)
         self.heard_at: float | None = None
         """When our group last answered a heartbeat (`clock.monotonic`)."""
+        self.connector = connector_of(service)
+        """MM2's connector that we are part of."""
+        self.pauses_itself = pauses_itself
+        """Whether the main loop goes on while its connector is paused; it then asks `wanted` what to leave alone."""
         self.divided = divided
         """Whether replicas divide the work by commands partition."""
         self._events: FactLog | None = None
-        self._facts: FactProducer | None = None
+        self._acts: FactProducer | None = None
+
+    # -- what is wanted ------------------------------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> WantedNow:
+        """What operators want of the flow's work, current to within a fetch."""
+        return WantedNow(self.state.rows)
+
+    @property
+    def to_run(self) -> bool:
+        """Whether our main loop is to run now."""
+        phase = self.wanted.connector(self.connector)
+        return phase is Phase.RUNNING or (phase is Phase.PAUSED and self.pauses_itself)
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
@@ -138,9 +163,17 @@ class FlowContext:
 
     def _term_of(self, row: Row) -> int:
         self.must_act()
-        if self.divided and isinstance(row, GroupStatus):
-            return self.term_for(row.group)
-        return self.leadership.term(0)
+        label = owner_of(row)
+        if label is None:
+            return self.leadership.term(0)
+        if not (term := self.leadership.term_of(label)):
+            raise StoodDown(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
+        return term
+
+    def _term_about(self, subject: str) -> int:
+        mine = self.leadership.leading()
+        share = self.partition_of(subject)
+        return self.leadership.term(share if share in mine else min(mine, default=0))
 
     # -- saying what happened ------------------------------------------------------------------------------------------
 
@@ -148,7 +181,8 @@ class FlowContext:
         self, kind: str, subject: str = "", text: str = "", *, answers: str = "", loud: bool = False, **detail: Any
     ) -> None:
         """Append an event and log it as one line: `TopicCreated` reads "topic created", `text` follows (default: the
-        subject).
+        subject). It bears the term in which we lead the subject's share of the work, else that of the least share we
+        lead. What happened is said even if we do not lead any more (term 0).
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
@@ -163,7 +197,7 @@ class FlowContext:
             flow=str(self.flow),
             subject=subject,
             at_ms=self.clock.wall_ms(),
-            term=self.leadership.term(0),
+            term=self._term_about(subject),
             instance=self.instance,
             answers=answers,
             detail=detail,
@@ -174,10 +208,12 @@ class FlowContext:
         await self._events.append(key, value, partition=0)
 
     def facts(self, topic: str) -> FactLog:
-        """Append to another control topic of the target (heartbeats, checkpoints), through this flow's producer."""
-        if self._facts is None:
+        """Append to another control topic of the target (heartbeats, checkpoints). Such records bear no term, so what
+        is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
+        if self._acts is None:
             raise StoodDown("the target has not been reached yet")
-        return FactLog(self._facts, topic)
+        self._acts.start()  # most services never ask for it, so it is not there before
+        return FactLog(self._acts, topic)
 
     async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
         """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
@@ -191,6 +227,6 @@ class FlowContext:
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 
-    def open(self, facts: FactProducer, events: FactLog) -> None:
-        self._facts = facts
+    def open(self, acts: FactProducer, events: FactLog) -> None:
+        self._acts = acts
         self._events = events

@@ -10,35 +10,53 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from lockstep_protocol import verbs
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import decode_event
+from lockstep_protocol.rows import NewerVersion
+from lockstep_protocol.verbs import (
+    ANSWERS,
+    OFFSETS_ALTER,
+    OFFSETS_RESET,
+    PAUSE,
+    REFRESH,
+    RESTART,
+    RESUME,
+    STOP,
+    Scope,
+    ScopeKind,
+)
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record
+from lockstep_runtime.wanted import Phase, after, doubts
 
 __all__ = ["CommandDesk"]
 
-REFRESH = "refresh"
+ABOUT_WORK = (PAUSE, RESUME, STOP, RESTART)
+"""Verbs that say what is wanted: a row, which whoever works obeys."""
 
 
 class CommandDesk:
     """The commands of one flow, as one service sees them."""
 
-    def __init__(self, ctx: FlowContext, carry_out: Callable[[Command], Awaitable[Answer | None]]) -> None:
+    def __init__(self, ctx: FlowContext, carry_out: Callable[[Command, Scope], Awaitable[Answer | None]]) -> None:
         self._ctx = ctx
         self._carry_out = carry_out
         self._taken: set[str] = set()
         self._answered: set[str] = set()
-        self._inbox: asyncio.Queue[Command] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Command | NewerVersion] = asyncio.Queue()
 
     def answered(self, records: Sequence[Record]) -> None:
-        """Fold events: those that answer a command in our name."""
+        """Fold events: those that answer a command in our name. Raises NewerVersion."""
         for record in records:
             # Nearly no event answers anything; do not parse the others.
             if record.value is None or b'"answers":""' in record.value:
                 continue
             try:
                 event = decode_event(record.value)
+            except NewerVersion:
+                raise
             except (ValueError, TypeError) as exc:
                 self._ctx.log.debug("event ignored", f"offset {record.offset}: {exc}")
                 continue
@@ -46,12 +64,16 @@ class CommandDesk:
                 self._answered.add(event.answers)
 
     def received(self, records: Sequence[Record]) -> None:
-        """Take in commands, old or new; what is not for us, known already or malformed is dropped."""
+        """Take in commands, old or new; what is not for us, known already or malformed is dropped. One of a newer
+        release ends `serve`: it may be for us, and nobody would answer."""
         for record in records:
             if record.value is None:
                 continue
             try:
                 command = decode_command(record.value)
+            except NewerVersion as newer:
+                self._inbox.put_nowait(newer)
+                continue
             except (ValueError, TypeError) as exc:
                 self._ctx.log.warn("command ignored", f"partition {record.partition} offset {record.offset}: {exc}")
                 continue
@@ -61,15 +83,22 @@ class CommandDesk:
             self._inbox.put_nowait(command)
 
     def _ours(self, partition: int, command: Command) -> bool:
-        if self._ctx.divided:
-            return command.service in ("", self._ctx.service)
+        if command.service:
+            return command.service == self._ctx.service
         # What goes to everybody in another partition is about a group, and meant for who divides groups.
-        return command.service == self._ctx.service or (not command.service and partition == 0)
+        if partition != 0 and not self._ctx.divided:
+            return False
+        try:
+            return self._ctx.service in verbs.asked(command.verb, Scope.parse(command.subject))
+        except ValueError:
+            return True  # nobody knows whose it is, so each refuses it
 
     async def serve(self) -> None:
-        """Carry out and answer, one at a time, for ever."""
+        """Carry out and answer, one at a time, for ever. Raises NewerVersion."""
         while True:
             command = await self._inbox.get()
+            if isinstance(command, NewerVersion):
+                raise command
             if command.id in self._answered:
                 continue
             try:
@@ -90,13 +119,38 @@ class CommandDesk:
             )
 
     async def _judge(self, command: Command) -> tuple[str, str, dict[str, object]]:
-        if command.verb == REFRESH:
-            await self._ctx.rounds.refresh()
-            return "Refreshed", "", {}
         try:
-            answer = await self._carry_out(command)
+            answer = await self._answer(command)
         except ValueError as exc:
             return "CommandRefused", str(exc), {}
-        if answer is None:
-            return "CommandRefused", f"{self._ctx.service} knows no command {command.verb!r} (it knows {REFRESH!r})", {}
         return answer.kind, "", dict(answer.detail)
+
+    async def _answer(self, command: Command) -> Answer:
+        ctx, verb = self._ctx, command.verb
+        scope = Scope.parse(command.subject)
+        asked = verbs.asked(verb, scope)
+        if ctx.service not in asked:
+            raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
+        if verb == REFRESH:
+            if not ctx.to_run:
+                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.connector(ctx.connector).word}: resume it")
+            await ctx.rounds.refresh()
+            return Answer(ANSWERS[verb])
+        if verb in ABOUT_WORK:
+            return await self._want(command, scope)
+        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not Phase.STOPPED:
+            # Connect's own rule: who copies would write over what was altered.
+            raise ValueError(f"the offsets of a {scope.name} are changed only while it is stopped: stop it first")
+        if (answer := await self._carry_out(command, scope)) is None:
+            raise ValueError(f"{ctx.service} cannot {verb} yet")
+        return answer
+
+    async def _want(self, command: Command, scope: Scope) -> Answer:
+        """Write down what is wanted. That it is done, the state of whoever does it says."""
+        ctx = self._ctx
+        about = Scope.of(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
+        if why := doubts(command.verb, about, ctx.state.rows):
+            raise ValueError(why)
+        row = after(ctx.wanted.row(about), command.verb, command.id)
+        await ctx.state.write_if_changed(row)
+        return Answer(ANSWERS[command.verb], {"scope": row.scope, "wanted": row.phase})

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
 from lockstep_runtime.retry import Verdict, classify
 
-__all__ = ["FactLog", "FactProducer"]
+__all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
 
 IDLE = 0.2
 """Seconds one poll without anything in flight blocks."""
@@ -30,24 +30,34 @@ APPENDING = {
     # One append for what comes together. With 0 each record is a request, and while a busy broker owes more answers
     # than may be in flight, librdkafka asks its socket a hundred thousand times a second.
     "linger.ms": "2",
-    # librdkafka retries within it; afterwards the caller's next round does.
-    "message.timeout.ms": "30000",
     "allow.auto.create.topics": "false",
     "log_level": "0",
 }
 
 
-class FactProducer:
-    """One producer with a thread that serves its acknowledgements. Start it in the loop that appends."""
+WITHIN = 30.0
+"""Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
 
-    def __init__(self, alias: str, conf: Mapping[str, str]) -> None:
+ACTS_WITHIN = 5.0
+"""The same for records that bear no term: shorter than a take-over, so that they do not outlast one in a queue."""
+
+
+class FactProducer:
+    """One producer with a thread that serves its acknowledgements. Start it in the loop that appends. What is not
+    acknowledged `within` seconds raises NotAppended."""
+
+    def __init__(self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN) -> None:
         self.alias = alias
-        self._conf = {**conf, **APPENDING}
+        self._conf = {**conf, **APPENDING, "message.timeout.ms": f"{within * 1000:.0f}"}
         self._stopping = threading.Event()
         self._wanted = threading.Event()
+        self._started = False
 
     def start(self) -> None:
-        """Begin. Does not need the cluster: appends wait for it."""
+        """Begin, unless it has begun. Does not need the cluster: appends wait for it."""
+        if self._started:
+            return
+        self._started = True
         self._loop = asyncio.get_running_loop()
         self._producer = Producer({**self._conf, "error_cb": _ignore})
         self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
@@ -55,6 +65,8 @@ class FactProducer:
 
     async def stop(self, within: float = 3.0) -> None:
         """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
+        if not self._started:
+            return
         await asyncio.to_thread(self._producer.flush, within)
         self._producer.purge()
         await asyncio.to_thread(self._producer.flush, 1.0)

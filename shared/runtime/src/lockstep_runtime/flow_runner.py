@@ -18,12 +18,13 @@ from lockstep_runtime.context import FlowContext, FlowService
 from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.desk import CommandDesk
 from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.facts import ACTS_WITHIN, FactLog, FactProducer
 from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within
+from lockstep_runtime.work import Work
 
 __all__ = ["FlowRunner", "GroupLost", "Membership"]
 
@@ -68,6 +69,7 @@ class FlowRunner:
     ) -> None:
         self.ctx = ctx
         self._service = service
+        self._work = Work(ctx, service.run)
         self._memberships = memberships
         self._replayed = False
         self._nudged = asyncio.Event()
@@ -112,6 +114,7 @@ class FlowRunner:
             "ready": self.ready,
             "degraded": self.degraded,
             "acting": ctx.acting,
+            "wanted": ctx.wanted.connector(ctx.connector).word,
             "standing": ctx.standing.value,
             "term": ctx.term,
             "leader": ctx.leadership.leader(0),
@@ -156,20 +159,22 @@ class FlowRunner:
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
             ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
-        facts = FactProducer(ctx.target.alias, clients.target_producer(settings, ctx.service))
+        conf = clients.target_producer(settings, ctx.service)
+        facts = FactProducer(ctx.target.alias, conf)
+        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN)
         facts.start()
         try:
-            ctx.open(facts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
+            ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
             await self._replay_and_serve(facts)
         finally:
             await self._stand_down()
-            await facts.stop()
+            await asyncio.gather(facts.stop(), acts.stop())
 
     async def _replay_and_serve(self, facts: FactProducer) -> None:
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.forget()
-        ctx.state.open(FactLog(facts, topic), self._saw_leader)
+        ctx.state.open(FactLog(facts, topic), self._saw_leader, self._service.wants)
         async with self._follow(topic, ctx.state.receive) as follower:
             await follower.caught_up()
             if not self._replayed:
@@ -281,7 +286,7 @@ class FlowRunner:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._attend())
-                    tasks.create_task(self._service.run())
+                    tasks.create_task(self._work.go_on())
             except* StoodDown as group:
                 # `_keep_standing` cancels us, unless the group is heard from again before it looks.
                 self.ctx.log.debug("stood down", str(_first(group)))

@@ -5,9 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from lockstep_protocol.state import AclStatus, Assignment, FlowPulse, Leader, MirroredTopic, Origin, Row, decode_row
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.state import (
+    ROWS,
+    AclStatus,
+    Assignment,
+    FlowPulse,
+    GroupStatus,
+    Leader,
+    MirroredTopic,
+    OffsetRuns,
+    Origin,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    Wanted,
+    decode_row,
+)
+from lockstep_protocol.verbs import owner_of_wanted
+from lockstep_runtime.leadership import label_of
 
-__all__ = ["OWNERS", "StateFold"]
+__all__ = ["BY_ROW", "DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
 
 R = TypeVar("R", bound=Row)
 
@@ -17,16 +37,58 @@ OWNERS: Mapping[type[Row], str] = {
     FlowPulse: "heartbeat",
     Assignment: "data-plane",
     Origin: "data-plane",
+    GroupStatus: "checkpoint",
 }
-"""Rows of these kinds count only in the newest term of their service. Others (slots, divided work) carry their own
-order.
-"""
+"""The service that owns the rows of a kind. They count only in the newest term of their label (`owner_of`)."""
+
+DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
+"""Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
+its own."""
+
+BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
+"""Kinds each row of which says whose it is."""
+
+UNLED: frozenset[type[Row]] = frozenset({Leader, PartitionProgress, OffsetRuns, SlotStatus})
+"""Kinds without a leader's term: slots order their rows by the epochs of their producer id, and by the driver's
+assignments."""
+
+DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
+
+
+def owner_of(row: Row) -> str | None:
+    """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
+    match row:
+        case Restarts():
+            return row.owner
+        case Wanted():
+            service = owner_of_wanted(row.scope)
+            return label_of(service, 0, divided=service in DIVIDED_SERVICES)
+    owner = OWNERS.get(type(row))
+    by = DIVIDED.get(type(row))
+    if owner is None or by is None:
+        return owner
+    partition = partition_for(str(getattr(row, by)).encode(), COMMANDS_PARTITIONS)
+    return label_of(owner, partition, divided=True)
+
+
+READ_BY_ALL = b'{"version":1,'
+"""How the value of every row begins that all releases can read. With another beginning it is looked at."""
+
+
+def _prefixes(kinds: frozenset[type[Row]]) -> tuple[bytes, ...]:
+    return tuple(sorted(f"{kind.kind}/".encode() for kind in kinds))
 
 
 class StateFold:
-    """Feed it every record in log order; feeding one twice changes nothing."""
+    """Feed it every record in log order; feeding one twice changes nothing. `wants`: the kinds that count (None: all);
+    leaders, what is wanted and restarts always do. Of others not even the JSON is read, but that of newer releases."""
 
-    def __init__(self, on_leader: Callable[[str, str, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_leader: Callable[[str, str, int], None] | None = None,
+        wants: frozenset[type[Row]] | None = None,
+    ) -> None:
+        self._passed_over = () if wants is None else _prefixes(frozenset(ROWS.values()) - wants - BY_ROW - {Leader})
         self.rows: dict[str, Row] = {}
         """By key. A row that was tombstoned is absent."""
         self.overwritten: set[str] = set()
@@ -47,6 +109,8 @@ class StateFold:
         if offset <= self.position or key is None:
             return None
         self.position = offset
+        if key.startswith(self._passed_over) and (value is None or value.startswith(READ_BY_ALL)):
+            return None
         name = key.decode(errors="replace")
         row = decode_row(key, value)
         if row is None:
@@ -68,7 +132,7 @@ class StateFold:
         return row
 
     def _stale(self, row: Row) -> bool:
-        owner = OWNERS.get(type(row))
+        owner = owner_of(row)
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
 
     def all(self, kind: type[R]) -> list[R]:

@@ -20,10 +20,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["HEARD_WITHIN", "SESSION_TIMEOUT", "Leadership", "Standing", "label_of"]
+__all__ = ["HEARD_WITHIN", "HEARTBEAT_EVERY", "SESSION_TIMEOUT", "Leadership", "Standing", "label_of"]
 
-SESSION_TIMEOUT = 10.0
-"""Seconds without a heartbeat after which the group takes partitions away. The broker allows 6 and more."""
+SESSION_TIMEOUT = 6.0
+"""Seconds without a heartbeat after which the group takes partitions away. Brokers allow 6 and more
+(`group.min.session.timeout.ms`); with the rebalance and the claim behind it another replica acts within 10."""
+
+HEARTBEAT_EVERY = 1.0
+"""Seconds between heartbeats: five may fail before a place is lost."""
 
 HEARD_WITHIN = SESSION_TIMEOUT / 2
 """Seconds since the last heartbeat the group answered beyond which we no longer act: half the time-out leaves the
@@ -131,6 +135,11 @@ class Leadership:
     def term(self, partition: int = 0) -> int:
         """The term in which we lead the partition, 0 while we do not."""
         return self._claims[partition].term if self.leads(partition) else 0
+
+    def term_of(self, label: str) -> int:
+        """The term in which we lead under a label (`label_of`), 0 while we do not."""
+        ours = (p for p in self._claims if label_of(self._service, p, divided=self._divided) == label)
+        return max(map(self.term, ours), default=0)
 
     def leader(self, partition: int = 0) -> str:
         """The instance that claimed last, as far as read; "" when nobody has."""

@@ -23,13 +23,13 @@ import faust.transport.drivers.aiokafka
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import Configuration, FlowSettings, clients
-from lockstep_protocol.names import commands_topic, service_group
+from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service_group
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
-from lockstep_runtime.leadership import SESSION_TIMEOUT, Leadership
+from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.pages import Pages, PortTaken
@@ -80,6 +80,7 @@ class FaustMembership:
         raise GroupLost(self._runner.ctx.target.alias, self._sentence(self._app.crash_reason))
 
     async def leave(self) -> None:
+        self._give_up_place()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._app.stop(), LEAVE)
 
@@ -88,6 +89,11 @@ class FaustMembership:
         why = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
         if "FencedInstance" in why:
             why = f"another process joined as {self._runner.ctx.instance!r}: give each replica its own --instance"
+        if "InvalidSessionTimeout" in why:
+            why = (
+                f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
+                f"{SESSION_TIMEOUT * 1000:.0f} or less, and group.max.session.timeout.ms to more"
+            )
         return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {why}"
 
     async def _commands(self, stream: Any) -> None:
@@ -106,10 +112,25 @@ class FaustMembership:
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
         await self._runner.revoked()
 
+    def _give_up_place(self) -> None:
+        """Let the group know that we go. A static member of aiokafka goes without a word, and its partitions wait for
+        its session's end; one without an instance id says so, and the others have them at once. Where nobody shares the
+        work nobody waits for the place, and a restart finds it as it was."""
+        if len(self._runner.ctx.leadership.held) == COMMANDS_PARTITIONS:
+            return
+        coordinator = self._coordinator()
+        if coordinator is not None:
+            coordinator._group_instance_id = None
+
+    def _coordinator(self) -> Any:
+        """aiokafka's, or None before the consumer has started (a contract test holds the names)."""
+        thread = getattr(self._app.consumer, "_thread", None)
+        return getattr(getattr(thread, "_consumer", None), "_coordinator", None)
+
     def _listen_to_heartbeats(self) -> None:
         """aiokafka tells nobody when its group last answered, so its heartbeat is wrapped (a contract test holds the
         name)."""
-        coordinator = self._app.consumer._thread._consumer._coordinator
+        coordinator = self._coordinator()
         if getattr(coordinator, "lockstep_hears", False):
             return
         beat = coordinator._do_heartbeat
@@ -146,7 +167,7 @@ def build_app(ctx: FlowContext) -> Any:
         broker_client_id=f"{settings.flow}|{ctx.service}",
         broker_session_timeout=SESSION_TIMEOUT,
         broker_rebalance_timeout=15.0,
-        broker_heartbeat_interval=2.0,
+        broker_heartbeat_interval=HEARTBEAT_EVERY,
         broker_request_timeout=20.0,
         broker_max_poll_interval=300.0,
         consumer_group_instance_id=ctx.instance,
@@ -188,6 +209,7 @@ class Process:
         place: Place,
         *,
         divided: bool,
+        pauses_itself: bool,
     ) -> None:
         self.service = service
         self.place = place
@@ -206,6 +228,7 @@ class Process:
                 metrics=self.metrics,
                 clock=clock,
                 divided=divided,
+                pauses_itself=pauses_itself,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
         self.metrics.ask(lambda: standing_samples(service, self.runners))
@@ -293,16 +316,18 @@ def serve(
     place: Place,
     *,
     divided: bool = False,
+    pauses_itself: bool = False,
 ) -> int:
     """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start.
 
     The first signal ends it within 10 s, a second SIGINT at once. `divided`: replicas divide the work by commands
-    partition (checkpoint); otherwise the one that holds partition 0 does all of it.
+    partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
+    connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots).
     """
 
     threading.excepthook = _thread_ended
 
     async def main() -> int:
-        return await Process(service, flows, build, place, divided=divided).run()
+        return await Process(service, flows, build, place, divided=divided, pauses_itself=pauses_itself).run()
 
     return asyncio.run(main())

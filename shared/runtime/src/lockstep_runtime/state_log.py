@@ -113,10 +113,12 @@ class StateLog:
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 
-    def open(self, facts: FactLog, on_leader: Callable[[str, str, int], None]) -> None:
-        """Begin (again) from nothing: the topic is about to be replayed."""
+    def open(
+        self, facts: FactLog, on_leader: Callable[[str, str, int], None], wants: frozenset[type[Row]] | None = None
+    ) -> None:
+        """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
         self._facts = facts
-        self._fold = StateFold(on_leader)
+        self._fold = StateFold(on_leader, wants)
 
     def receive(self, records: Sequence[Record]) -> None:
         """What the follower hands over. Raises NewerVersion."""

@@ -1,0 +1,32 @@
+"""JSON Schemas of the values in our control topics, one file for each kind of row and version, for programs that read
+them without this package.
+
+`NAME.vVERSION.json`, where NAME is a kind of row (`topic`, `partition` ...), `event` or `command`. They say what this
+release writes. Fields that are not listed are to be ignored; at a version that it does not know a reader stops.
+`python -m tests.pages.schemas` makes them from the dataclasses. A file of an earlier version stays.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+__all__ = ["names", "schema"]
+
+_END = ".json"
+
+
+def names() -> tuple[str, ...]:
+    """Every schema there is, as `NAME.vVERSION`."""
+    files = (file.name for file in resources.files(__name__).iterdir())
+    return tuple(sorted(name.removesuffix(_END) for name in files if name.endswith(_END)))
+
+
+def schema(name: str, version: int = 1) -> dict[str, Any]:
+    """The schema of a kind of row, of `event` or `command`. Raises KeyError when there is none."""
+    file = resources.files(__name__) / f"{name}.v{version}{_END}"
+    if not file.is_file():
+        raise KeyError(f"no schema of {name!r} in version {version}; there are {', '.join(names())}")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found

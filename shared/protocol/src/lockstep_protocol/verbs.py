@@ -1,0 +1,229 @@
+"""What an operator may ask for: verbs, what they are about, and which service answers. Pure.
+
+A command's `subject` is a scope: "" or `flow`, `connector:NAME` by MM2's names, `slot:N`, `topic:T`, `partition:T-N`,
+`group:G`. MM2's source connector is topic-sync, acl-sync and data-plane here; what is wanted of it stands in rows of
+topic-sync, for the data plane may have no replica while it is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.names import COMMANDS_PARTITIONS
+
+__all__ = [
+    "ANSWERS",
+    "FLOW",
+    "OFFSETS_ALTER",
+    "OFFSETS_LIST",
+    "OFFSETS_RESET",
+    "PAUSE",
+    "REFRESH",
+    "RESTART",
+    "RESUME",
+    "SERVICES",
+    "STOP",
+    "Connector",
+    "Scope",
+    "ScopeKind",
+    "UnknownVerb",
+    "asked",
+    "connector_of",
+    "owner_of_wanted",
+]
+
+SERVICES = ("topic-sync", "acl-sync", "data-plane", "checkpoint", "heartbeat")
+
+
+class Connector(Enum):
+    """MM2's connectors by their names."""
+
+    SOURCE = "MirrorSourceConnector"
+    CHECKPOINT = "MirrorCheckpointConnector"
+    HEARTBEAT = "MirrorHeartbeatConnector"
+
+    @property
+    def owner(self) -> str:
+        """The service that writes down what is wanted of it, and answers for it."""
+        return _ALONE.get(self, "topic-sync")
+
+    @property
+    def keeper(self) -> str:
+        """The service that knows its source offsets."""
+        return _ALONE.get(self, "data-plane")
+
+
+_ALONE: Mapping[Connector, str] = {Connector.CHECKPOINT: "checkpoint", Connector.HEARTBEAT: "heartbeat"}
+"""Connectors that are one service."""
+
+
+def connector_of(service: str) -> Connector:
+    """The connector that a service is part of."""
+    return next((connector for connector, alone in _ALONE.items() if alone == service), Connector.SOURCE)
+
+
+class ScopeKind(Enum):
+    """What a command may be about."""
+
+    FLOW = "flow"
+    CONNECTOR = "connector"
+    SLOT = "slot"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a command is about; prints as it stands in a command. `name` is the connector, topic or group, `number` the
+    slot or partition."""
+
+    kind: ScopeKind
+    name: str = ""
+    number: int = -1
+
+    def __str__(self) -> str:
+        kind = str(self.kind.value)
+        what = {
+            ScopeKind.FLOW: "",
+            ScopeKind.SLOT: f":{self.number}",
+            ScopeKind.PARTITION: f":{self.name}-{self.number}",
+        }
+        return kind + what.get(self.kind, f":{self.name}")
+
+    @property
+    def connector(self) -> Connector:
+        """Whose work it is: that of the source connector, but for groups and the other connectors themselves."""
+        if self.kind is ScopeKind.CONNECTOR:
+            return Connector(self.name)
+        return Connector.CHECKPOINT if self.kind is ScopeKind.GROUP else Connector.SOURCE
+
+    @property
+    def commands_partition(self) -> int:
+        """The partition of the commands topic in which a command about it belongs."""
+        return partition_for(self.name.encode(), COMMANDS_PARTITIONS) if self.kind is ScopeKind.GROUP else 0
+
+    @classmethod
+    def of(cls, connector: Connector) -> Scope:
+        return cls(ScopeKind.CONNECTOR, connector.value)
+
+    @classmethod
+    def parse(cls, text: str) -> Scope:
+        """Raises ValueError with a sentence. Connect's name of a connector, `A->B.MirrorSourceConnector`, will do
+        too."""
+        kind, colon, name = text.partition(":")
+        if text in ("", ScopeKind.FLOW.value):
+            return FLOW
+        try:
+            known = ScopeKind(kind)
+        except ValueError:
+            known = None
+        if known is None or known is ScopeKind.FLOW or not (colon and name):
+            raise ValueError(
+                f"{text!r} is nothing that commands are about: write flow, connector:NAME, slot:N, topic:T, "
+                "partition:T-N or group:G"
+            )
+        if known is ScopeKind.CONNECTOR:
+            return cls(known, _connector(name))
+        if known is ScopeKind.SLOT:
+            return cls(known, number=_number(name, text))
+        if known is ScopeKind.PARTITION:
+            topic, dash, number = name.rpartition("-")
+            if not (dash and topic):
+                raise ValueError(f"{text!r} names no partition: write partition:TOPIC-NUMBER")
+            return cls(known, topic, _number(number, text))
+        return cls(known, name)
+
+
+FLOW = Scope(ScopeKind.FLOW)
+
+
+def _connector(name: str) -> str:
+    try:
+        return Connector(name.rpartition(".")[2]).value
+    except ValueError:
+        names = ", ".join(connector.value for connector in Connector)
+        raise ValueError(f"there is no connector {name!r}; there are {names}") from None
+
+
+def _number(text: str, whole: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{whole!r} ends in {text!r}, which is no number")
+    return int(text)
+
+
+REFRESH = "refresh"
+PAUSE = "pause"
+RESUME = "resume"
+STOP = "stop"
+RESTART = "restart"
+OFFSETS_LIST = "offsets-list"
+OFFSETS_ALTER = "offsets-alter"
+OFFSETS_RESET = "offsets-reset"
+
+ANSWERS: Mapping[str, str] = MappingProxyType(
+    {
+        REFRESH: "Refreshed",
+        PAUSE: "Paused",
+        RESUME: "Resumed",
+        STOP: "Stopped",
+        RESTART: "Restarted",
+        OFFSETS_LIST: "OffsetsListed",
+        OFFSETS_ALTER: "OffsetsAltered",
+        OFFSETS_RESET: "OffsetsReset",
+    }
+)
+"""Every verb, with the kind of the event that answers it. One that is not carried out is answered by
+`CommandRefused`."""
+
+_WORK = (ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT, ScopeKind.TOPIC, ScopeKind.PARTITION)
+_ABOUT: Mapping[str, tuple[ScopeKind, ...]] = {
+    REFRESH: (ScopeKind.FLOW, ScopeKind.CONNECTOR),
+    PAUSE: _WORK,
+    RESUME: _WORK,
+    STOP: (ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT),
+    RESTART: _WORK,
+    OFFSETS_LIST: (ScopeKind.CONNECTOR,),
+    OFFSETS_ALTER: (ScopeKind.CONNECTOR,),
+    OFFSETS_RESET: (ScopeKind.CONNECTOR,),
+}
+
+
+class UnknownVerb(ValueError):
+    """Nobody knows such a command."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(f"there is no command {verb!r}; there are {', '.join(ANSWERS)}")
+
+
+def asked(verb: str, scope: Scope) -> frozenset[str]:
+    """The services that answer a command, each by an event of its own. Of those that do not run, none will come.
+
+    Raises UnknownVerb, and ValueError with a sentence for a scope that the verb is not for.
+    """
+    about = _ABOUT.get(verb)
+    if about is None:
+        raise UnknownVerb(verb)
+    if scope.kind not in about:
+        raise ValueError(f"{verb} is not for a {scope.kind.value}: only for {', '.join(kind.value for kind in about)}")
+    if verb == REFRESH:
+        of_flow = scope.kind is ScopeKind.FLOW
+        return frozenset(s for s in SERVICES if of_flow or connector_of(s) is scope.connector)
+    if verb in (PAUSE, RESUME, STOP, RESTART):
+        if scope.kind is ScopeKind.FLOW:
+            return frozenset(connector.owner for connector in Connector)
+        return frozenset({scope.connector.owner})
+    return frozenset({scope.connector.keeper})
+
+
+def owner_of_wanted(scope: str) -> str:
+    """The service whose row says what is wanted of a scope (`state.Wanted`). What a later release may know is
+    topic-sync's."""
+    try:
+        return Scope.parse(scope).connector.owner
+    except ValueError:
+        return Connector.SOURCE.owner

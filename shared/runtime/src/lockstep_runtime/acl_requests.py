@@ -1,0 +1,128 @@
+"""What is asked about ACLs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka.admin import AclBinding as ConfluentAcl
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from lockstep_runtime.described import AclBinding
+from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.requests import Requests, in_pieces, together
+
+__all__ = ["AclRequests"]
+
+CHANGED_AT_ONCE = 200
+"""Bindings a request."""
+
+
+class AclRequests(Requests):
+    async def describe_acls(self, resource_type: str = "TOPIC") -> tuple[AclBinding, ...]:
+        """All bindings of a resource type, any pattern.
+
+        librdkafka 2.16 drops the error of the whole answer: where there is no authorizer, or DESCRIBE on the cluster is
+        denied, this is empty. `broker_config` and `cluster_operations` tell.
+        """
+        anything: Any = None  # matches every name, principal and host, which the annotations forget
+        everything = AclBindingFilter(
+            ResourceType[resource_type],
+            anything,
+            ResourcePatternType.ANY,
+            anything,
+            anything,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        future = self._client.describe_acls(everything, request_timeout=self._timeout)
+        bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
+        return tuple(
+            sorted(
+                AclBinding(
+                    b.restype.name,
+                    b.name,
+                    b.resource_pattern_type.name,
+                    b.principal,
+                    b.host,
+                    b.operation.name,
+                    b.permission_type.name,
+                )
+                for b in bindings
+            )
+        )
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+        """Add each binding (adding one that exists is success). Keys of the outcome: `acl_key` of the binding."""
+
+        async def create(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
+            theirs = {_theirs(b): b for b in piece}
+            futures = self._client.create_acls(list(theirs), request_timeout=self._timeout)
+            outcome = await self._many(
+                futures, "create an ACL for", lambda a: f"topic {a.name}", lambda a: self.acl_key(theirs[a])
+            )
+            return _of(piece, outcome)
+
+        return await together(in_pieces(bindings, CHANGED_AT_ONCE, create))
+
+    async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+        """Delete exactly these bindings; one that is not there is success. Keys of the outcome: `acl_key` of the
+        binding. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in it)."""
+        for one in bindings:
+            words = {one.resource_type, one.pattern_type, one.operation, one.permission}
+            if words & NOT_ONE or not (one.name and one.principal and one.host):
+                raise ValueError(f"not one binding: {self.acl_key(one)}")
+
+        async def delete(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
+            filters = {_filter(b): b for b in piece}
+            futures = self._client.delete_acls(list(filters), request_timeout=self._timeout)
+            outcome = await self._many(
+                futures, "delete an ACL of", lambda a: f"topic {a.name}", lambda a: self.acl_key(filters[a])
+            )
+            return _of(piece, outcome)
+
+        return await together(in_pieces(bindings, CHANGED_AT_ONCE, delete))
+
+    @staticmethod
+    def acl_key(b: AclBinding) -> str:
+        """A binding in one line, as logs and outcomes name it."""
+        return f"{b.permission} {b.operation} {b.resource_type}:{b.pattern_type}:{b.name} {b.principal} from {b.host}"
+
+
+NOT_ONE = frozenset({"UNKNOWN", "ANY", "MATCH"})
+"""Words by which a filter would match bindings beside the one that is meant."""
+
+
+def _of(asked: Sequence[AclBinding], outcome: Outcome[object]) -> Outcome[AclBinding]:
+    by_key = {AclRequests.acl_key(b): b for b in asked}
+    return Outcome({key: by_key[key] for key in outcome.done}, outcome.failed, outcome.denied)
+
+
+def _theirs(b: AclBinding) -> ConfluentAcl:
+    return ConfluentAcl(
+        ResourceType[b.resource_type],
+        b.name,
+        ResourcePatternType[b.pattern_type],
+        b.principal,
+        b.host,
+        AclOperation[b.operation],
+        AclPermissionType[b.permission],
+    )
+
+
+def _filter(b: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        ResourceType[b.resource_type],
+        b.name,
+        ResourcePatternType[b.pattern_type],
+        b.principal,
+        b.host,
+        AclOperation[b.operation],
+        AclPermissionType[b.permission],
+    )

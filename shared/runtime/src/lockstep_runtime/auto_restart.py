@@ -1,0 +1,52 @@
+"""How often what failed is started again (`lockstep.auto.restart.*`, Strimzi's `autoRestart`). Pure.
+
+Failures count while they follow one another: a start that then works for `WORKS_AFTER` seconds begins anew at none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lockstep_config.model import AutoRestart, AutoRestarts
+from lockstep_protocol.state import Restarts
+from lockstep_protocol.verbs import Connector
+
+__all__ = ["WORKS_AFTER", "again", "allowed_for", "is_spent", "is_unlimited", "next_after"]
+
+WORKS_AFTER = 600.0
+"""Seconds after which a start counts as one that worked: longer than the longest back-off, ten minutes as in MM2's
+own refresh."""
+
+FAILED, RUNNING = "failed", "running"
+
+
+def allowed_for(connector: Connector, settings: AutoRestarts) -> AutoRestart:
+    """What holds for a connector, and for each of its slots."""
+    return {Connector.CHECKPOINT: settings.checkpoint, Connector.HEARTBEAT: settings.heartbeat}.get(
+        connector, settings.source
+    )
+
+
+def is_unlimited(allowed: AutoRestart) -> bool:
+    """Whether nothing has to be counted."""
+    return allowed.enabled and allowed.max_restarts is None
+
+
+def next_after(known: Restarts, allowed: AutoRestart, worked_s: float, reason: str, asked: tuple[str, ...]) -> Restarts:
+    """The row after one more failure, of a start that had worked for `worked_s` seconds. `asked`: the restarts asked
+    for by now (`WantedNow.restarts`)."""
+    failures = 1 + (known.count if worked_s < WORKS_AFTER and known.asked == asked else 0)
+    limit = allowed.max_restarts if allowed.enabled else 0
+    spent = limit is not None and failures > limit
+    phase = FAILED if spent else RUNNING
+    return replace(known, count=failures, phase=phase, reason=reason if spent else "", asked=asked)
+
+
+def again(known: Restarts, asked: tuple[str, ...]) -> Restarts:
+    """The row when it begins because somebody asked."""
+    return replace(known, count=0, phase=RUNNING, reason="", asked=asked)
+
+
+def is_spent(row: Restarts, asked: tuple[str, ...]) -> bool:
+    """Whether nothing is started before somebody asks for it."""
+    return row.phase == FAILED and row.asked == asked

@@ -1,0 +1,97 @@
+"""What is asked about consumer groups, and committing for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+
+from lockstep_runtime.described import GroupDescription, GroupListing, GroupOffset
+from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.requests import Requests, in_pieces, together
+
+__all__ = ["GroupRequests"]
+
+GROUPS_AT_ONCE = 16
+"""Requests about single groups in flight (librdkafka takes one group a call)."""
+
+DESCRIBED_AT_ONCE = 50
+"""Groups described together: librdkafka sends a request for each of them."""
+
+
+class GroupRequests(Requests):
+    @cached_property
+    def _groups(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def list_groups(self) -> tuple[GroupListing, ...]:
+        """Consumer groups of every coordinator that answered. ClusterUnreachable only when none did."""
+        result = await self._one(self._client.list_consumer_groups(request_timeout=self._timeout), "list", "groups")
+        if not result.valid and result.errors:
+            raise self._trouble(result.errors[0].args[0], "list", "groups")
+        return tuple(
+            GroupListing(
+                g.group_id,
+                "" if g.state is None else g.state.name,
+                bool(g.is_simple_consumer_group),
+                "" if getattr(g, "type", None) is None else g.type.name,
+            )
+            for g in result.valid
+        )
+
+    async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
+        """State and member count of each group; one that does not exist is DEAD with no members."""
+        return await together(in_pieces(sorted(set(groups)), DESCRIBED_AT_ONCE, self._describe_groups))
+
+    async def _describe_groups(self, names: Sequence[str]) -> Outcome[GroupDescription]:
+        futures = self._client.describe_consumer_groups(list(names), request_timeout=self._timeout)
+        outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+        done = {
+            name: GroupDescription(name, "" if d.state is None else d.state.name, len(d.members))
+            for name, d in outcome.done.items()
+        }
+        gone = {
+            n: GroupDescription(n, "DEAD", 0)
+            for n, t in outcome.failed.items()
+            if t.code == KafkaError.GROUP_ID_NOT_FOUND
+        }
+        return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
+
+    async def group_offsets(self, group: str) -> dict[tuple[str, int], GroupOffset]:
+        """What the group has committed; partitions without a commit are absent, and so is everything of an unknown
+        group.
+        """
+        async with self._groups:
+            futures = self._client.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout
+            )
+            answer = await self._one(futures[group], "list offsets of", f"group {group}")
+        return {
+            (tp.topic, tp.partition): GroupOffset(tp.offset, tp.metadata or "")
+            for tp in answer.topic_partitions
+            if tp.error is None and tp.offset >= 0
+        }
+
+    async def alter_group_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], GroupOffset]
+    ) -> Outcome[GroupOffset]:
+        """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
+        if not offsets:
+            return Outcome()
+        # The metadata is copied only when it is given as keyword, and None is refused there.
+        wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
+        async with self._groups:
+            futures = self._client.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=self._timeout
+            )
+            answer = await self._one(futures[group], "alter offsets of", f"group {group}")
+        outcome: Outcome[GroupOffset] = Outcome()
+        for tp in answer.topic_partitions:
+            key = f"{tp.topic}/{tp.partition}"
+            if tp.error is None:
+                outcome.done[key] = offsets[tp.topic, tp.partition]
+            else:
+                self._sort(outcome, key, self._trouble(tp.error, "alter offsets of", f"group {group}, {key}"))
+        return outcome

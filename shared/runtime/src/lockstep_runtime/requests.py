@@ -1,0 +1,127 @@
+"""How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself.
+
+What is asked of many resources goes in pieces, `IN_FLIGHT` of them at once: a request that names 10,000 topics runs
+into timeouts, and its answer is larger than everything else a service holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.retry import Verdict, classify
+
+__all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "together"]
+
+R = TypeVar("R")
+T = TypeVar("T")
+V = TypeVar("V")
+
+QUICK = 10.0
+"""Seconds a listing may take at most: it is what notices that a cluster is gone, and a minute would be late."""
+
+IN_FLIGHT = 2
+"""Pieces asked for at a time: the next one is under way while an answer is taken in."""
+
+
+async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
+    """The answers to `items` asked `size` at a time, in order. What one piece raises gets out, and ends the others."""
+    every = list(items)
+    asked: deque[asyncio.Future[R]] = deque()
+    try:
+        for at in range(0, len(every), size):
+            asked.append(asyncio.ensure_future(ask(every[at : at + size])))
+            if len(asked) >= IN_FLIGHT:
+                yield await asked.popleft()
+        while asked:
+            yield await asked.popleft()
+    finally:
+        for left in asked:
+            left.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
+    """All pieces as one outcome."""
+    whole: Outcome[V] = Outcome()
+    async for piece in pieces:
+        whole.done.update(piece.done)
+        whole.failed.update(piece.failed)
+        whole.denied.update(piece.denied)
+    return whole
+
+
+class Requests:
+    """A connection to the cluster `alias`. `timeout` bounds every request. Safe for concurrent use within one event
+    loop.
+    """
+
+    def __init__(self, alias: str, conf: Mapping[str, str], timeout: timedelta = timedelta(seconds=60)) -> None:
+        self.alias = alias
+        self.bootstrap = conf.get("bootstrap.servers", "")
+        self._timeout = timeout.total_seconds()
+        self._quick = min(self._timeout, QUICK)
+        self._complaints: deque[str] = deque(maxlen=8)
+        # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
+        self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
+
+    @cached_property
+    def _client(self) -> AdminClient:
+        """Made when first needed: it connects at once, and some services never ask one of their clusters."""
+        return AdminClient(self._conf)
+
+    def _complain(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._complaints.append(error.str())
+
+    async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
+        try:
+            return await asyncio.to_thread(call, **kwargs)
+        except KafkaException as exc:
+            raise self._trouble(exc.args[0], operation, resource) from exc
+
+    async def _one(self, future: Any, operation: str, resource: str) -> Any:
+        try:
+            return await asyncio.wrap_future(future)
+        except KafkaException as exc:
+            raise self._trouble(exc.args[0], operation, resource) from exc
+
+    async def _many(
+        self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
+    ) -> Outcome[Any]:
+        outcome: Outcome[Any] = Outcome()
+        for subject, future in futures.items():
+            try:
+                outcome.done[key(subject)] = await asyncio.wrap_future(future)
+            except KafkaException as exc:
+                self._sort(outcome, key(subject), self._trouble(exc.args[0], operation, resource(subject)))
+        return outcome
+
+    @staticmethod
+    def _sort(outcome: Outcome[Any], key: str, trouble: ClusterTrouble) -> None:
+        if isinstance(trouble, NotPermitted):
+            outcome.denied[key] = trouble
+        elif isinstance(trouble, RequestRefused):
+            outcome.failed[key] = trouble
+        else:
+            raise trouble  # no broker answered: there is nothing to say about single resources
+
+    def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
+        self._client.poll(0)  # lets error_cb hear what happened on the wire
+        verdict = classify(error.code())
+        if verdict is Verdict.UNREACHABLE:
+            why = self._complaints[-1] if self._complaints else error.str()
+            self._complaints.clear()
+            return ClusterUnreachable(self.alias, self.bootstrap, why)
+        if verdict is Verdict.DENIED:
+            return NotPermitted(self.alias, f"to {operation}", resource)
+        return RequestRefused(self.alias, operation, resource, error.code(), error.str())

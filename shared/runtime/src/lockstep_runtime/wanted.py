@@ -1,0 +1,98 @@
+"""What is wanted of each part of a flow's work, from the rows that say so. Pure.
+
+A part runs only while everything that it is in is to run: a partition while its topic, its slot and the source
+connector are. Of several words the most restrained counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import IntEnum
+
+from lockstep_protocol.state import MirroredTopic, Row, Wanted
+from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+
+__all__ = ["Phase", "WantedNow", "after", "doubts"]
+
+
+class Phase(IntEnum):
+    """What is wanted, from least to most restrained."""
+
+    RUNNING = 0
+    PAUSED = 1
+    STOPPED = 2
+
+    @property
+    def word(self) -> str:
+        """As rows have it."""
+        return self.name.lower()
+
+
+AFTER = {PAUSE: Phase.PAUSED, RESUME: Phase.RUNNING, STOP: Phase.STOPPED}
+
+
+class WantedNow:
+    """What `rows` (the fold of the state topic, by key) say now. Reads them anew each time it is asked."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+
+    def row(self, scope: Scope) -> Wanted:
+        """The row of a scope; one that says `running` where there is none."""
+        known = self._rows.get(Wanted(scope=str(scope)).key())
+        return known if isinstance(known, Wanted) else Wanted(scope=str(scope))
+
+    def of(self, *scopes: Scope) -> Phase:
+        """What is wanted of something that lies in all of `scopes`."""
+        return max((_phase(self.row(scope)) for scope in scopes), default=Phase.RUNNING)
+
+    def connector(self, connector: Connector) -> Phase:
+        return self.of(Scope.of(connector))
+
+    def slot(self, slot: int) -> Phase:
+        return self.of(Scope.of(Connector.SOURCE), Scope(ScopeKind.SLOT, number=slot))
+
+    def partition(self, topic: str, partition: int, slot: int | None = None) -> Phase:
+        """What is wanted of a source partition; `slot`: while that one has it."""
+        return self.of(*scopes_of(topic, partition, slot))
+
+    def restarts(self, *scopes: Scope) -> tuple[str, ...]:
+        """Changes whenever somebody asks for a new start of one of `scopes`."""
+        return tuple(self.row(scope).restart for scope in scopes)
+
+
+def scopes_of(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
+    """Everything that a source partition lies in."""
+    yield Scope.of(Connector.SOURCE)
+    if slot is not None:
+        yield Scope(ScopeKind.SLOT, number=slot)
+    yield Scope(ScopeKind.TOPIC, topic)
+    yield Scope(ScopeKind.PARTITION, topic, partition)
+
+
+def after(known: Wanted, verb: str, command: str) -> Wanted:
+    """The row after a command with the id `command`. Carrying one out twice changes nothing."""
+    if verb == RESTART:
+        return replace(known, restart=command)
+    return replace(known, phase=AFTER[verb].word)
+
+
+def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> str:
+    """Why a command is about nothing there is, as a sentence; "" when it is not. To resume is always allowed."""
+    if verb == RESUME or scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
+        return ""
+    topic = rows.get(MirroredTopic(source_topic=scope.name, target_topic="").key())
+    if not isinstance(topic, MirroredTopic):
+        return f"no topic {scope.name!r} of the source is mirrored by this flow (topics go by their name on the source)"
+    if scope.kind is ScopeKind.PARTITION and scope.number >= topic.partitions:
+        return f"topic {scope.name!r} has {topic.partitions} partitions, from 0"
+    return ""
+
+
+def _phase(row: Wanted) -> Phase:
+    try:
+        return Phase[row.phase.upper()]
+    except KeyError:
+        # A word of a later release: it restrains in a way that we do not know, so we do nothing.
+        return Phase.PAUSED

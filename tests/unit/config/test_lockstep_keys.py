@@ -1,0 +1,103 @@
+"""Our own keys that no other file of tests has: MM2's version, first starts, ACLs, failing back, restarts."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_config import FlowSettings
+from lockstep_config.model import AutoRestart
+from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE
+from lockstep_protocol.names import Flow
+from tests.unit.config.conftest import LoadText, MistakesOf
+
+AB, BA = Flow("A", "B"), Flow("B", "A")
+
+
+def ab(load_text: LoadText, lines: str) -> FlowSettings:
+    return load_text(lines).flow(AB)
+
+
+def test_the_version_chooses_names_cycles_and_the_defaults_of_excludes(load_text: LoadText) -> None:
+    usual = ab(load_text, "")
+    assert (usual.rules.version, usual.topics.exclude) == ("4.3", DEFAULT_TOPICS_EXCLUDE)
+    old = ab(load_text, "lockstep.mm2.version = 3.9.1\n")
+    assert old.topics.exclude == (r".*[\-\.]internal", r".*\.replica", "__.*")
+    assert old.policy.is_internal_topic("foo.internal")
+    assert not usual.policy.is_internal_topic("foo.internal")
+    assert old.config_properties.should_replicate_config_property("log.message.timestamp.after.max.ms")
+    oldest = ab(load_text, "lockstep.mm2.version = 3.0\nreplication.policy.separator = _\n")
+    assert oldest.policy.checkpoints_topic("A") == "A.checkpoints.internal"
+    assert ab(load_text, "lockstep.mm2.version = 4.4\n").rules.cycle_by_source
+
+
+def test_what_the_file_sets_itself_counts_in_every_version(load_text: LoadText) -> None:
+    old = ab(load_text, "lockstep.mm2.version = 3.9\ntopics.exclude = x.*\nconfig.properties.exclude = y\n")
+    assert (old.topics.exclude, old.config_properties.exclude) == (("x.*",), ("y",))
+    older = ab(load_text, "lockstep.mm2.version = 3.9\ntopics.blacklist = x.*\n")
+    assert older.topics.exclude == ("x.*",)
+
+
+def test_flows_may_have_different_versions(load_text: LoadText) -> None:
+    loaded = load_text("B->A.enabled = true\nB->A.lockstep.mm2.version = 3.9\n")
+    assert [loaded.flow(flow).rules.version for flow in (AB, BA)] == ["4.3", "3.9"]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("lockstep.mm2.version = 2.8", "known from 3.0 to 4.4"),
+        ("lockstep.mm2.version = newest", "write it as 4.3"),
+        ("lockstep.start.timestamp = yesterday", "write Unix milliseconds, or 2026-01-31T12:00:00Z"),
+        ("lockstep.start.timestamp = 2026-01-31T12:00:00", "write 2026-01-31T12:00:00Z for UTC"),
+        ("lockstep.start.timestamp = orders=-5", "the least it may be is 0"),
+        ("lockstep.acls.delete = perhaps", "write true or false"),
+        ("lockstep.acls.delete.max = 0", "the least it may be is 1"),
+        ("lockstep.auto.restart.max = 0", "the least it may be is 1"),
+    ],
+)
+def test_each_is_checked_and_says_what_would_be_right(mistakes_of: MistakesOf, line: str, told: str) -> None:
+    (mistake,) = mistakes_of(line + "\n")
+    assert mistake.startswith(f"5 {line.partition(' ')[0]}: ")
+    assert told in mistake
+
+
+def test_a_first_copy_begins_at_a_time_of_its_topic(load_text: LoadText) -> None:
+    plane = ab(load_text, "lockstep.start.timestamp = 1800000000000, orders.*=2026-01-31T12:00:00+01:00\n").data_plane
+    assert plane.start_timestamp.of("payments") == 1_800_000_000_000
+    assert plane.start_timestamp.of("orders-eu") == 1_769_857_200_000
+    assert ab(load_text, "").data_plane.start_timestamp.of("orders") is None
+
+
+def test_acls_follow_mm2s_rule_unless_asked(load_text: LoadText) -> None:
+    usual = ab(load_text, "").acl_sync
+    assert (usual.prefixed, usual.groups, usual.delete, usual.delete_max) == (False, False, False, 10)
+    asked = ab(
+        load_text,
+        "lockstep.acls.prefixed = true\nlockstep.acls.groups = true\nlockstep.acls.delete = true\n"
+        "A->B.lockstep.acls.delete.max = 3\n",
+    ).acl_sync
+    assert (asked.prefixed, asked.groups, asked.delete, asked.delete_max) == (True, True, True, 3)
+
+
+def test_groups_fail_back_by_the_flow_in_the_opposite_direction(load_text: LoadText) -> None:
+    assert ab(load_text, "").checkpoint.opposite is None, "B->A only beats"
+    pair = load_text("B->A.enabled = true\nA.group.id = two\n")
+    assert pair.flow(AB).checkpoint.opposite == "mm2-lockstep-two-state.B.internal"
+    assert pair.flow(BA).checkpoint.opposite == "mm2-lockstep-state.A.internal"
+    elsewhere = ab(load_text, "lockstep.checkpoint.opposite = mm2-lockstep-x-state.B.internal\nB->A.enabled = true\n")
+    assert elsewhere.checkpoint.opposite == "mm2-lockstep-x-state.B.internal"
+
+
+def test_progress_is_kept_under_a_connectors_name(load_text: LoadText) -> None:
+    assert ab(load_text, "").control.progress_connector == "MirrorSourceConnector"
+    strimzi = ab(load_text, "lockstep.progress.connector = A->B.MirrorSourceConnector\n")
+    assert strimzi.control.progress_connector == "A->B.MirrorSourceConnector"
+
+
+def test_what_failed_is_started_again_without_a_limit_unless_there_is_one(load_text: LoadText) -> None:
+    assert ab(load_text, "").auto_restart.source == AutoRestart(enabled=True, max_restarts=None)
+    limited = ab(load_text, "lockstep.auto.restart.max = 7\n").auto_restart
+    assert {limited.source, limited.checkpoint, limited.heartbeat} == {AutoRestart(max_restarts=7)}
+    loaded = load_text("lockstep.auto.restart.enabled = false\nlockstep.auto.restart.max = 7\n")
+    assert not loaded.flow(AB).auto_restart.source.enabled
+    assert {unused.key for unused in loaded.unused} == {"lockstep.auto.restart.max"}

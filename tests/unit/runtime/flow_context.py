@@ -1,0 +1,43 @@
+"""A flow's context without its clusters: what it reads, a test writes into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lockstep_config import load
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Row
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.context import Clock, FlowContext
+from lockstep_runtime.follow import Record
+from lockstep_runtime.leadership import Leadership
+from lockstep_runtime.metrics import Metrics
+
+__all__ = ["flow_context", "read_row"]
+
+FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+
+
+def flow_context(folder: Path, service: str, *, divided: bool = False, pauses_itself: bool = False) -> FlowContext:
+    """One that stands by, and has read nothing yet."""
+    path = folder / "mm2.properties"
+    path.write_text(FILE)
+    nowhere = {"bootstrap.servers": "127.0.0.1:1"}
+    return FlowContext(
+        service,
+        load(path, {}).flow(Flow("A", "B")),
+        instance="one",
+        source=Admin("A", nowhere),
+        target=Admin("B", nowhere),
+        leadership=Leadership(service, divided=divided),
+        metrics=Metrics(),
+        clock=Clock(),
+        divided=divided,
+        pauses_itself=pauses_itself,
+    )
+
+
+def read_row(ctx: FlowContext, row: Row) -> None:
+    """Let the context read one more record of its state topic."""
+    key, value = row.encode()
+    ctx.state.receive([Record("state", 0, ctx.state.position + 1, key, value, 0)])

@@ -1,0 +1,61 @@
+"""How often what failed is started again."""
+
+import pytest
+
+from lockstep_config.model import AutoRestart, AutoRestarts
+from lockstep_protocol.state import Restarts
+from lockstep_protocol.verbs import Connector
+from lockstep_runtime.auto_restart import WORKS_AFTER, again, allowed_for, is_spent, is_unlimited, next_after
+
+NEW = Restarts(owner="topic-sync")
+ASKED = ("",)
+
+
+def failures(allowed: AutoRestart, times: int, worked_s: float = 1.0) -> Restarts:
+    row = NEW
+    for _ in range(times):
+        row = next_after(row, allowed, worked_s, "no Java", ASKED)
+    return row
+
+
+@pytest.mark.parametrize(("times", "spent"), [(1, False), (2, False), (3, True), (4, True)])
+def test_two_restarts_are_two_after_the_first_failure(times: int, spent: bool) -> None:
+    row = failures(AutoRestart(max_restarts=2), times)
+    assert is_spent(row, ASKED) == spent
+    assert row.reason == ("no Java" if spent else "")
+    assert row.count == times
+
+
+def test_switched_off_the_first_failure_is_the_last() -> None:
+    assert is_spent(failures(AutoRestart(enabled=False), 1), ASKED)
+
+
+def test_without_a_limit_nothing_is_counted() -> None:
+    assert is_unlimited(AutoRestart())
+    assert not is_unlimited(AutoRestart(max_restarts=5))
+    assert not is_unlimited(AutoRestart(enabled=False))
+    assert not is_spent(failures(AutoRestart(), 1_000), ASKED)
+
+
+def test_what_worked_for_long_begins_at_none() -> None:
+    assert failures(AutoRestart(max_restarts=2), 9, worked_s=WORKS_AFTER).count == 1
+
+
+def test_it_waits_until_somebody_asks_and_then_counts_from_none() -> None:
+    allowed = AutoRestart(max_restarts=1)
+    spent = failures(allowed, 2)
+    assert is_spent(spent, ASKED)
+    assert not is_spent(spent, ("c1",)), "also when the command came while nobody led"
+    assert again(spent, ("c1",)) == Restarts(owner="topic-sync", asked=("c1",))
+    row = next_after(spent, allowed, 1.0, "no Java", ("c1",))
+    assert (row.count, is_spent(row, ("c1",))) == (1, False)
+
+
+def test_each_connector_has_its_own() -> None:
+    settings = AutoRestarts(checkpoint=AutoRestart(max_restarts=3), heartbeat=AutoRestart(enabled=False))
+    found = {connector: allowed_for(connector, settings) for connector in Connector}
+    assert found == {
+        Connector.SOURCE: AutoRestart(),
+        Connector.CHECKPOINT: AutoRestart(max_restarts=3),
+        Connector.HEARTBEAT: AutoRestart(enabled=False),
+    }

@@ -1,0 +1,63 @@
+"""In which term a row or an event is written, and when none may be."""
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.state import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.leadership import HEARD_WITHIN, SESSION_TIMEOUT, label_of
+from lockstep_runtime.state_log import StoodDown
+from tests.unit.runtime.flow_context import flow_context
+
+ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0
+CHECKPOINT = Wanted(scope="connector:MirrorCheckpointConnector", phase="paused")
+
+
+def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool = False) -> FlowContext:
+    """Leads the partitions, each in its term, and was heard from just now."""
+    ctx = flow_context(folder, service, divided=divided)
+    ctx.leadership.assigned({partition for partition, _ in terms})
+    for partition, term in terms:
+        ctx.leadership.claimed(partition, term)
+        ctx.leadership.saw_leader(label_of(service, partition, divided=divided), "one", term)
+    ctx.heard_at = ctx.clock.monotonic()
+    return ctx
+
+
+def test_there_is_time_left_for_acts_under_way() -> None:
+    assert HEARD_WITHIN <= SESSION_TIMEOUT / 2
+
+
+def test_a_row_bears_the_term_of_its_share(tmp_path: Path) -> None:
+    ctx = leading(tmp_path, "checkpoint", (0, 7), (3, 9), divided=True)
+    assert ctx._term_of(ORDERS) == 7
+    assert ctx._term_of(CHECKPOINT) == 7
+    assert ctx._term_of(Restarts(owner="checkpoint-3")) == 9
+    assert leading(tmp_path, "heartbeat", (0, 5))._term_of(FlowPulse(source="A", target="B", phase="beating")) == 5
+
+
+@pytest.mark.parametrize("row", [ORDERS, CHECKPOINT, Restarts(owner="checkpoint-0"), Leader(service="x", instance="y")])
+def test_who_does_not_lead_the_share_may_not_write_its_rows(tmp_path: Path, row: Row) -> None:
+    """With term 0 it would count, whoever leads: only rows that need no term may have none."""
+    ctx = leading(tmp_path, "checkpoint", (3, 9), divided=True)
+    if isinstance(row, Leader):
+        assert ctx._term_of(row) == 0
+    else:
+        with pytest.raises(StoodDown, match="does not lead as checkpoint-0 now"):
+            ctx._term_of(row)
+
+
+def test_who_was_not_heard_from_lately_may_write_nothing(tmp_path: Path) -> None:
+    ctx = leading(tmp_path, "heartbeat", (0, 5))
+    ctx.heard_at = ctx.clock.monotonic() - HEARD_WITHIN - 0.1
+    with pytest.raises(StoodDown, match="does not lead now"):
+        ctx._term_of(FlowPulse(source="A", target="B", phase="beating"))
+
+
+def test_an_event_bears_the_term_of_the_share_it_is_about(tmp_path: Path) -> None:
+    ctx = leading(tmp_path, "checkpoint", (0, 7), (3, 9), divided=True)
+    assert ctx._term_about("orders") == 7
+    only_3 = leading(tmp_path, "checkpoint", (3, 9), divided=True)
+    assert only_3._term_about("orders") == 9, "of another's share: what it is about is told all the same"
+    assert flow_context(tmp_path, "checkpoint", divided=True)._term_about("orders") == 0

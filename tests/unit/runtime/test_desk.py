@@ -1,0 +1,135 @@
+"""Which commands a service takes, and which it refuses. What is carried out lies in Kafka: the integration tests."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_protocol.commands import Command
+from lockstep_protocol.events import Event
+from lockstep_protocol.rows import NewerVersion
+from lockstep_protocol.state import Wanted
+from lockstep_protocol.verbs import Scope
+from lockstep_runtime.context import Answer, FlowContext
+from lockstep_runtime.desk import CommandDesk
+from lockstep_runtime.follow import Record
+from tests.unit.runtime.flow_context import flow_context, read_row
+
+SOURCE = "connector:MirrorSourceConnector"
+
+
+class Desk:
+    """A desk that keeps what it was asked to carry out."""
+
+    def __init__(self, folder: Path, service: str, *, divided: bool = False) -> None:
+        self.ctx: FlowContext = flow_context(folder, service, divided=divided)
+        self.carried_out: list[tuple[str, str]] = []
+        self.desk = CommandDesk(self.ctx, self._carry_out)
+
+    async def _carry_out(self, command: Command, scope: Scope) -> Answer | None:
+        self.carried_out.append((command.verb, str(scope)))
+        return Answer("OffsetsListed", {"offsets": []})
+
+    async def judged(self, verb: str, subject: str, **more: Any) -> tuple[str, str, Mapping[str, object]]:
+        return await self.desk._judge(Command(id="c", verb=verb, subject=subject, **more))
+
+    def takes(self, verb: str, subject: str = "", *, service: str = "", partition: int = 0) -> bool:
+        command = Command(id=f"{verb} {subject} {service} {partition}", verb=verb, subject=subject, service=service)
+        key, value = command.encode()
+        before = self.desk._inbox.qsize()
+        self.desk.received([Record("commands", partition, 0, key, value, 0)])
+        return self.desk._inbox.qsize() > before
+
+
+@pytest.mark.parametrize(
+    ("service", "taken"),
+    [
+        ("topic-sync", {"pause", "refresh", "dance"}),
+        ("acl-sync", {"refresh", "dance"}),
+        ("data-plane", {"offsets-list", "refresh", "dance"}),
+        ("heartbeat", {"dance"}),
+    ],
+)
+def test_each_takes_what_is_asked_of_it(tmp_path: Path, service: str, taken: set[str]) -> None:
+    desk = Desk(tmp_path, service)
+    assert {verb for verb in ("pause", "offsets-list", "refresh", "dance") if desk.takes(verb, SOURCE)} == taken
+
+
+def test_who_is_named_takes_it_whatever_it_is(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "heartbeat")
+    assert desk.takes("pause", "topic:orders", service="heartbeat")
+    assert not desk.takes("pause", "flow", service="checkpoint")
+
+
+def test_what_is_about_a_group_is_for_who_divides_groups(tmp_path: Path) -> None:
+    assert not Desk(tmp_path, "topic-sync").takes("pause", "group:g", partition=3)
+    assert Desk(tmp_path, "checkpoint", divided=True).takes("pause", "group:g", partition=3)
+
+
+@pytest.mark.parametrize(
+    ("verb", "subject", "why"),
+    [
+        ("dance", "", "no command 'dance'"),
+        ("pause", "colour:blue", "write flow, connector:NAME"),
+        ("stop", "topic:orders", "stop is not for a topic"),
+        ("offsets-list", "connector:MirrorSourceConnector", "is not for topic-sync, but for data-plane"),
+        ("pause", "connector:MirrorHeartbeatConnector", "is not for topic-sync, but for heartbeat"),
+        ("pause", "topic:orders", "no topic 'orders' of the source is mirrored"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_the_reason(
+    tmp_path: Path, verb: str, subject: str, why: str
+) -> None:
+    kind, reason, _ = await Desk(tmp_path, "topic-sync").judged(verb, subject)
+    assert kind == "CommandRefused"
+    assert why in reason
+
+
+@pytest.mark.parametrize("verb", ["offsets-alter", "offsets-reset"])
+async def test_offsets_are_changed_only_while_the_connector_is_stopped(tmp_path: Path, verb: str) -> None:
+    desk = Desk(tmp_path, "data-plane")
+    for phase in ("running", "paused"):
+        read_row(desk.ctx, Wanted(scope=SOURCE, phase=phase))
+        kind, reason, _ = await desk.judged(verb, SOURCE)
+        assert (kind, "stop it first" in reason) == ("CommandRefused", True)
+    assert (await desk.judged("offsets-list", SOURCE))[0] == "OffsetsListed"
+    read_row(desk.ctx, Wanted(scope=SOURCE, phase="stopped"))
+    await desk.judged(verb, SOURCE)
+    assert desk.carried_out == [("offsets-list", SOURCE), (verb, SOURCE)]
+
+
+async def test_what_is_paused_is_not_refreshed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "acl-sync")
+    read_row(desk.ctx, Wanted(scope=SOURCE, phase="paused"))
+    kind, reason, _ = await desk.judged("refresh", "")
+    assert (kind, reason) == ("CommandRefused", "the MirrorSourceConnector is paused: resume it")
+    read_row(desk.ctx, Wanted(scope=SOURCE, phase="running"))
+    assert (await desk.judged("refresh", ""))[0] == "Refreshed"
+
+
+def as_of_a_newer_release(value: bytes) -> bytes:
+    return value.replace(b'"version":1', b'"version":2')
+
+
+async def test_a_command_of_a_newer_release_ends_it_with_that_sentence(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "heartbeat")
+    key, value = Command(id="c9", verb="refresh", service="topic-sync").encode()
+    desk.desk.received([Record("commands", 0, 0, key, as_of_a_newer_release(value), 0)])
+    with pytest.raises(NewerVersion, match="'command c9' was written in version 2, this release reads up to 1"):
+        await asyncio.wait_for(desk.desk.serve(), 5.0)
+
+
+def test_an_event_of_a_newer_release_ends_it_too(tmp_path: Path) -> None:
+    key, value = Event(kind="Refreshed", service="heartbeat", flow="A->B", answers="c1").encode()
+    with pytest.raises(NewerVersion, match="'event Refreshed' was written in version 2"):
+        Desk(tmp_path, "heartbeat").desk.answered([Record("events", 0, 0, key, as_of_a_newer_release(value), 0)])
+
+
+def test_what_is_no_command_and_no_event_is_passed_over(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "heartbeat")
+    for value in (b"nonsense", b"[]", b'{"id":"c","verb":"v","version":"x"}', None):
+        desk.desk.received([Record("commands", 0, 0, b"", value, 0)])
+        desk.desk.answered([Record("events", 0, 0, b"", value, 0)])
+    assert desk.desk._inbox.empty()

@@ -1,0 +1,87 @@
+"""Many resources are asked about in pieces, and what each came to is one outcome."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.described import AclBinding
+from lockstep_runtime.errors import ClusterUnreachable, NotPermitted
+from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.requests import IN_FLIGHT, in_pieces, together
+
+
+async def asked_of(numbers: Sequence[int], size: int) -> tuple[list[list[int]], int]:
+    """The pieces in the order of their answers, and how many were under way at most."""
+    under_way: set[int] = set()
+    most = 0
+
+    async def ask(piece: Sequence[int]) -> list[int]:
+        nonlocal most
+        under_way.add(piece[0])
+        most = max(most, len(under_way))
+        await asyncio.sleep(0)
+        under_way.discard(piece[0])
+        return list(piece)
+
+    return [piece async for piece in in_pieces(numbers, size, ask)], most
+
+
+@pytest.mark.parametrize(("count", "pieces"), [(0, []), (1, [[0]]), (3, [[0, 1, 2]]), (7, [[0, 1, 2], [3, 4, 5], [6]])])
+def test_everything_is_asked_once_and_in_order(count: int, pieces: list[list[int]]) -> None:
+    answers, most = asyncio.run(asked_of(range(count), 3))
+    assert answers == pieces
+    assert most <= IN_FLIGHT
+
+
+def test_outcomes_of_pieces_become_one() -> None:
+    denied = NotPermitted("A", "to describe", "topic 2")
+
+    async def ask(piece: Sequence[int]) -> Outcome[int]:
+        return Outcome({str(n): n for n in piece if n != 2}, {}, {str(n): denied for n in piece if n == 2})
+
+    outcome = asyncio.run(together(in_pieces(range(5), 2, ask)))
+    assert outcome.done == {"0": 0, "1": 1, "3": 3, "4": 4}
+    assert outcome.denied == {"2": denied}
+
+
+def test_a_cluster_that_is_away_ends_all_pieces() -> None:
+    ended = []
+
+    async def ask(piece: Sequence[int]) -> Outcome[int]:
+        if piece[0] == 0:
+            raise ClusterUnreachable("A", "a:9092", "refused")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(piece[0])
+        return Outcome()
+
+    with pytest.raises(ClusterUnreachable):
+        asyncio.run(asyncio.wait_for(together(in_pieces(range(9), 1, ask)), 5.0))
+    assert ended == [1]
+
+
+@pytest.mark.parametrize(
+    ("field", "word"),
+    [
+        ("operation", "ANY"),
+        ("operation", "UNKNOWN"),
+        ("pattern_type", "MATCH"),
+        ("pattern_type", "ANY"),
+        ("permission", "ANY"),
+        ("resource_type", "ANY"),
+        ("name", ""),
+        ("principal", ""),
+        ("host", ""),
+    ],
+)
+def test_nothing_but_single_bindings_is_ever_deleted(field: str, word: str) -> None:
+    words = {"resource_type": "TOPIC", "name": "t", "pattern_type": "LITERAL", "operation": "READ"}
+    words |= {"permission": "ALLOW", "principal": "User:ann", "host": "*", field: word}
+    binding = AclBinding(**words)
+    admin = Admin("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=1))
+    with pytest.raises(ValueError, match="not one binding"):
+        asyncio.run(admin.delete_acls([binding]))

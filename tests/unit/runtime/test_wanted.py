@@ -1,0 +1,78 @@
+"""What is wanted of each part of the work, and what commands make of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_protocol.state import MirroredTopic, Row, Wanted
+from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_runtime.wanted import Phase, WantedNow, after, doubts
+
+SOURCE = "connector:MirrorSourceConnector"
+
+
+def now(**phases: str) -> WantedNow:
+    """By scope, with underscores for what no Python name can hold."""
+    rows = [Wanted(scope=scope.replace("__", ":").replace("_", "-"), phase=word) for scope, word in phases.items()]
+    return WantedNow({row.key(): row for row in rows})
+
+
+def test_without_a_row_everything_is_to_run() -> None:
+    nothing = WantedNow({})
+    assert nothing.connector(Connector.SOURCE) is Phase.RUNNING
+    assert nothing.partition("orders", 3, slot=0) is Phase.RUNNING
+    assert nothing.slot(1) is Phase.RUNNING
+
+
+@pytest.mark.parametrize(
+    "scope", ["connector__MirrorSourceConnector", "slot__2", "topic__orders", "partition__orders_3"]
+)
+def test_a_partition_runs_only_while_all_that_it_lies_in_does(scope: str) -> None:
+    wanted = now(**{scope: "paused"})
+    assert wanted.partition("orders", 3, slot=2) is Phase.PAUSED
+    assert wanted.partition("payments", 3, slot=1) is (Phase.PAUSED if scope.startswith("conn") else Phase.RUNNING)
+
+
+def test_the_most_restrained_word_counts() -> None:
+    wanted = now(connector__MirrorSourceConnector="paused", slot__2="stopped")
+    assert wanted.slot(2) is Phase.STOPPED
+    assert wanted.slot(1) is Phase.PAUSED
+    assert wanted.partition("t", 0, slot=2) is Phase.STOPPED
+    assert wanted.connector(Connector.CHECKPOINT) is Phase.RUNNING
+
+
+def test_a_word_of_a_later_release_lets_nothing_run() -> None:
+    assert now(topic__orders="draining").partition("orders", 0) is Phase.PAUSED
+
+
+@pytest.mark.parametrize(("verb", "phase"), [(PAUSE, "paused"), (RESUME, "running"), (STOP, "stopped")])
+def test_commands_change_the_phase_and_nothing_else(verb: str, phase: str) -> None:
+    known = Wanted(scope=SOURCE, phase="paused", restart="r1")
+    assert after(known, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
+
+
+def test_a_restart_keeps_the_phase_and_is_told_by_its_id() -> None:
+    known = Wanted(scope=SOURCE, phase="paused")
+    asked = after(known, RESTART, "c1")
+    assert (asked.phase, asked.restart) == ("paused", "c1")
+    before = WantedNow({}).restarts(Scope.parse(SOURCE))
+    assert WantedNow({asked.key(): asked}).restarts(Scope.parse(SOURCE)) != before
+
+
+@given(st.lists(st.tuples(st.sampled_from((PAUSE, RESUME, STOP, RESTART)), st.integers(0, 9)), max_size=6))
+def test_the_last_command_carried_out_twice_changes_nothing(commands: list[tuple[str, int]]) -> None:
+    row = Wanted(scope=SOURCE)
+    for verb, number in commands:
+        row = after(row, verb, str(number))
+        assert after(row, verb, str(number)) == row
+
+
+def test_commands_about_nothing_there_is_are_doubted() -> None:
+    row: Row = MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=3)
+    rows = {row.key(): row}
+    assert doubts(PAUSE, Scope.parse("topic:orders"), rows) == ""
+    assert doubts(PAUSE, Scope.parse("partition:orders-2"), rows) == ""
+    assert "has 3 partitions" in doubts(PAUSE, Scope.parse("partition:orders-3"), rows)
+    assert "no topic 'A.orders'" in doubts(RESTART, Scope.parse("topic:A.orders"), rows)
+    assert doubts(RESUME, Scope.parse("topic:gone"), rows) == "", "a pause must not outlive its topic"
+    assert doubts(STOP, Scope.parse(SOURCE), {}) == ""

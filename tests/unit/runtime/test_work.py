@@ -1,0 +1,129 @@
+"""A main loop runs while it is wanted, begins anew when asked, and what it raises gets out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.state import Restarts, Row, Wanted
+from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.work import Work
+from tests.unit.runtime.flow_context import flow_context, read_row
+
+CONNECTOR = "connector:MirrorHeartbeatConnector"
+
+
+class Scene:
+    """A main loop that says when it begins and ends, and a state topic into which the test writes."""
+
+    def __init__(self, folder: Path, *, pauses_itself: bool = False) -> None:
+        self.ctx = flow_context(folder, "heartbeat", pauses_itself=pauses_itself)
+        self.said: list[str] = []
+        self.raises: list[Exception] = []
+        self.work = Work(self.ctx, self._run)
+
+    async def _run(self) -> None:
+        self.said.append("begins")
+        try:
+            while not self.raises:
+                await asyncio.sleep(0.001)
+            raise self.raises.pop()
+        finally:
+            self.said.append("ends")
+
+    def write(self, row: Row) -> None:
+        read_row(self.ctx, row)
+
+    async def until(self, said: list[str]) -> None:
+        async with asyncio.timeout(5.0):
+            while self.said != said:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        assert self.said == said
+
+
+async def test_it_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until(["begins"])
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    await scene.until(["begins", "ends"])
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    await scene.until(["begins", "ends"])
+    scene.write(Wanted(scope=CONNECTOR, phase="running"))
+    await scene.until(["begins", "ends", "begins"])
+    going.cancel()
+    await scene.until(["begins", "ends", "begins", "ends"])
+
+
+async def test_what_is_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until([])
+    going.cancel()
+
+
+async def test_who_pauses_itself_only_ends_when_stopped(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, pauses_itself=True)
+    going = asyncio.create_task(scene.work.go_on())
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    await scene.until(["begins"])
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    await scene.until(["begins", "ends"])
+    going.cancel()
+
+
+async def test_a_restart_is_one_new_begin_and_other_rows_are_none(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write(Wanted(scope=CONNECTOR, restart="before"))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until(["begins"])
+    scene.write(Wanted(scope=CONNECTOR, restart="c1"))
+    scene.write(Wanted(scope=CONNECTOR, restart="c1", at_ms=5))
+    scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped", restart="c2"))
+    await scene.until(["begins", "ends", "begins"])
+    going.cancel()
+
+
+@pytest.mark.parametrize("failure", [ClusterUnreachable("B", "b:9092", "refused"), RuntimeError("a mistake of ours")])
+async def test_what_it_raises_gets_out(tmp_path: Path, failure: Exception) -> None:
+    scene = Scene(tmp_path)
+    scene.raises.append(failure)
+    with pytest.raises(type(failure), match=str(failure)):
+        await asyncio.wait_for(scene.work.go_on(), 5.0)
+
+
+async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
+    """Also when it ends because we stand down."""
+    scene = Scene(tmp_path)
+
+    async def drains_badly() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise RuntimeError("a mistake of ours")
+
+    work = Work(scene.ctx, drains_badly)
+    going = asyncio.create_task(work.go_on())
+    await asyncio.sleep(0.01)
+    going.cancel()
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        await going
+    going = asyncio.create_task(work.go_on())
+    await asyncio.sleep(0.01)
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        await asyncio.wait_for(going, 5.0)
+
+
+async def test_what_has_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write(Restarts(owner="heartbeat", count=4, phase="failed", asked=("",)))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until([])
+    scene.write(Wanted(scope=CONNECTOR, phase="paused", restart="c1"))
+    await scene.until([])
+    scene.write(Wanted(scope=CONNECTOR, restart="c1"))
+    await scene.until(["begins"])
+    going.cancel()
