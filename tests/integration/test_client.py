@@ -91,6 +91,7 @@ def test_a_missing_checkpoints_topic_is_told_with_those_there_are(broker_b: Brok
     assert f"{alias}_checkpoints_internal" not in remote_topics(conf), "asking creates nothing"
 
 
+@pytest.mark.long
 def test_a_read_that_takes_too_long_says_how_far_it_came(broker_b: Broker, proxy_b: Proxy, alias: str) -> None:
     """MM2 returns the part it has, as if it were all."""
     count = 20_000

@@ -110,6 +110,7 @@ def test_a_comparison_counts_what_is_missing_doubled_and_reordered() -> None:
     assert (moved.missing, moved.doubled) == (1, 1)
 
 
+@pytest.mark.long
 def test_a_killed_broker_continues_with_its_data() -> None:
     with Broker("killed") as broker:
         topic = clusters.create_topic(broker.bootstrap)
