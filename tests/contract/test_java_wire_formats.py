@@ -1,6 +1,4 @@
-"""Our bytes are MM2's bytes: Java reads what our codec writes, and writes the very same (`mm2.md` §1.2 to 1.7, §7 nos.
-20 to 22).
-"""
+"""Our bytes are MM2's bytes: Java reads what our codec writes, and writes the very same (`mm2.md` §1.2 to 1.7)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,10 +39,9 @@ def serialized(java: Any, record: Any) -> tuple[bytes, bytes]:
 
 @few
 @given(strings, strings, partitions, offsets, offsets, strings)
-def test_java_reads_and_writes_our_checkpoints(
+def test_mm2_020_java_reads_and_writes_our_checkpoints(
     java: Any, group: str, topic: str, partition: int, up: int, down: int, metadata: str
 ) -> None:
-    """20."""
     ours = Checkpoint(group, topic, partition, UpstreamOffset(up), DownstreamOffset(down), metadata)
     key, value = codec.encode_checkpoint(ours)
     theirs = deserialized(java, "Checkpoint", key, value)
@@ -56,8 +53,7 @@ def test_java_reads_and_writes_our_checkpoints(
 
 @few
 @given(strings, strings, offsets)
-def test_java_reads_and_writes_our_heartbeats(java: Any, source: str, target: str, at: int) -> None:
-    """21."""
+def test_mm2_021_java_reads_and_writes_our_heartbeats(java: Any, source: str, target: str, at: int) -> None:
     key, value = codec.encode_heartbeat(Heartbeat(source, target, at))
     theirs = deserialized(java, "Heartbeat", key, value)
     assert (theirs.sourceClusterAlias(), theirs.targetClusterAlias(), theirs.timestamp()) == (source, target, at)
@@ -66,8 +62,9 @@ def test_java_reads_and_writes_our_heartbeats(java: Any, source: str, target: st
 
 @few
 @given(strings, partitions, offsets, offsets)
-def test_java_reads_and_writes_our_offset_syncs(java: Any, topic: str, partition: int, up: int, down: int) -> None:
-    """22."""
+def test_mm2_022_java_reads_and_writes_our_offset_syncs(
+    java: Any, topic: str, partition: int, up: int, down: int
+) -> None:
     key, value = codec.encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
     theirs = deserialized(java, "OffsetSync", key, value)
     assert (theirs.topicPartition().topic(), theirs.topicPartition().partition()) == (topic, partition)

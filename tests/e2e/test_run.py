@@ -179,7 +179,9 @@ def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Call
     assert run.left() == []
 
 
-def test_a_killed_service_is_started_again_and_that_is_said(pair: Pair, start: Callable[[str], Run]) -> None:
+def test_mm2_033_a_killed_service_is_started_again_and_one_switched_off_is_not_started(
+    pair: Pair, start: Callable[[str], Run]
+) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
     run.until_said("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
     for service in ("data-plane", "heartbeat"):

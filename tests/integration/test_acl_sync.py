@@ -137,7 +137,7 @@ def broker(alias: str, properties: Mapping[str, str], bindings: Iterable[AclBind
         yield one
 
 
-def test_who_may_read_a_topic_may_read_its_remote_topic(scene: Scene) -> None:
+def test_mm2_117_118_who_may_read_a_topic_may_read_its_remote_topic(scene: Scene) -> None:
     topic = scene.topic
     add(
         scene.a,

@@ -90,7 +90,7 @@ def flow(running: Mirror) -> MirroredFlow:
     return running.flow
 
 
-def test_it_starts_after_what_mm2_has_copied(flow: MirroredFlow, before: Before) -> None:
+def test_mm2_143_it_starts_after_what_mm2_has_copied(flow: MirroredFlow, before: Before) -> None:
     flow.wait_mirrored(before.taken_over, partitions=2)
     flow.wait_written_down(before.taken_over, within=STARTED_WITHIN)
     wanted = read_topic(flow.source, before.taken_over)

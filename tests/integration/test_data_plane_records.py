@@ -29,7 +29,7 @@ def orders(count: int, *, partitions: int = 1, size: int = 200) -> list[Record]:
     ]
 
 
-def test_topics_both_ways_arrive_as_they_were_sent(there: MirroredFlow, back: MirroredFlow) -> None:
+def test_mm2_139_142_topics_both_ways_arrive_as_they_were_sent(there: MirroredFlow, back: MirroredFlow) -> None:
     sent = {}
     for flow, stem in ((there, "there-orders"), (there, "there-payments"), (back, "back-orders")):
         topic = create_topic(flow.source, unique_name(stem), partitions=3)
@@ -44,7 +44,7 @@ def test_topics_both_ways_arrive_as_they_were_sent(there: MirroredFlow, back: Mi
         }
 
 
-def test_nulls_empties_and_headers(there: MirroredFlow) -> None:
+def test_mm2_139_142_nulls_empties_and_headers(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-nulls"))
     odd = [
         Record(key=None, value=None),

@@ -42,7 +42,7 @@ def three_beats(broker: Broker, source: str, target: str) -> list[tuple[Heartbea
     return found if len(found) >= 3 else []
 
 
-def test_every_ordered_pair_beats_each_second_on_its_target(
+def test_mm2_072_080_every_ordered_pair_beats_each_second_on_its_target(
     service: ServiceProcess, broker_a: Broker, broker_b: Broker
 ) -> None:
     one, other = ALIASES

@@ -9,7 +9,7 @@ from tests.harness.mirror import COPIED_WITHIN, Mirror, MirroredFlow
 RECORDS = 300
 
 
-def test_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
+def test_mm2_081_179_180_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-metrics"), partitions=2)
     produce(there.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(RECORDS)])
     there.wait_copied(topic)

@@ -123,7 +123,9 @@ async def test_facts_go_where_mm2_puts_them(broker_b: Broker, topic_name: str, f
     assert (where[b"explicit"].partition, where[b"explicit"].timestamp_ms) == (7, 1234567890123)
 
 
-async def test_control_topics_are_created_once_and_their_factor_fits(broker_b: Broker, topic_name: str) -> None:
+async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits(
+    broker_b: Broker, topic_name: str
+) -> None:
     admin = Admin("B", conf(broker_b))
     wanted = [ControlTopic(topic_name, 6, 3, {"cleanup.policy": "delete", "retention.ms": "1000"})]
     created = await asyncio.gather(*(ensure_control_topics(admin, wanted) for _ in range(3)))

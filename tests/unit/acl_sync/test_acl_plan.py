@@ -1,4 +1,4 @@
-"""ACLs follow their topic by MirrorMaker 2's rule (`mm2.md` §4.6, conformance nos. 117 and 118)."""
+"""ACLs follow their topic by MirrorMaker 2's rule (`mm2.md` §4.6)."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class TestJudge:
         ["READ", "DESCRIBE", "ALTER", "CREATE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"],
     )
     @pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
-    def test_what_is_not_writing_is_copied_under_the_remote_name(self, operation: str, permission: str) -> None:
+    def test_mm2_118_what_is_not_writing_is_copied_under_the_remote_name(self, operation: str, permission: str) -> None:
         assert judge(acl(operation, permission), RULE) == acl(operation, permission, name="A.orders")
 
-    def test_allow_write_is_never_copied(self) -> None:
+    def test_mm2_117_allow_write_is_never_copied(self) -> None:
         assert judge(acl("WRITE"), RULE) is Reason.WRITE
 
     def test_deny_write_is(self) -> None:
         assert judge(acl("WRITE", "DENY"), RULE) == acl("WRITE", "DENY", name="A.orders")
 
-    def test_allow_all_becomes_allow_read(self) -> None:
+    def test_mm2_117_118_allow_all_becomes_allow_read(self) -> None:
         assert judge(acl("ALL"), RULE) == acl("READ", name="A.orders")
 
-    def test_deny_all_stays_deny_all(self) -> None:
+    def test_mm2_118_deny_all_stays_deny_all(self) -> None:
         assert judge(acl("ALL", "DENY"), RULE) == acl("ALL", "DENY", name="A.orders")
 
     def test_principal_and_host_are_kept(self) -> None:

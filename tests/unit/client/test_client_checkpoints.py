@@ -38,56 +38,50 @@ GROUP_2 = [checkpoint("group2", "s.t1", 0, 7, 5), checkpoint("group2", "s.t1", 1
 
 
 @pytest.mark.parametrize("alias", [None, "", 3])
-def test_an_alias_is_needed(alias: object) -> None:
-    """17."""
+def test_mm2_017_an_alias_is_needed(alias: object) -> None:
     with pytest.raises(ValueError, match="source_alias"):
         MirrorClient(NOWHERE).remote_consumer_offsets(cast(Any, alias), "group")
 
 
 @pytest.mark.parametrize("groups", [None, "", b"group"])
-def test_a_group_or_a_pattern_is_needed(groups: object) -> None:
-    """17."""
+def test_mm2_017_a_group_or_a_pattern_is_needed(groups: object) -> None:
     with pytest.raises(ValueError, match="groups"):
         MirrorClient(NOWHERE).remote_consumer_offsets("A", cast(Any, groups))
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
-def test_a_time_is_needed(timeout: float) -> None:
-    """17."""
+def test_mm2_017_a_time_is_needed(timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout"):
         MirrorClient(NOWHERE).remote_consumer_offsets("A", "group", timeout)
 
 
-def test_the_last_checkpoint_of_a_partition_counts() -> None:
-    """18. A group that went back on the source goes back here: the last one counts, not the furthest."""
+def test_mm2_018_the_last_checkpoint_of_a_partition_counts() -> None:
+    """A group that went back on the source goes back here: the last one counts, not the furthest."""
     found = folded("group1", *GROUP_1, *GROUP_2)
     assert found.of("group1") == {("s.t1", 0): GROUP_1[2], ("s.t2", 1): GROUP_1[1]}
     back = checkpoint("group1", "s.t1", 0, 3, 2)
     assert folded("group1", *GROUP_1, back).of("group1")["s.t1", 0] == back
 
 
-def test_a_pattern_selects_groups_by_their_whole_id() -> None:
-    """18."""
+def test_mm2_018_a_pattern_selects_groups_by_their_whole_id() -> None:
     both = folded(re.compile("group[0-9]"), *GROUP_1, *GROUP_2)
     assert both.groups == {"group1", "group2"}
     assert both.of("group2") == {("s.t1", 0): GROUP_2[0], ("s.t1", 1): GROUP_2[1]}
     assert folded(re.compile("group"), *GROUP_1, *GROUP_2) == RemoteOffsets()
 
 
-def test_an_unknown_group_has_no_position() -> None:
-    """18."""
+def test_mm2_018_an_unknown_group_has_no_position() -> None:
     assert folded("group3", *GROUP_1) == RemoteOffsets()
     assert folded("group1", *GROUP_1).of("group3") == {}
 
 
-def test_a_group_given_as_text_is_no_pattern() -> None:
-    """18."""
+def test_mm2_018_a_group_given_as_text_is_no_pattern() -> None:
     dotted, other = checkpoint("a.c", "s.t", 0, 1, 1), checkpoint("abc", "s.t", 0, 2, 2)
     assert folded("a.c", dotted, other).checkpoints == (dotted,)
 
 
-def test_groups_that_match_one_pattern_stay_apart() -> None:
-    """18, as MM2 has it since KIP-1239: before, the group that came last in the topic won each partition."""
+def test_mm2_018_groups_that_match_one_pattern_stay_apart() -> None:
+    """As MM2 has it since KIP-1239: before, the group that came last in the topic won each partition."""
     again = checkpoint("group1", "s.t1", 1, 8, 8)
     found = folded(re.compile(".*"), again, *GROUP_2)
     assert found.of("group1") == {("s.t1", 1): again}

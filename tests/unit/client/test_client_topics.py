@@ -21,15 +21,13 @@ DEFAULT = DefaultReplicationPolicy()
 IDENTITY = IdentityReplicationPolicy("primary")
 
 
-def test_heartbeats_topics_are_told_from_names_that_only_look_like_one() -> None:
-    """5."""
+def test_mm2_005_heartbeats_topics_are_told_from_names_that_only_look_like_one() -> None:
     heartbeats = {"heartbeats", "source1.heartbeats", "source2.source1.heartbeats"}
     others = {"heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"}
     assert heartbeats_among(DEFAULT, heartbeats | others) == heartbeats
 
 
-def test_a_checkpoints_topic_has_an_alias_in_front() -> None:
-    """6."""
+def test_mm2_006_a_checkpoints_topic_has_an_alias_in_front() -> None:
     checkpoints = {"source1.checkpoints.internal"}
     others = {"checkpoints.internal", "checkpoints-internal", "checkpoints.internal!", "!checkpoints.internal"}
     assert checkpoints_among(DEFAULT, checkpoints | others | {"source1checkpointsinternal"}) == checkpoints
@@ -49,13 +47,11 @@ def test_a_checkpoints_topic_has_an_alias_in_front() -> None:
         ("source3.source2.source1.topic", "source4", None),
     ],
 )
-def test_hops_are_counted_along_the_prefixes(topic: str, source: str, count: int | None) -> None:
-    """7."""
+def test_mm2_007_hops_are_counted_along_the_prefixes(topic: str, source: str, count: int | None) -> None:
     assert hops_of_topic(DEFAULT, topic, source) == count
 
 
-def test_heartbeats_topics_are_listed_local_and_remote() -> None:
-    """8."""
+def test_mm2_008_heartbeats_topics_are_listed_local_and_remote() -> None:
     topics = [
         "topic1",
         "topic2",
@@ -67,14 +63,12 @@ def test_heartbeats_topics_are_listed_local_and_remote() -> None:
     assert heartbeats_among(DEFAULT, topics) == set(topics[2:])
 
 
-def test_checkpoints_topics_are_listed() -> None:
-    """9."""
+def test_mm2_009_checkpoints_topics_are_listed() -> None:
     topics = ["topic1", "checkpoints.internal", "source1.checkpoints.internal", "source2.checkpoints.internal"]
     assert checkpoints_among(DEFAULT, topics) == set(topics[2:])
 
 
-def test_the_shortest_way_of_heartbeats_counts() -> None:
-    """10."""
+def test_mm2_010_the_shortest_way_of_heartbeats_counts() -> None:
     topics = [
         *("topic1", "topic2", "heartbeats", "source1.heartbeats", "source1.source2.heartbeats", "source3.heartbeats"),
         *("source4.source3.heartbeats", "source4.source3.source5.heartbeats", "source6.topic1"),
@@ -94,45 +88,39 @@ UPSTREAM_TOPICS = [
 
 
 @pytest.mark.parametrize("policy", [DEFAULT, IDENTITY], ids=["default", "identity"])
-def test_every_alias_along_heartbeats_is_upstream(policy: ReplicationPolicy) -> None:
-    """11, and 12 under the identity policy, which prefixes heartbeats all the same."""
+def test_mm2_011_012_every_alias_along_heartbeats_is_upstream(policy: ReplicationPolicy) -> None:
+    """Also under the identity policy, which prefixes heartbeats all the same."""
     assert upstream(policy, UPSTREAM_TOPICS) == {"source1", "source2", "source3", "source4", "source5"}
 
 
-def test_a_cluster_without_mirrored_heartbeats_has_no_upstream() -> None:
-    """11."""
+def test_mm2_011_a_cluster_without_mirrored_heartbeats_has_no_upstream() -> None:
     assert upstream(DEFAULT, ["heartbeats", "topic1", "source6.topic"]) == frozenset()
 
 
-def test_prefixed_topics_are_remote_and_plain_and_internal_ones_are_not() -> None:
-    """13."""
+def test_mm2_013_prefixed_topics_are_remote_and_plain_and_internal_ones_are_not() -> None:
     remote = {"source1.topic4", "source1.source2.topic5", "source3.source4.source5.topic6"}
     others = {"topic1", "topic2", "topic3", "source1.checkpoints.internal", "__consumer_offsets", ".hidden.topic"}
     assert remote_among(DEFAULT, remote | others) == remote
 
 
-def test_remote_topics_of_one_source_came_from_it_at_the_last_hop() -> None:
-    """13."""
+def test_mm2_013_remote_topics_of_one_source_came_from_it_at_the_last_hop() -> None:
     topics = ["source1.topic4", "source1.source2.topic5", "source2.source1.topic6", "topic"]
     assert remote_among(DEFAULT, topics, "source1") == set(topics[:2])
     assert remote_among(DEFAULT, topics, "source9") == frozenset()
 
 
-def test_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
-    """14."""
+def test_mm2_014_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
     topics = {"topic1", "topic2", "heartbeats", "backup.heartbeats", "primary.checkpoints.internal"}
     assert remote_among(IDENTITY, topics) == {"topic1", "topic2", "backup.heartbeats"}
     assert remote_among(IdentityReplicationPolicy(), topics) == {"backup.heartbeats"}, "nobody said from where"
 
 
-def test_another_separator_decides_what_is_remote() -> None:
-    """15."""
+def test_mm2_015_another_separator_decides_what_is_remote() -> None:
     topics = {"topic1", "source1.topic2", "source1__topic4", "source1__source2__topic5"}
     assert remote_among(DefaultReplicationPolicy("__"), topics) == {"source1__topic4", "source1__source2__topic5"}
 
 
-def test_identity_names_its_source_and_prefixes_heartbeats() -> None:
-    """16."""
+def test_mm2_016_identity_names_its_source_and_prefixes_heartbeats() -> None:
     assert IDENTITY.topic_source("topic1") == "primary"
     assert IDENTITY.format_remote_topic("primary", "topic1") == "topic1"
     assert IDENTITY.format_remote_topic("primary", "heartbeats") == "primary.heartbeats"

@@ -109,7 +109,7 @@ def test_a_number_beyond_librdkafkas_limits_is_noted(load_text: LoadText) -> Non
     )
 
 
-def test_the_data_plane_has_what_its_consumer_and_producer_were_given(load_text: LoadText) -> None:
+def test_mm2_058_059_the_data_plane_has_what_its_consumer_and_producer_were_given(load_text: LoadText) -> None:
     data_plane = settings_of(
         load_text,
         "A.consumer.fetch.min.bytes = 1000000\nA.consumer.fetch.max.wait.ms = 100\nA.consumer.fetch.max.bytes = 7\n"
@@ -135,7 +135,7 @@ def test_a_users_client_id_goes_before_the_role(load_text: LoadText) -> None:
     assert client_id(settings, "heartbeats-target-admin") == "A->B|MirrorHeartbeatConnector|heartbeats-target-admin"
 
 
-def test_the_clients_of_offset_syncs_follow_their_topic(load_text: LoadText) -> None:
+def test_mm2_030_109_the_clients_of_offset_syncs_follow_their_topic(load_text: LoadText) -> None:
     for location, server in (("source", "a:9092"), ("target", "b:9092")):
         settings = settings_of(load_text, f"offset-syncs.topic.location = {location}\n")
         for client, kind in (

@@ -85,7 +85,7 @@ def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str
         ("B.consumer.client.rack=other A.producer.client.rack=other A->B.target.consumer.client.rack=other", None),
     ],
 )
-def test_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
+def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
     found = layering.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
     assert (found.value if found else None) == value
 

@@ -29,20 +29,20 @@ def flow(configuration: Configuration, source: str = "A", target: str = "B") -> 
     return configuration.flow(Flow(source, target))
 
 
-def test_85_each_side_has_its_own_address_and_security_stated_once_holds_for_all(load_text: LoadText) -> None:
+def test_mm2_085_each_side_has_its_own_address_and_security_stated_once_holds_for_all(load_text: LoadText) -> None:
     settings = flow(load_text("security.protocol = SSL\nssl.endpoint.identification.algorithm =\n"))
     assert (settings.source.bootstrap, settings.target.bootstrap) == ("a:9092", "b:9092")
     for properties in (settings.source.properties, settings.clients.source_consumer, settings.clients.target_producer):
         assert properties["security.protocol"] == "SSL"
 
 
-def test_86_a_setting_of_the_flow_reaches_it_and_no_other(load_text: LoadText) -> None:
+def test_mm2_086_a_setting_of_the_flow_reaches_it_and_no_other(load_text: LoadText) -> None:
     loaded = load_text("A->B.tasks.max = 123\nB->A.tasks.max = 456\n")
     assert flow(loaded).data_plane.tasks_max == 123
     assert flow(loaded, "B", "A").data_plane.tasks_max == 456
 
 
-def test_87_a_clusters_client_property_beats_what_the_cluster_and_the_file_say(load_text: LoadText) -> None:
+def test_mm2_087_a_clusters_client_property_beats_what_the_cluster_and_the_file_say(load_text: LoadText) -> None:
     settings = flow(
         load_text(
             "replication.policy.separator = __\n"
@@ -61,7 +61,7 @@ def test_87_a_clusters_client_property_beats_what_the_cluster_and_the_file_say(l
     assert settings.clients.target_consumer["ssl.key.password"] == "top"
 
 
-def test_88_a_known_connector_property_at_the_top_holds_for_every_flow(load_text: LoadText) -> None:
+def test_mm2_088_a_known_connector_property_at_the_top_holds_for_every_flow(load_text: LoadText) -> None:
     loaded = load_text("tasks.max = 100\ntopics = topic-1\ngroups = group-2\nreplication.policy.separator = _\n")
     for settings in loaded.flows:
         assert settings.data_plane.tasks_max == 100
@@ -69,13 +69,13 @@ def test_88_a_known_connector_property_at_the_top_holds_for_every_flow(load_text
         assert settings.policy == DefaultReplicationPolicy("_", True)
 
 
-def test_88_an_unknown_one_is_refused_where_mm2_drops_it_silently(mistakes_of: MistakesOf) -> None:
+def test_mm2_088_an_unknown_one_is_refused_where_mm2_drops_it_silently(mistakes_of: MistakesOf) -> None:
     assert mistakes_of("xxx = yyy\n") == [
         "5 xxx: is no key that MirrorMaker or Lockstep knows; nothing like it is known: remove it"
     ]
 
 
-def test_89_a_flows_own_topics_and_exclusions_reach_its_filter(load_text: LoadText) -> None:
+def test_mm2_089_a_flows_own_topics_and_exclusions_reach_its_filter(load_text: LoadText) -> None:
     loaded = load_text("A->B.topics = topic1, topic2\nA->B.topics.exclude = topic3\nB->A.topics = topic4\n")
     assert flow(loaded).topics.matches("topic2")
     assert not flow(loaded).topics.matches("topic3")
@@ -83,7 +83,7 @@ def test_89_a_flows_own_topics_and_exclusions_reach_its_filter(load_text: LoadTe
     assert flow(loaded, "B", "A").topics.matches("topic4")
 
 
-def test_90_the_worker_is_the_targets(load_text: LoadText) -> None:
+def test_mm2_090_the_worker_is_the_targets(load_text: LoadText) -> None:
     settings = flow(
         load_text(
             "offset.storage.replication.factor = 5\nB.offset.storage.replication.factor = 7\n"
@@ -99,32 +99,32 @@ def test_90_the_worker_is_the_targets(load_text: LoadText) -> None:
     assert client_id(settings, "replication-consumer") == "A->B|MirrorSourceConnector|replication-consumer"
 
 
-def test_91_every_ordered_pair_has_heartbeats(load_text: LoadText) -> None:
+def test_mm2_072_091_every_ordered_pair_has_heartbeats(load_text: LoadText) -> None:
     loaded = load_text(whole=clusters("A", "B", "C"))
     assert pairs(loaded) == ["A->B", "A->C", "B->A", "B->C", "C->A", "C->B"]
     assert not any(settings.enabled for settings in loaded.flows)
     assert all(settings.heartbeat.enabled for settings in loaded.flows)
 
 
-def test_92_without_heartbeats_nothing_runs(load_text: LoadText) -> None:
+def test_mm2_071_092_without_heartbeats_nothing_runs(load_text: LoadText) -> None:
     loaded = load_text(whole=clusters("A", "B", "C") + "emit.heartbeats.enabled = false\n")
     assert loaded.flows == ()
     assert any("no flow runs" in note.message for note in loaded.notes)
 
 
-def test_93_heartbeats_can_be_off_for_two_pairs(load_text: LoadText) -> None:
+def test_mm2_071_093_heartbeats_can_be_off_for_two_pairs(load_text: LoadText) -> None:
     lines = "A->B.emit.heartbeats.enabled = false\nA->C.emit.heartbeats.enabled = false\n"
     assert pairs(load_text(whole=clusters("A", "B", "C") + lines)) == ["B->A", "B->C", "C->A", "C->B"]
 
 
-def test_94_with_heartbeats_off_only_enabled_flows_run(load_text: LoadText) -> None:
+def test_mm2_094_with_heartbeats_off_only_enabled_flows_run(load_text: LoadText) -> None:
     lines = "emit.heartbeats.enabled = false\n" + "".join(
         f"{pair}.enabled = true\n" for pair in ("A->B", "A->D", "E->F")
     )
     assert pairs(load_text(whole=clusters("A", "B", "C", "D", "E", "F") + lines)) == ["A->B", "A->D", "E->F"]
 
 
-def test_95_two_regions_feed_a_centre(load_text: LoadText) -> None:
+def test_mm2_095_two_regions_feed_a_centre(load_text: LoadText) -> None:
     lines = (
         "emit.heartbeats.enabled = false\ncentral->local1.enabled = true\ncentral->local2.enabled = true\n"
         "central->local1.emit.heartbeats.enabled = true\nlocal1->central.emit.heartbeats.enabled = true\n"
@@ -136,21 +136,21 @@ def test_95_two_regions_feed_a_centre(load_text: LoadText) -> None:
 
 
 @pytest.mark.parametrize("key", ["security.protocol", "A.security.protocol", "A.consumer.security.protocol"])
-def test_96_97_an_invalid_security_protocol_is_refused(mistakes_of: MistakesOf, key: str) -> None:
+def test_mm2_066_096_097_an_invalid_security_protocol_is_refused(mistakes_of: MistakesOf, key: str) -> None:
     assert mistakes_of(f"{key} = abc\n") == [f"5 {key}: is 'abc': it takes PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"]
 
 
-def test_98_the_security_protocol_may_be_written_in_any_case(load_text: LoadText) -> None:
+def test_mm2_067_098_the_security_protocol_may_be_written_in_any_case(load_text: LoadText) -> None:
     settings = flow(load_text("security.protocol = sSl\n"))
     assert settings.source.properties["security.protocol"] == "SSL"
     assert source_consumer(settings, "replication-consumer")["security.protocol"] == "SSL"
 
 
-def test_99_the_table_has_the_names_of_all_three_connectors() -> None:
+def test_mm2_099_the_table_has_the_names_of_all_three_connectors() -> None:
     assert {"topics", "groups", "emit.heartbeats.enabled"} <= set(KEYS)
 
 
-def test_100_references_are_resolved_once_for_every_layer(load_text: LoadText) -> None:
+def test_mm2_100_references_are_resolved_once_for_every_layer(load_text: LoadText) -> None:
     # MM2 hands them on unresolved to its workers; here nothing reads a setting before the file is loaded.
     settings = flow(
         load_text(

@@ -7,7 +7,7 @@ from lockstep_protocol.names import Flow
 FLOW = Flow("A", "B")
 
 
-def test_a_heartbeat_is_mm2s_to_the_byte() -> None:
+def test_mm2_080_a_heartbeat_is_mm2s_to_the_byte() -> None:
     key, value = encode_heartbeat(beat(FLOW, 1234567890))
     assert (key.hex(), value.hex()) == ("000141000142", "000000000000499602d2")
 

@@ -57,33 +57,29 @@ def test_the_golden_vectors_hold_both_ways(encode: Any, decode: Any, record: Any
 
 
 @given(st.builds(OffsetSync, strings, int32, upstream, downstream))
-def test_offset_syncs_survive_the_journey(sync: OffsetSync) -> None:
-    """mm2.md §7 no. 22."""
+def test_mm2_022_offset_syncs_survive_the_journey(sync: OffsetSync) -> None:
     assert codec.decode_offset_sync(*codec.encode_offset_sync(sync)) == sync
 
 
 @given(st.builds(Checkpoint, strings, strings, int32, upstream, downstream, strings))
-def test_checkpoints_survive_the_journey(checkpoint: Checkpoint) -> None:
-    """mm2.md §7 no. 20."""
+def test_mm2_020_checkpoints_survive_the_journey(checkpoint: Checkpoint) -> None:
     assert codec.decode_checkpoint(*codec.encode_checkpoint(checkpoint)) == checkpoint
 
 
 @given(st.builds(Heartbeat, strings, strings, int64))
-def test_heartbeats_survive_the_journey(heartbeat: Heartbeat) -> None:
-    """mm2.md §7 no. 21."""
+def test_mm2_021_heartbeats_survive_the_journey(heartbeat: Heartbeat) -> None:
     assert codec.decode_heartbeat(*codec.encode_heartbeat(heartbeat)) == heartbeat
 
 
 @pytest.mark.parametrize("version", [1, -1, 32767])
-def test_a_checkpoint_of_another_version_is_refused_by_its_version(version: int) -> None:
-    """mm2.md §7 no. 23. What follows the version may be anything."""
+def test_mm2_023_a_checkpoint_of_another_version_is_refused_by_its_version(version: int) -> None:
+    """What follows the version may be anything."""
     key, _ = codec.encode_checkpoint(CHECKPOINT)
     with pytest.raises(UnsupportedRecordVersion, match=f"checkpoint value: version {version}, this release reads"):
         codec.decode_checkpoint(key, version.to_bytes(2, "big", signed=True))
 
 
-def test_a_heartbeat_of_another_version_is_refused_by_its_version() -> None:
-    """mm2.md §7 no. 24."""
+def test_mm2_024_a_heartbeat_of_another_version_is_refused_by_its_version() -> None:
     key, value = codec.encode_heartbeat(HEARTBEAT)
     with pytest.raises(UnsupportedRecordVersion, match="heartbeat value: version 1, this release reads version 0"):
         codec.decode_heartbeat(key, b"\0\1" + value[2:])

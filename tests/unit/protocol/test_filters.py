@@ -37,28 +37,25 @@ def replicated(
     )
 
 
-def test_a_name_matches_as_a_whole() -> None:
-    """mm2.md §7 nos. 28 and 102."""
+def test_mm2_028_102_a_name_matches_as_a_whole() -> None:
     one = NameFilter(("topic1",))
     assert one.matches("topic1")
     assert not any(one.matches(name) for name in ("topic2", "topic11", "atopic1", "topic1\n", ""))
 
 
 @given(st.text())
-def test_an_empty_list_matches_nothing(name: str) -> None:
-    """mm2.md §7 no. 104: nor does it exclude anything."""
+def test_mm2_104_an_empty_list_matches_nothing(name: str) -> None:
+    """Nor does it exclude anything."""
     assert not NOTHING.matches(name)
     assert NameFilter(("(?s).*",), ()).matches(name)
 
 
 @given(st.text("abcXYZ019._-"))
-def test_dot_star_matches_every_topic(name: str) -> None:
-    """mm2.md §7 no. 105."""
+def test_mm2_105_dot_star_matches_every_topic(name: str) -> None:
     assert EVERYTHING.matches(name)
 
 
-def test_each_element_of_a_list_is_an_alternative() -> None:
-    """mm2.md §7 no. 106."""
+def test_mm2_106_each_element_of_a_list_is_an_alternative() -> None:
     several = NameFilter(("topic1", "topic2.*", "x|y"))
     assert all(several.matches(name) for name in ("topic1", "topic2", "topic22", "x", "y"))
     assert not any(several.matches(name) for name in ("topic3", "topic12", "topic1x", "xy"))
@@ -105,8 +102,7 @@ def test_the_defaults_are_mm2s_verbatim() -> None:
     )
 
 
-def test_excluded_properties_stay_behind() -> None:
-    """mm2.md §7 nos. 103 and 121."""
+def test_mm2_103_excluded_properties_stay_behind() -> None:
     by_default = ConfigPropertyFilter()
     assert not by_default.should_replicate_config_property("min.insync.replicas")
     assert by_default.should_replicate_config_property("cleanup.policy")
@@ -123,14 +119,12 @@ def test_defaults_come_from_the_side_that_is_chosen() -> None:
     assert ConfigPropertyFilter(use_defaults_from="source").should_replicate_source_default("retention.ms")
 
 
-def test_heartbeats_are_replicated_by_default() -> None:
-    """mm2.md §7 no. 111."""
+def test_mm2_111_heartbeats_are_replicated_by_default() -> None:
     assert replicated("heartbeats")
     assert replicated("us-west.heartbeats")
 
 
-def test_heartbeats_are_replicated_despite_the_filter() -> None:
-    """mm2.md §7 no. 112."""
+def test_mm2_112_heartbeats_are_replicated_despite_the_filter() -> None:
     assert replicated("heartbeats", NOTHING)
     assert replicated("us-west.heartbeats", NOTHING)
     underscore = DefaultReplicationPolicy("_")
@@ -139,21 +133,18 @@ def test_heartbeats_are_replicated_despite_the_filter() -> None:
     assert not replicated("us-west.heartbeats", NOTHING, underscore)
 
 
-def test_heartbeats_can_be_left_out() -> None:
-    """mm2.md §7 no. 113."""
+def test_mm2_113_heartbeats_can_be_left_out() -> None:
     assert not replicated("heartbeats", NOTHING, heartbeats=False)
     assert not replicated("us-west.heartbeats", NOTHING, heartbeats=False)
 
 
-def test_heartbeats_left_out_still_pass_a_filter_that_names_them() -> None:
-    """mm2.md §7 no. 114."""
+def test_mm2_114_heartbeats_left_out_still_pass_a_filter_that_names_them() -> None:
     named = NameFilter(("heartbeats", r"us-west\.heartbeats"))
     assert replicated("heartbeats", named, heartbeats=False)
     assert replicated("us-west.heartbeats", named, heartbeats=False)
 
 
-def test_cycles_are_not_replicated() -> None:
-    """mm2.md §7 no. 115."""
+def test_mm2_115_cycles_are_not_replicated() -> None:
     for topic in ("target.topic1", "target.source.topic1", "source.topic1"):
         assert not replicated(topic, also_source=True), topic
         assert replicated(topic, policy=IdentityReplicationPolicy("source"), also_source=True), topic
@@ -161,8 +152,7 @@ def test_cycles_are_not_replicated() -> None:
     assert replicated("other.topic1", also_source=True)
 
 
-def test_under_identity_only_heartbeats_can_come_home() -> None:
-    """mm2.md §7 no. 116."""
+def test_mm2_116_under_identity_only_heartbeats_can_come_home() -> None:
     policy = IdentityReplicationPolicy("source")
     for topic in ("target.topic1", "topic1", "source.topic1", "heartbeats", "other.heartbeats"):
         assert replicated(topic, policy=policy), topic

@@ -30,8 +30,7 @@ def test_what_is_no_flow_is_refused_with_how_to_write_one(text: str) -> None:
         Flow.parse(text)
 
 
-def test_flows_are_equal_by_source_and_target_and_kind() -> None:
-    """mm2.md §7 no. 19."""
+def test_mm2_019_flows_are_equal_by_source_and_target_and_kind() -> None:
     assert Flow("A", "B") == FLOW
     assert hash(Flow("A", "B")) == hash(FLOW)
     assert {FLOW, Flow("B", "A"), Flow("A", "C")} == {Flow("A", "C"), FLOW, Flow("B", "A")}

@@ -21,8 +21,7 @@ FLOW = Flow("source", "target")
 names = st.text("abA._-", max_size=12)
 
 
-def test_internal_topics_are_told_by_their_names() -> None:
-    """mm2.md §7 no. 1."""
+def test_mm2_001_internal_topics_are_told_by_their_names() -> None:
     for topic in ("__consumer_offsets", ".hiddentopic", "mm2-offsets.CLUSTER.internal", "A.checkpoints.internal"):
         assert DEFAULT.is_internal_topic(topic), topic
     for topic in ("mm2-offsets_CLUSTER_internal", "foo.internal", "foo-internal", "_t", "mm2", "heartbeats"):
@@ -30,8 +29,9 @@ def test_internal_topics_are_told_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda s, i: IdentityReplicationPolicy("A", s, i)])
-def test_internal_topics_take_the_separator_unless_told_not_to(policy: type[DefaultReplicationPolicy]) -> None:
-    """mm2.md §7 nos. 2, 3 and 4."""
+def test_mm2_002_003_004_internal_topics_take_the_separator_unless_told_not_to(
+    policy: type[DefaultReplicationPolicy],
+) -> None:
     dotted, custom = policy("__", False), policy("__", True)
     assert dotted.offset_syncs_topic("CLUSTER") == "mm2-offset-syncs.CLUSTER.internal"
     assert custom.offset_syncs_topic("CLUSTER") == "mm2-offset-syncs__CLUSTER__internal"
@@ -43,16 +43,14 @@ def test_internal_topics_take_the_separator_unless_told_not_to(policy: type[Defa
     assert not custom.is_mm2_internal_topic("mm2-offsets.A.internal")
 
 
-def test_heartbeats_are_known_at_every_hop() -> None:
-    """mm2.md §7 no. 5."""
+def test_mm2_005_heartbeats_are_known_at_every_hop() -> None:
     for topic in ("heartbeats", "source1.heartbeats", "source2.source1.heartbeats"):
         assert DEFAULT.is_heartbeats_topic(topic), topic
     for topic in ("heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"):
         assert not DEFAULT.is_heartbeats_topic(topic), topic
 
 
-def test_checkpoints_topics_need_an_alias() -> None:
-    """mm2.md §7 nos. 6 and 9."""
+def test_mm2_006_checkpoints_topics_need_an_alias() -> None:
     for topic in ("source1.checkpoints.internal", "source2.source1.checkpoints.internal"):
         assert DEFAULT.is_checkpoints_topic(topic), topic
     for topic in ("checkpoints.internal", "checkpoints-internal", "checkpoints.internal!", "!checkpoints.internal"):
@@ -60,8 +58,7 @@ def test_checkpoints_topics_need_an_alias() -> None:
 
 
 @pytest.mark.parametrize("separator", [".", "__"])
-def test_prefixed_topics_are_remote_and_plain_ones_are_not(separator: str) -> None:
-    """mm2.md §7 nos. 13 and 15."""
+def test_mm2_013_015_prefixed_topics_are_remote_and_plain_ones_are_not(separator: str) -> None:
     policy = DefaultReplicationPolicy(separator)
     remote = policy.format_remote_topic("source1", policy.format_remote_topic("source2", "topic3"))
     assert remote == f"source1{separator}source2{separator}topic3"
@@ -104,8 +101,7 @@ def test_the_original_of_the_original_is_itself(topic: str) -> None:
         assert policy.original_topic(original) == original
 
 
-def test_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
-    """mm2.md §7 nos. 12 and 14."""
+def test_mm2_014_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
     policy = IdentityReplicationPolicy("primary")
     assert policy.topic_source("topic1") == "primary"
     assert policy.topic_source("heartbeats") is None
@@ -113,8 +109,7 @@ def test_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
     assert policy.is_heartbeats_topic("backup.primary.heartbeats")
 
 
-def test_identity_keeps_names_and_prefixes_heartbeats() -> None:
-    """mm2.md §7 no. 16."""
+def test_mm2_016_identity_keeps_names_and_prefixes_heartbeats() -> None:
     policy = IdentityReplicationPolicy("primary")
     assert policy.format_remote_topic("primary", "some.topic") == "some.topic"
     assert policy.upstream_topic("some.topic") == policy.original_topic("some.topic") == "some.topic"
@@ -123,21 +118,20 @@ def test_identity_keeps_names_and_prefixes_heartbeats() -> None:
     assert IdentityReplicationPolicy().topic_source("t") is None
 
 
-def test_default_refuses_topics_that_have_been_on_either_cluster() -> None:
-    """mm2.md §7 no. 115, with the rule of MM2 4.4."""
+def test_mm2_115_default_refuses_topics_that_have_been_on_either_cluster() -> None:
+    """With the rule of MM2 4.4."""
     for topic in ("target.topic1", "target.source.topic1", "other.target.topic1", "source.topic1", "other.source.t"):
         assert is_cycle(DEFAULT, topic, FLOW, also_source=True), topic
     for topic in ("topic1", "other.topic1", "other.another.topic1", "source-topic", "target"):
         assert not is_cycle(DEFAULT, topic, FLOW, also_source=True), topic
 
 
-def test_before_4_4_only_the_target_closes_a_cycle() -> None:
+def test_mm2_115_before_4_4_only_the_target_closes_a_cycle() -> None:
     assert not is_cycle(DEFAULT, "source.topic1", FLOW)
     assert is_cycle(DEFAULT, "source.target.topic1", FLOW)
 
 
-def test_identity_sees_cycles_of_heartbeats_only() -> None:
-    """mm2.md §7 nos. 115 and 116."""
+def test_mm2_115_116_identity_sees_cycles_of_heartbeats_only() -> None:
     policy = IdentityReplicationPolicy("source")
     for also_source in (False, True):
         for topic in (
@@ -153,8 +147,7 @@ def test_identity_sees_cycles_of_heartbeats_only() -> None:
             assert is_cycle(policy, topic, FLOW, also_source=also_source), topic
 
 
-def test_a_policy_that_names_a_source_but_no_upstream_topic_makes_no_cycle() -> None:
-    """mm2.md §7 no. 128."""
+def test_mm2_128_a_policy_that_names_a_source_but_no_upstream_topic_makes_no_cycle() -> None:
 
     class Forgetful(DefaultReplicationPolicy):
         def upstream_topic(self, topic: str) -> str | None:

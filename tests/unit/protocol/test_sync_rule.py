@@ -67,7 +67,7 @@ def runs(draw: st.DrawFn) -> list[tuple[int, int, int] | None]:
 
 
 @given(st.integers(0, 15), runs())
-def test_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, int] | None]) -> None:
+def test_mm2_163_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, int] | None]) -> None:
     rule, model = OffsetSyncRule(lag_max), RecordByRecord(lag_max)
     for step in steps:
         model.emitted = ()
@@ -83,8 +83,7 @@ def test_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, i
     assert rule.flush() == model.delayed
 
 
-def test_the_golden_sequence() -> None:
-    """mm2.md §7 no. 140."""
+def test_mm2_140_the_golden_sequence() -> None:
     rule = OffsetSyncRule(50)
     sequence = [
         (0, 100, True),
@@ -103,8 +102,8 @@ def test_the_golden_sequence() -> None:
         assert one(rule, up, down) == ((up, down) if due else None), (up, down)
 
 
-def test_lag_zero_emits_at_every_record() -> None:
-    """mm2.md §7 no. 141. Of a run, the last record is the newest."""
+def test_mm2_141_lag_zero_emits_at_every_record() -> None:
+    """Of a run, the last record is the newest."""
     rule = OffsetSyncRule(0)
     for offset in range(5):
         assert one(rule, offset, offset) == (offset, offset)
@@ -112,8 +111,7 @@ def test_lag_zero_emits_at_every_record() -> None:
     assert one(rule, 5, 5, 1000) == (1004, 1004)
 
 
-def test_the_first_acknowledgement_is_emitted_and_the_second_delayed() -> None:
-    """mm2.md §7 no. 161."""
+def test_mm2_161_the_first_acknowledgement_is_emitted_and_the_second_delayed() -> None:
     rule = OffsetSyncRule(50)
     assert rule.flush() is None
     assert one(rule, 7, 3) == (7, 3)
