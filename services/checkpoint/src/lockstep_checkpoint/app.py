@@ -35,6 +35,11 @@ from lockstep_runtime.waiting import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
 
+QUESTIONS_A_TASK = 4
+QUESTIONS = 16
+"""Questions about groups that are under way at once, on both clusters together: so many for each of `tasks.max`, and
+so many where that is not set."""
+
 EMISSION = "checkpoint emission"
 GROUP_SYNC = "group sync"
 
@@ -48,6 +53,10 @@ class CheckpointFlow:
         settings = ctx.settings
         self._ctx = ctx
         self._settings = settings.checkpoint
+        tasks = self._settings.tasks_max
+        bound = asyncio.Semaphore(QUESTIONS if tasks is None else QUESTIONS_A_TASK * tasks)
+        for cluster in (ctx.source, ctx.target):
+            cluster.bound_groups(bound)
         self._rule = CheckpointRule(ctx.flow, settings.policy, settings.topics)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, settings.groups, settings.topics, refresh_every)
