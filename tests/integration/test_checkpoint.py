@@ -6,21 +6,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from lockstep_protocol.codec import decode_checkpoint, encode_checkpoint, encode_offset_sync
 from lockstep_protocol.events import Event
-from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import Checkpoint, OffsetSync
-from lockstep_protocol.state import GroupStatus
+from lockstep_protocol.state import GroupStatus, MirroredTopic
 from tests.harness.broker import Broker
 from tests.harness.clusters import (
     Record,
@@ -30,11 +30,14 @@ from tests.harness.clusters import (
     create_topic,
     delete_topic,
     produce,
+    produce_transaction,
+    read_topic,
 )
 from tests.harness.control import events, last_row, read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.unit.offset_truth import Copied
 
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
@@ -67,7 +70,7 @@ class Scene:
         self.syncs = f"mm2-offset-syncs.{other}.internal"
         for broker, name in ((self.a, self.topic), (self.b, self.remote)):
             create_topic(broker.bootstrap, name, partitions=2)
-            produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2000)])
+            produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2200)])
 
     def file(self) -> Path:
         return two_cluster_file(
@@ -148,6 +151,41 @@ def test_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Scene) -> None:
         assert (row.phase, row.positions) == ("translated", ((scene.remote, 0, 150, 91),))
         assert [event.subject for event in scene.events("GroupFound")] == [scene.group]
         assert process.stop() == 0
+
+
+def test_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(scene: Scene) -> None:
+    """Rows as the data plane writes them: a one-way flow whose source has a marker behind every 20 records."""
+    source, target = f"{scene.topic}-tx", f"{scene.remote}-tx"
+    create_topic(scene.a.bootstrap, source)
+    create_topic(scene.b.bootstrap, target)
+    for first in range(0, 100, 20):
+        produce_transaction(scene.a.bootstrap, source, [Record(value=b"%d" % n) for n in range(first, first + 20)])
+    records = read_topic(scene.a.bootstrap, source)
+    produce(scene.b.bootstrap, target, [Record(value=record.value) for record in records])
+    copied = Copied()
+    copied.copies([(record.offset or 0, place, 1) for place, record in enumerate(records)])
+    copied.passes_over(1)
+    copied.writes()
+    topic = MirroredTopic(
+        source_topic=source, target_topic=target, source_topic_id="source", target_topic_id="target", partitions=1
+    )
+    rows = [replace(row, topic=source).encode() for row in copied.log]
+    key, value = encode_offset_sync(OffsetSync(source, 0, UpstreamOffset(0), DownstreamOffset(0)))
+    produce(scene.a.bootstrap, scene.syncs, [Record(key=key, value=value, partition=0)])
+    commit(scene.a, scene.group, source, 0, records[47].offset or 0)
+    with scene.service() as process:
+        process.hear("leading")
+        produce(
+            scene.b.bootstrap,
+            state_topic(scene.flow),
+            [Record(key=key, value=value, partition=0) for key, value in (topic.encode(), *rows)],
+        )
+        until(lambda: committed_offset(scene.b.bootstrap, scene.group, target, 0) == 47, what="the exact place")
+        row = until(lambda: (row := scene.row()) and not row.behind and row)
+        assert (row.exact, row.behind, row.waiting) == (1, (), ())
+        assert row.positions == ((target, 0, records[47].offset, 47),)
+    with Consuming(scene.b.bootstrap, scene.group, target) as consumer:
+        assert consumer.next().value() == b"47", "nothing is read again, and nothing left out"
 
 
 def test_the_checkpoints_topic_is_compacted_with_one_partition(scene: Scene) -> None:
@@ -462,6 +500,29 @@ def reading(broker: Broker, group: str, topic: str) -> Iterator[Consumer]:
         yield consumer
     finally:
         consumer.close()
+
+
+class Consuming:
+    """A consumer that goes on where its group stands."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": "false"}
+            | {"auto.offset.reset": "error"}
+        )
+        self._consumer.subscribe([topic])
+
+    def __enter__(self) -> Consuming:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def next(self) -> Message:
+        """The next record."""
+        message = until(lambda: self._consumer.poll(0.2), what="a record")
+        assert message.error() is None
+        return message
 
 
 def _equals(found: Callable[[], object], wanted: object) -> bool:

@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_checkpoint.exact import ExactPlaces, Place
+from lockstep_checkpoint.places import Places
 from lockstep_checkpoint.plan import (
     CheckpointPlan,
     CheckpointRule,
     Committed,
     TargetPartition,
+    beyond,
     consumes_mirrored,
     is_more_recent,
     plan_checkpoints,
     target_topic,
+    within,
 )
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
@@ -63,7 +67,7 @@ def planned(
     last: Mapping[TargetPartition, Checkpoint] | None = None,
     rule: CheckpointRule = RULE,
 ) -> CheckpointPlan:
-    return plan_checkpoints(GROUP, committed, last or {}, rule, syncs.translate_downstream)
+    return plan_checkpoints(GROUP, committed, last or {}, rule, Places(ExactPlaces(), syncs).translate)
 
 
 class TestNames:
@@ -112,11 +116,13 @@ class TestDue:
 
     def test_a_partition_without_a_sync_gets_none_and_says_so(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
-        assert found == CheckpointPlan((), ("orders-1: no offset sync yet",))
+        assert (found.due, found.untranslated) == ((), ("orders-1: no offset sync yet",))
+        assert found.places == ((("A.orders", 1), Place(None, why="no offset sync yet", by_runs=False)),)
 
     def test_an_offset_below_the_oldest_sync_gets_none_and_says_so(self) -> None:
         found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
-        assert found == CheckpointPlan((), ("orders-0: offset 299 is older than the oldest usable offset sync",))
+        assert found.due == ()
+        assert found.untranslated == ("orders-0: offset 299 is older than the oldest usable offset sync",)
 
     def test_one_partition_without_a_sync_does_not_hold_up_the_others(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
@@ -173,6 +179,49 @@ class TestMoreRecent:
         assert planned(restarted, at("orders", 0, 250), last=last).due == ()
         assert planned(restarted, at("orders", 0, 370), last=last).due == ()
         assert planned(restarted, at("orders", 0, 400), last=last).due == (checkpoint(400, 376),)
+
+
+class TestPlaces:
+    """What a group's row says of its partitions."""
+
+    @staticmethod
+    def place(place: Place, *, last: Mapping[TargetPartition, Checkpoint] | None = None) -> CheckpointPlan:
+        return plan_checkpoints(GROUP, [at("orders", 0, 100)], last or {}, RULE, lambda *_: place)
+
+    def test_a_place_is_said_whether_its_checkpoint_is_due_or_written(self) -> None:
+        exact = Place(DownstreamOffset(90))
+        for last in ({}, {("A.orders", 0): checkpoint(100, 90)}):
+            assert self.place(exact, last=last).places == ((("A.orders", 0), exact),)
+
+    def test_a_checkpoint_beyond_the_exact_place_waits_and_says_so(self) -> None:
+        found = self.place(Place(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
+        ((_, place),) = found.places
+        assert (found.due, place.at, place.exact) == ((), None, False)
+        assert (
+            place.why == "its checkpoint stands at 80, beyond its exact place 40; it goes back only when the group does"
+        )
+
+    @pytest.mark.parametrize(
+        "place", [Place(DownstreamOffset(40), behind=50), Place(DownstreamOffset(40), by_runs=False)]
+    )
+    def test_beyond_a_place_that_is_not_exact_a_checkpoint_may_be_right(self, place: Place) -> None:
+        assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).places == ((("A.orders", 0), place),)
+
+    def test_a_checkpoint_beyond_the_exact_place_goes_back_with_the_group(self) -> None:
+        found = self.place(Place(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
+        assert found.due == (checkpoint(100, 40),)
+
+
+class TestLogEnds:
+    def test_nothing_is_written_beyond_the_end_of_the_target_s_log(self) -> None:
+        due = checkpoint(9, 5), checkpoint(9, 6, partition=1), checkpoint(9, 6, partition=2)
+        kept, others = within(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
+        assert (kept, others) == (due[:1], due[1:])
+
+    def test_what_is_kept_back_says_why(self) -> None:
+        ends = {("A.orders", 0): 5}
+        assert beyond(checkpoint(9, 6), ends).why == "offset 6 is beyond the end of the target's log, which is 5"
+        assert beyond(checkpoint(9, 6), {}).why == "the end of the target's log is not known"
 
 
 class TestGroups:

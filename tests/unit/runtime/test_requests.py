@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
@@ -62,6 +63,40 @@ def test_a_cluster_that_is_away_ends_all_pieces() -> None:
     with pytest.raises(ClusterUnreachable):
         asyncio.run(asyncio.wait_for(together(in_pieces(range(9), 1, ask)), 5.0))
     assert ended == [1]
+
+
+class Counted(asyncio.Semaphore):
+    """Knows how many held it at once, at most."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value)
+        self.held = self.most = 0
+
+    async def acquire(self) -> Literal[True]:
+        got = await super().acquire()
+        self.held += 1
+        self.most = max(self.most, self.held)
+        return got
+
+    def release(self) -> None:
+        self.held -= 1
+        super().release()
+
+
+def test_two_clusters_are_asked_about_groups_within_one_bound() -> None:
+    """At an address where nobody answers: all are asked all the same."""
+
+    async def ask() -> Counted:
+        bound = Counted(3)
+        admins = [Admin(alias, {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=0.2)) for alias in "AB"]
+        for admin in admins:
+            admin.bound_groups(bound)
+        questions = [admin.describe_groups(["a", "b", "c"]) for admin in admins]
+        answers = await asyncio.gather(*questions, return_exceptions=True)
+        assert all(isinstance(answer, ClusterUnreachable) for answer in answers)
+        return bound
+
+    assert asyncio.run(ask()).most == 3
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,21 @@ from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from lockstep_checkpoint import metrics
+from lockstep_checkpoint.exact import ExactPlaces, Place
 from lockstep_checkpoint.group_sync import Look, Membership, after, plan_group_sync
 from lockstep_checkpoint.groups import SourceGroups, SourceLook
 from lockstep_checkpoint.latency import CheckpointLatencies
 from lockstep_checkpoint.memory import CheckpointMemory
-from lockstep_checkpoint.plan import CheckpointRule, plan_checkpoints
-from lockstep_checkpoint.report import GroupReport
+from lockstep_checkpoint.places import Places
+from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, plan_checkpoints, within
+from lockstep_checkpoint.report import GroupReport, Standing
 from lockstep_checkpoint.syncs import OffsetSyncsFollower
 from lockstep_checkpoint.target_groups import commit, look_at
-from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_config import clients
 from lockstep_protocol.codec import encode_checkpoint
 from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
-from lockstep_protocol.state import GroupStatus, Row
+from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
@@ -34,6 +35,11 @@ from lockstep_runtime.waiting import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
 
+QUESTIONS_A_TASK = 4
+QUESTIONS = 16
+"""Questions about groups that are under way at once, on both clusters together: so many for each of `tasks.max`, and
+so many where that is not set."""
+
 EMISSION = "checkpoint emission"
 GROUP_SYNC = "group sync"
 
@@ -41,12 +47,16 @@ GROUP_SYNC = "group sync"
 class CheckpointFlow:
     """One flow's checkpoints. See `FlowService`."""
 
-    wants: ClassVar[frozenset[type[Row]]] = frozenset({GroupStatus})
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({GroupStatus, MirroredTopic, PartitionProgress, OffsetRuns})
 
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
         self._ctx = ctx
         self._settings = settings.checkpoint
+        tasks = self._settings.tasks_max
+        bound = asyncio.Semaphore(QUESTIONS if tasks is None else QUESTIONS_A_TASK * tasks)
+        for cluster in (ctx.source, ctx.target):
+            cluster.bound_groups(bound)
         self._rule = CheckpointRule(ctx.flow, settings.policy, settings.topics)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, settings.groups, settings.topics, refresh_every)
@@ -58,7 +68,9 @@ class CheckpointFlow:
         )
         self._syncs = self._offset_syncs()
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
-        self._settled: dict[str, tuple[object, tuple[str, ...]]] = {}
+        self._exact = ExactPlaces()
+        ctx.state.listen(self._exact.take)
+        self._settled: dict[str, tuple[object, Standing]] = {}
         self._looks: dict[str, tuple[float, Look]] = {}
         self._emitted = ctx.metrics.of(metrics.EMITTED, str(ctx.flow))
         self._moved = ctx.metrics.of(metrics.SYNCED, str(ctx.flow))
@@ -66,6 +78,7 @@ class CheckpointFlow:
         ctx.metrics.ask(self._samples)
 
     async def run(self) -> None:
+        self._exact.begin(self._ctx.state.rows.values())
         self._settled.clear()
         self._looks.clear()
         self._report.forget()
@@ -79,6 +92,7 @@ class CheckpointFlow:
         store = self._syncs.store
         return {
             "groups": dict(self._report.phases()),
+            "partitions": dict(self._report.standing()),
             "group_offsets_synced": self._settings.sync_group_offsets,
             "left_alone": dict(self._report.held_back()),
             "offset_syncs": {
@@ -99,6 +113,8 @@ class CheckpointFlow:
             return
         for phase, count in self._report.phases().items():
             yield Sample(metrics.GROUPS, (flow, phase), count)
+        for place, count in self._report.standing().items():
+            yield Sample(metrics.PLACES, (flow, place), count)
         store = self._syncs.store
         yield Sample(metrics.HISTORIES, (flow,), 0 if store is None else len(store.histories))
         yield Sample(metrics.SYNCED_GROUPS, (flow,), self._report.synced_groups())
@@ -141,58 +157,66 @@ class CheckpointFlow:
         self._ctx.must_act()
         await self._syncs.verify()
         look = await self._groups.look(self._ctx.clock.monotonic(), self._ctx.owns)
-        store = self._syncs.store
-        failed = {group: str(trouble) for group, trouble in look.failed.items()}
-        untranslated: dict[str, tuple[str, ...]]
-        if store is None:
-            untranslated = dict.fromkeys(look.committed, (self._syncs.trouble,))
-        else:
-            untranslated, refused = await self._write(look, store)
-            failed |= refused
-        found = await self._report.looked_at(untranslated, failed, self._ctx.owns)
+        standing, refused = await self._write(look)
+        failed = {**{group: str(trouble) for group, trouble in look.failed.items()}, **refused}
+        found = await self._report.looked_at(standing, failed, self._ctx.owns)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
 
-    async def _write(
-        self, look: SourceLook, store: OffsetSyncStore
-    ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-        """Append what is due. Returns per group what could not be translated, and the groups whose checkpoints do not
-        fit the format.
+    async def _write(self, look: SourceLook) -> tuple[dict[str, Standing], dict[str, str]]:
+        """Append what is due. Returns how each group stands then, and the groups whose checkpoints do not fit the
+        format.
 
         A group for which nothing changed since it was last planned has nothing due and is not planned again.
         """
         planned_at = self._ctx.clock.wall_ms()
-        translation = (self._memory.generation, self._syncs.generation, store.position)
+        store = self._syncs.store
+        places = Places(self._exact, store, self._syncs.trouble)
+        syncs = self._syncs.trouble if store is None else store.position
+        translation = (self._memory.generation, self._syncs.generation, syncs)
         due: list[Checkpoint] = []
-        records: list[tuple[bytes | None, bytes | None]] = []
-        untranslated: dict[str, tuple[str, ...]] = {}
         refused: dict[str, str] = {}
-        settled: dict[str, tuple[object, tuple[str, ...]]] = {}
+        settled: dict[str, tuple[object, Standing]] = {}
         for group, committed in look.committed.items():
-            seen = (committed, translation)
+            seen = (committed, translation, self._exact.changes(position.topic for position in committed))
             if group in self._settled and self._settled[group][0] == seen:
                 settled[group] = self._settled[group]
-            else:
-                written = self._memory.written.of(group)
-                plan = plan_checkpoints(group, committed, written, self._rule, store.translate_downstream)
-                try:
-                    records.extend([encode_checkpoint(checkpoint) for checkpoint in plan.due])
-                except ValueError as exc:
-                    refused[group] = str(exc)
-                    continue
-                due.extend(plan.due)
-                settled[group] = (seen, plan.untranslated)
-            untranslated[group] = settled[group][1]
-        if due:
-            self._ctx.must_act()
-            await self._memory.append(due, records)
-            now = self._ctx.clock.wall_ms()
-            self._latencies.acknowledged(due, now - planned_at, now)
-            self._emitted.add(len(due))
-            self._ctx.log.debug("checkpoints emitted", f"{len(due)} checkpoints")
+                continue
+            written = self._memory.written.of(group)
+            plan = plan_checkpoints(group, committed, written, self._rule, places.translate)
+            try:
+                for checkpoint in plan.due:
+                    encode_checkpoint(checkpoint)
+            except ValueError as exc:
+                refused[group] = str(exc)
+                continue
+            due.extend(plan.due)
+            settled[group] = (seen, Standing(plan.untranslated, plan.places))
+        standing = {group: how for group, (_, how) in settled.items()}
+        for group, kept_back in (await self._append(due, planned_at)).items():
+            del settled[group]  # the next round looks again, although nothing else changes
+            standing[group] = _amended(standing[group], kept_back)
         self._settled = settled
         self._latencies.only(look.committed)
-        return untranslated, refused
+        return standing, refused
+
+    async def _append(self, due: list[Checkpoint], planned_at: int) -> dict[str, dict[TargetPartition, Place]]:
+        """Append the due ones that lie within the target's logs as they are right now. Returns the others, by group."""
+        if not due:
+            return {}
+        ends = await self._ctx.target.end_offsets({(one.topic, one.partition) for one in due})
+        kept, others = within(due, ends)
+        if kept:
+            self._ctx.must_act()
+            await self._memory.append(kept, [encode_checkpoint(one) for one in kept])
+            now = self._ctx.clock.wall_ms()
+            self._latencies.acknowledged(kept, now - planned_at, now)
+            self._emitted.add(len(kept))
+            self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
+        kept_back: dict[str, dict[TargetPartition, Place]] = {}
+        for one in others:
+            kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends)
+        return kept_back
 
     # -- groups on the target ------------------------------------------------------------------------------------------
 
@@ -235,6 +259,12 @@ class CheckpointFlow:
         if written:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved)
+
+
+def _amended(standing: Standing, kept_back: Mapping[TargetPartition, Place]) -> Standing:
+    sentences = [f"{topic}-{partition}: {place.why}" for (topic, partition), place in kept_back.items()]
+    places = tuple((where, kept_back.get(where, place)) for where, place in standing.places)
+    return Standing(tuple(sorted((*standing.untranslated, *sentences))), places)
 
 
 async def together(*works: Awaitable[None]) -> None:

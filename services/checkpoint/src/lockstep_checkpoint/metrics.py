@@ -2,7 +2,7 @@
 
 from lockstep_runtime.metrics import Metric, Type
 
-__all__ = ["EMITTED", "GROUPS", "HISTORIES", "LATENCY", "LEFT_ALONE", "METRICS", "SYNCED", "SYNCED_GROUPS"]
+__all__ = ["EMITTED", "GROUPS", "HISTORIES", "LATENCY", "LEFT_ALONE", "METRICS", "PLACES", "SYNCED", "SYNCED_GROUPS"]
 
 EMITTED = Metric("lockstep_checkpoints_emitted", Type.COUNTER, ("flow",), "Checkpoints acknowledged by the target")
 GROUPS = Metric(
@@ -13,6 +13,13 @@ GROUPS = Metric(
 )
 HISTORIES = Metric(
     "lockstep_offset_sync_partitions", Type.GAUGE, ("flow",), "Source partitions with an offset sync to translate by"
+)
+PLACES = Metric(
+    "lockstep_group_partitions",
+    Type.GAUGE,
+    ("flow", "place"),
+    "Partitions of consumer groups, by how well their place on the target is known: `exact` (nothing is read again),"
+    " `behind`, `waiting`",
 )
 SYNCED = Metric("lockstep_group_offsets_synced", Type.COUNTER, ("flow",), "Offsets committed for groups of the target")
 SYNCED_GROUPS = Metric(
@@ -44,4 +51,4 @@ LATENCY = tuple(
 )
 """Last, least, most, mean; `topic` is the remote topic."""
 
-METRICS = (EMITTED, GROUPS, HISTORIES, SYNCED, SYNCED_GROUPS, LEFT_ALONE, *LATENCY)
+METRICS = (EMITTED, GROUPS, PLACES, HISTORIES, SYNCED, SYNCED_GROUPS, LEFT_ALONE, *LATENCY)

@@ -1,4 +1,4 @@
-"""Which checkpoints of a group are due, by MirrorMaker 2's rule (`mm2.md` §3.6)."""
+"""Which checkpoints of a group are due, by MirrorMaker 2's rule (`mm2.md` §3.6), and how well its places are known."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lockstep_checkpoint.translation import TOO_OLD
+from lockstep_checkpoint.exact import Place
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.records import Checkpoint
 
@@ -19,17 +19,19 @@ __all__ = [
     "Committed",
     "TargetPartition",
     "Translate",
+    "beyond",
     "consumes_mirrored",
     "is_more_recent",
     "plan_checkpoints",
     "target_topic",
+    "within",
 ]
 
 TargetPartition: TypeAlias = tuple[str, int]
 """Topic by its name on the target, and partition."""
 
-Translate: TypeAlias = Callable[[str, int, UpstreamOffset], DownstreamOffset | None]
-"""`OffsetSyncStore.translate_downstream`, or whatever answers like it."""
+Translate: TypeAlias = Callable[[str, int, UpstreamOffset], Place]
+"""`Places.translate`, or whatever answers like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class CheckpointPlan:
     """Why partitions got none although the group has an offset there: sentences for people. Suppressed ones are not
     here.
     """
+    places: tuple[tuple[TargetPartition, Place], ...] = ()
+    """How each partition with an offset stands once the due ones are written, ordered by target topic and partition."""
 
 
 def consumes_mirrored(committed: Iterable[Committed], topics: NameFilter) -> bool:
@@ -85,19 +89,61 @@ def plan_checkpoints(
     """
     due: list[Checkpoint] = []
     untranslated: list[str] = []
+    places: dict[TargetPartition, Place] = {}
     for position in committed:
         if position.offset is None or not rule.topics.matches(position.topic):
             continue
-        downstream = translate(position.topic, position.partition, position.offset)
-        if downstream is None or downstream < 0:
-            untranslated.append(_why(position, downstream))
+        place = translate(position.topic, position.partition, position.offset)
+        where = (target_topic(rule, position.topic), position.partition)
+        if place.at is None:
+            places[where] = place
+            untranslated.append(f"{position.topic}-{position.partition}: {place.why}")
             continue
-        topic = target_topic(rule, position.topic)
-        checkpoint = Checkpoint(group, topic, position.partition, position.offset, downstream, position.metadata)
-        if is_more_recent(checkpoint, last.get((topic, position.partition))):
+        checkpoint = Checkpoint(group, *where, position.offset, place.at, position.metadata)
+        before = last.get(where)
+        if is_more_recent(checkpoint, before):
             due.append(checkpoint)
+            places[where] = place
+        else:
+            places[where] = _held(place, before)
     due.sort(key=lambda checkpoint: (checkpoint.topic, checkpoint.partition))
-    return CheckpointPlan(tuple(due), tuple(sorted(untranslated)))
+    return CheckpointPlan(tuple(due), tuple(sorted(untranslated)), tuple(sorted(places.items(), key=_where)))
+
+
+def within(
+    due: Iterable[Checkpoint], ends: Mapping[TargetPartition, int]
+) -> tuple[tuple[Checkpoint, ...], tuple[Checkpoint, ...]]:
+    """The checkpoints that lie within the target's logs, and those that do not, or whose log's end is not known. The
+    second say that what they were computed from no longer holds, or that the log is not there.
+    """
+    kept: list[Checkpoint] = []
+    others: list[Checkpoint] = []
+    for one in due:
+        (kept if one.downstream <= ends.get((one.topic, one.partition), -1) else others).append(one)
+    return tuple(kept), tuple(others)
+
+
+def beyond(checkpoint: Checkpoint, ends: Mapping[TargetPartition, int]) -> Place:
+    """How a partition stands whose checkpoint was kept back by `within`."""
+    end = ends.get((checkpoint.topic, checkpoint.partition))
+    if end is None:
+        return Place(None, why="the end of the target's log is not known")
+    return Place(None, why=f"offset {checkpoint.downstream} is beyond the end of the target's log, which is {end}")
+
+
+def _held(place: Place, before: Checkpoint | None) -> Place:
+    """A checkpoint beyond the exact place was right once, before the target was truncated or created anew."""
+    if before is None or place.at is None or not (place.exact and place.by_runs) or before.downstream <= place.at:
+        return place
+    why = (
+        f"its checkpoint stands at {before.downstream}, beyond its exact place {place.at};"
+        " it goes back only when the group does"
+    )
+    return Place(None, why=why)
+
+
+def _where(one: tuple[TargetPartition, Place]) -> TargetPartition:
+    return one[0]
 
 
 def is_more_recent(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
@@ -117,10 +163,3 @@ def target_topic(rule: CheckpointRule, topic: str) -> str:
     if rule.policy.topic_source(topic) == rule.flow.target:
         return rule.policy.original_topic(topic)
     return rule.policy.format_remote_topic(rule.flow.source, topic)
-
-
-def _why(position: Committed, downstream: DownstreamOffset | None) -> str:
-    where = f"{position.topic}-{position.partition}"
-    if downstream == TOO_OLD:
-        return f"{where}: offset {position.offset} is older than the oldest usable offset sync"
-    return f"{where}: no offset sync yet"

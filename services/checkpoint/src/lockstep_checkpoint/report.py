@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from lockstep_checkpoint.exact import Place
 from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus
 from lockstep_runtime.context import FlowContext
 
-__all__ = ["GONE", "GroupReport"]
+__all__ = ["GONE", "GroupReport", "Standing"]
 
 GONE = "it has no offsets in mirrored topics on the source any more"
 SHOWN = 3
 """Reasons a row spells out; the rest is counted."""
 
+LISTED = 50
+"""Partitions a row lists that are behind, and as many that wait; the rest is counted."""
+
 Written = Callable[[str], Mapping[TargetPartition, Checkpoint]]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a group that could be looked at stands: `untranslated` are sentences for people, `places` are by target
+    partition, in order."""
+
+    untranslated: tuple[str, ...] = ()
+    places: tuple[tuple[TargetPartition, Place], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,7 @@ class _View:
     """What this process knows of a group beside its checkpoints."""
 
     trouble: str = ""
-    untranslated: tuple[str, ...] = ()
+    standing: Standing = Standing()
     synced: bool = False
     held: str = ""
 
@@ -41,14 +53,13 @@ class GroupReport:
         self._views: dict[str, _View] = {}
 
     async def looked_at(
-        self, untranslated: Mapping[str, tuple[str, ...]], failed: Mapping[str, str], owned: Callable[[str], bool]
+        self, standing: Mapping[str, Standing], failed: Mapping[str, str], owned: Callable[[str], bool]
     ) -> tuple[str, ...]:
-        """A round looked at the source: these groups are there (with what could not be translated), these could not be
-        looked at.
+        """A round looked at the source: these groups are there (and stand so), these could not be looked at.
 
         Returns the groups found since the last round. Every owned group that is in neither is gone.
         """
-        found = [group for group in untranslated if group not in self._views]
+        found = [group for group in standing if group not in self._views]
         for group in found:
             row = self._ctx.state.get(GroupStatus, group)
             self._views[group] = _View(synced=row is not None and row.synced)
@@ -59,13 +70,13 @@ class GroupReport:
             if not view.trouble:
                 await self._ctx.event("GroupFailing", group, f"{group}: {trouble}", loud=True, reason=trouble)
             self._views[group] = replace(view, trouble=trouble)
-        for group, reasons in untranslated.items():
+        for group, how in standing.items():
             view = self._views[group]
             if view.trouble:
                 await self._ctx.event("GroupRecovered", group)
-            self._views[group] = replace(view, trouble="", untranslated=reasons)
-        await self._write(group for group in (*untranslated, *failed))
-        await self._bury(untranslated.keys() | failed.keys(), owned)
+            self._views[group] = replace(view, trouble="", standing=how)
+        await self._write(group for group in (*standing, *failed))
+        await self._bury(standing.keys() | failed.keys(), owned)
         return tuple(found)
 
     async def synced(self, group: str, moved: Mapping[TargetPartition, int]) -> None:
@@ -111,6 +122,14 @@ class GroupReport:
             counts[self._row(group).phase] += 1
         return counts
 
+    def standing(self) -> Mapping[str, int]:
+        """How many partitions of groups that could be looked at are exact, behind and waiting."""
+        counts = dict.fromkeys(("exact", "behind", "waiting"), 0)
+        for view in self._views.values():
+            for _, place in view.standing.places:
+                counts["exact" if place.exact else "waiting" if place.at is None else "behind"] += 1
+        return counts
+
     def synced_groups(self) -> int:
         """How many groups were brought to their checkpoints on the target."""
         return sum(view.synced for view in self._views.values())
@@ -125,15 +144,28 @@ class GroupReport:
         if view.trouble:
             phase, reason = "failing", view.trouble
         else:
-            phase, reason = "translated" if written else "waiting", _joined(view.untranslated)
+            phase, reason = "translated" if written else "waiting", _joined(view.standing.untranslated)
         positions = tuple(
             (topic, partition, int(one.upstream), int(one.downstream))
             for (topic, partition), one in sorted(written.items())
         )
-        return GroupStatus(group=group, phase=phase, reason=reason, synced=view.synced, positions=positions)
+        behind, waiting = _behind(view.standing), _waiting(view.standing)
+        return GroupStatus(
+            group=group,
+            phase=phase,
+            reason=reason,
+            synced=view.synced,
+            positions=positions,
+            exact=sum(place.exact for _, place in view.standing.places),
+            behind=behind[:LISTED],
+            waiting=waiting[:LISTED],
+            more_behind=len(behind[LISTED:]),
+            more_waiting=len(waiting[LISTED:]),
+        )
 
     async def _write(self, groups: Iterable[str]) -> None:
-        await asyncio.gather(*(self._ctx.state.write_if_changed(self._row(group)) for group in groups))
+        rows = [self._row(group) for group in groups]
+        await self._ctx.state.write_all([row for row in rows if self._ctx.state.differs(row)])
 
     async def _bury(self, present: Iterable[str], owned: Callable[[str], bool]) -> None:
         living = set(present)
@@ -144,6 +176,15 @@ class GroupReport:
             if known is not None:
                 await self._ctx.event("GroupGone", row.group)
             await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GONE))
+
+
+def _behind(standing: Standing) -> tuple[tuple[str, int, int], ...]:
+    found = [(*where, place.behind) for where, place in standing.places if place.at is not None and place.behind]
+    return tuple(sorted(found, key=lambda one: -one[2]))
+
+
+def _waiting(standing: Standing) -> tuple[tuple[str, int, str], ...]:
+    return tuple((*where, place.why) for where, place in standing.places if place.at is None)
 
 
 def _joined(reasons: tuple[str, ...]) -> str:

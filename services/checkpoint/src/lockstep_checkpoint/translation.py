@@ -22,7 +22,7 @@ from typing import TypeAlias
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import OffsetSync
 
-__all__ = ["SLOTS", "TOO_OLD", "History", "OffsetSyncStore", "advanced", "translate"]
+__all__ = ["SLOTS", "TOO_OLD", "History", "OffsetSyncStore", "advanced", "newest_at", "translate"]
 
 SLOTS = 64
 TOO_OLD = DownstreamOffset(-1)
@@ -99,11 +99,16 @@ def translate(history: History, upstream: UpstreamOffset) -> DownstreamOffset:
 
     Never more than one: how many of the records between were dropped on the way is not known here.
     """
-    for sync in history:
-        if sync.upstream <= upstream:
-            past = 0 if sync.upstream == upstream else 1
-            return DownstreamOffset(sync.downstream + past)
-    return TOO_OLD
+    sync = newest_at(history, upstream)
+    if sync is None:
+        return TOO_OLD
+    past = 0 if sync.upstream == upstream else 1
+    return DownstreamOffset(sync.downstream + past)
+
+
+def newest_at(history: History, upstream: UpstreamOffset) -> OffsetSync | None:
+    """The newest sync at or below `upstream`, None when all lie above."""
+    return next((sync for sync in history if sync.upstream <= upstream), None)
 
 
 def advanced(old: History, sync: OffsetSync) -> History:

@@ -257,6 +257,16 @@ class GroupStatus(Row):
     """Its offsets were written to the target's group of the same name."""
     positions: tuple[tuple[str, int, int, int], ...] = ()
     """(target topic, partition, upstream, downstream) as last emitted."""
+    exact: int = 0
+    """How many partitions stand exactly where they should: whoever goes on there reads nothing again."""
+    behind: tuple[tuple[str, int, int], ...] = ()
+    """(target topic, partition, records) of those where at most so many records are read again; the most first."""
+    waiting: tuple[tuple[str, int, str], ...] = ()
+    """(target topic, partition, why) of those whose place is not known."""
+    more_behind: int = 0
+    """Partitions that are behind and not in the list, for it would be too long."""
+    more_waiting: int = 0
+    """The same of those that wait."""
 
     def identity(self) -> tuple[str, ...]:
         return (self.group,)

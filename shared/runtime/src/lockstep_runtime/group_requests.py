@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from lockstep_runtime.described import GroupDescription, GroupListing, GroupOffset
 from lockstep_runtime.outcome import Outcome
-from lockstep_runtime.requests import Requests, in_pieces, together
+from lockstep_runtime.requests import Requests
 
 __all__ = ["GroupRequests"]
 
 GROUPS_AT_ONCE = 16
-"""Requests about single groups in flight (librdkafka takes one group a call)."""
-
-DESCRIBED_AT_ONCE = 50
-"""Groups described together: librdkafka sends a request for each of them."""
+"""Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
 
 
 class GroupRequests(Requests):
     @cached_property
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    def bound_groups(self, bound: asyncio.Semaphore) -> None:
+        """Ask about single groups within this bound from now on; several connections may share one."""
+        self._groups = bound
 
     async def list_groups(self) -> tuple[GroupListing, ...]:
         """Consumer groups of every coordinator that answered. ClusterUnreachable only when none did."""
@@ -43,11 +44,17 @@ class GroupRequests(Requests):
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         """State and member count of each group; one that does not exist is DEAD with no members."""
-        return await together(in_pieces(sorted(set(groups)), DESCRIBED_AT_ONCE, self._describe_groups))
+        whole: Outcome[GroupDescription] = Outcome()
+        for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
+            whole.done.update(one.done)
+            whole.failed.update(one.failed)
+            whole.denied.update(one.denied)
+        return whole
 
-    async def _describe_groups(self, names: Sequence[str]) -> Outcome[GroupDescription]:
-        futures = self._client.describe_consumer_groups(list(names), request_timeout=self._timeout)
-        outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+    async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
+        async with self._groups:
+            futures = self._client.describe_consumer_groups([name], request_timeout=self._timeout)
+            outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
         done = {
             name: GroupDescription(name, "" if d.state is None else d.state.name, len(d.members))
             for name, d in outcome.done.items()

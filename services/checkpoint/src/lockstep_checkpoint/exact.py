@@ -1,0 +1,142 @@
+"""Where a group stands on the target by the data plane's own runs, exactly (`docs/offset-runs.md`, decision 0021).
+
+The rows of a flow's state topic go in; what they say together of one partition is put together when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lockstep_protocol.offset_runs import RunMap
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress, Row
+
+__all__ = ["ExactPlaces", "Place", "Unsaid"]
+
+_Partition: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a position of the source stands downstream, and how well that is known.
+
+    Exact: `at` is known and `behind` is 0. Behind: `at` is known, and who goes on there reads at most `behind` records
+    again. Unknown: `at` is None, and `why` says what it waits for.
+    """
+
+    at: DownstreamOffset | None
+    behind: int = 0
+    why: str = ""
+    by_runs: bool = True
+    """The data plane's runs say so, no offset sync."""
+
+    @property
+    def exact(self) -> bool:
+        return self.at is not None and not self.behind
+
+
+@dataclass(frozen=True, slots=True)
+class Unsaid:
+    """The runs say nothing of the position, and offset syncs may: nothing beyond `most`, where that is known."""
+
+    most: DownstreamOffset | None = None
+
+
+class ExactPlaces:
+    """The fold of topic, progress and run rows. A row that comes again, or late, changes nothing for the worse: see
+    `offset_runs`. `begin` before anything is asked, and again whenever the state topic was replayed.
+    """
+
+    def __init__(self) -> None:
+        self.begin(())
+
+    def begin(self, rows: Iterable[Row]) -> None:
+        """Forget everything and take in these: what the state topic holds now."""
+        self._topics: dict[str, MirroredTopic] = {}
+        self._progress: dict[_Partition, PartitionProgress] = {}
+        self._chunks: dict[_Partition, dict[int, OffsetRuns]] = {}
+        self._maps: dict[_Partition, RunMap] = {}
+        self._changes: Counter[str] = Counter()
+        for row in rows:
+            self.take(row)
+
+    def take(self, row: Row) -> None:
+        """One more row, in log order; kinds that are of no concern are passed over."""
+        match row:
+            case MirroredTopic():
+                self._topics[row.source_topic] = row
+                self._changes[row.source_topic] += 1
+            case PartitionProgress():
+                where = (row.topic, row.partition)
+                before, known = self._progress.get(where), self._maps.get(where)
+                continues = before is not None and _continues(before, row)
+                if continues and before is not None and row.producer_epoch < before.producer_epoch:
+                    return  # of a slot that woke late: what it was sure of no longer holds
+                if known is not None and continues:
+                    self._maps[where] = known.fold_progress(row)
+                else:
+                    self._maps.pop(where, None)
+                self._progress[where] = row
+                self._changes[row.topic] += 1
+            case OffsetRuns():
+                where = (row.topic, row.partition)
+                self._chunks.setdefault(where, {})[row.chunk] = row
+                self._maps.pop(where, None)
+                self._changes[row.topic] += 1
+
+    def changes(self, topics: Iterable[str]) -> int:
+        """Another number than before, if anything was said of one of these topics meanwhile."""
+        return sum(self._changes[topic] for topic in set(topics))
+
+    def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> Place | Unsaid:
+        """Where a group that reads `upstream` of a source partition next stands.
+
+        Never beyond the records that it still has to see, and not falling when `upstream` rises, as long as the rows
+        stand still.
+        """
+        where = (topic, partition)
+        progress = self._progress.get(where)
+        if progress is None:
+            return Unsaid()
+        if why := self._of_another_log(progress):
+            return Place(None, why=why)
+        known = self._map(where, progress)
+        found = known.translate(upstream)
+        if found is None and known.runs:
+            return Unsaid(DownstreamOffset(known.runs[0].downstream))
+        if found is None:
+            return Place(None, why="nothing is copied yet" + (f": {progress.reason}" if progress.reason else ""))
+        if found.behind:
+            told = max(known.runs[-1].upstream_end, known.decided + 1)
+            return Place(found.downstream, behind=upstream - told)
+        return Place(found.downstream, behind=found.reread)
+
+    def _of_another_log(self, progress: PartitionProgress) -> str:
+        """Why the progress is not about the present topics, "" when it is. Then offset syncs are not asked either: they
+        bear no ids, and the old ones lead too far."""
+        topic = self._topics.get(progress.topic)
+        if topic is None:
+            return "whether the topic is still the one that was copied is not known: topic-sync has no row of it"
+        if progress.source_topic_id != topic.source_topic_id:
+            return "the topic was created anew on the source, and nothing of it is copied yet"
+        if progress.target_topic_id != topic.target_topic_id:
+            return "the topic was created anew on the target, and nothing is copied to it yet"
+        return ""
+
+    def _map(self, where: _Partition, progress: PartitionProgress) -> RunMap:
+        known = self._maps.get(where)
+        if known is None:
+            known = self._maps[where] = RunMap.of(progress, self._chunks.get(where, {}).values())
+        return known
+
+
+def _continues(before: PartitionProgress, row: PartitionProgress) -> bool:
+    """Whether a map goes on with the row: it is about the same logs and chain."""
+    return (before.producer_id, before.source_topic_id, before.target_topic_id) == (
+        row.producer_id,
+        row.source_topic_id,
+        row.target_topic_id,
+    )

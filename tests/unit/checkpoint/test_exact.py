@@ -1,0 +1,221 @@
+"""Groups stand where the data plane's rows say, exactly or earlier, never too far (issue 5, decision 0021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_checkpoint.exact import ExactPlaces, Place, Unsaid
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
+from tests.unit.offset_truth import FIRST, Copied, Stretch, exact_places
+
+TOPIC = MirroredTopic(
+    source_topic="t", target_topic="A.t", source_topic_id="source", target_topic_id="target", partitions=1
+)
+GAP = ((10, 5, 10), (21, 15, 4))
+"""A marker at upstream 20."""
+
+
+def folded(*rows: Row) -> ExactPlaces:
+    places = ExactPlaces()
+    for row in rows:
+        places.take(row)
+    return places
+
+
+def at(places: ExactPlaces, upstream: int) -> Place | Unsaid:
+    return places.translate("t", 0, UpstreamOffset(upstream))
+
+
+def copied(stretches: Iterable[Stretch]) -> Copied:
+    partition = Copied()
+    partition.copies(list(stretches))
+    partition.writes()
+    return partition
+
+
+def exactly(downstream: int) -> Place:
+    return Place(DownstreamOffset(downstream))
+
+
+@pytest.mark.parametrize(
+    ("upstream", "wanted"),
+    [
+        (10, exactly(5)),
+        (19, exactly(14)),
+        (20, exactly(15)),
+        (21, exactly(15)),
+        (25, exactly(19)),
+        (26, Place(DownstreamOffset(19), behind=1)),
+        (99, Place(DownstreamOffset(19), behind=74)),
+        (9, Unsaid(DownstreamOffset(5))),
+        (0, Unsaid(DownstreamOffset(5))),
+    ],
+)
+def test_where_a_group_stands(upstream: int, wanted: Place | Unsaid) -> None:
+    assert at(folded(TOPIC, *copied(GAP).log), upstream) == wanted
+
+
+def test_behind_counts_from_what_was_decided_to_be_passed_over() -> None:
+    partition = copied(GAP)
+    partition.passes_over(3)
+    partition.writes()
+    places = folded(TOPIC, *partition.log)
+    assert at(places, 28) == exactly(19)
+    assert at(places, 30) == Place(DownstreamOffset(19), behind=2)
+
+
+def test_a_partition_without_a_row_is_not_ours_to_say() -> None:
+    """What MirrorMaker 2 copies, and what the data plane has not begun with."""
+    assert at(folded(TOPIC), 5) == Unsaid()
+    assert folded(TOPIC, *copied(GAP).log).translate("t", 1, UpstreamOffset(15)) == Unsaid()
+
+
+def test_an_empty_partition_has_a_place() -> None:
+    """MM2 no. 166 is about the same."""
+    assert at(folded(TOPIC, replace(FIRST, upstream=-1, downstream=-1)), 0) == exactly(0)
+
+
+def test_a_partition_that_halted_before_anything_was_copied_waits_and_says_why() -> None:
+    row = replace(FIRST, upstream=99, downstream=-1, phase="halted", reason="records 5 to 9 are gone")
+    assert at(folded(TOPIC, row), 100) == Place(None, why="nothing is copied yet: records 5 to 9 are gone")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"), [({"source_topic_id": "new"}, "on the source"), ({"target_topic_id": "new"}, "on the target")]
+)
+def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict[str, str], word: str) -> None:
+    """Nor may offset syncs answer: they are about the old one."""
+    places = folded(TOPIC, *copied(GAP).log)
+    places.take(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
+    found = at(places, 15)
+    assert isinstance(found, Place)
+    assert found.at is None
+    assert word in found.why
+    again = replace(FIRST, **change, upstream=-1, downstream=-1)  # type: ignore[arg-type]  # two of its texts
+    places.take(again)
+    assert at(places, 0) == exactly(0), "the new topic's own rows do"
+    assert at(places, 15) == Place(DownstreamOffset(0), behind=15)
+
+
+def test_without_a_topic_row_nothing_tells_which_topic_the_rows_are_of() -> None:
+    found = at(folded(*copied(GAP).log), 15)
+    assert isinstance(found, Place)
+    assert found.at is None
+    assert "topic-sync has no row of it" in found.why
+
+
+def test_brokers_without_topic_ids() -> None:
+    topic = replace(TOPIC, source_topic_id="", target_topic_id="")
+    rows = [
+        replace(row, source_topic_id="", target_topic_id="")
+        for row in copied(GAP).log
+        if isinstance(row, PartitionProgress | OffsetRuns)
+    ]
+    assert at(folded(topic, *rows), 15) == exactly(10)
+
+
+def test_a_truncated_target_makes_what_was_known_unknown() -> None:
+    partition = copied(GAP)
+    partition.begins_again(25, 3, in_place=False)
+    partition.writes()
+    places = folded(TOPIC, *partition.log)
+    assert at(places, 25) == exactly(3)
+    found = at(places, 15)
+    assert isinstance(found, Unsaid) or (found.at is not None and found.at <= 3)
+
+
+def test_a_slot_that_woke_late_changes_nothing() -> None:
+    partition = copied(GAP)
+    late = partition.log[-1]
+    partition.begins_again(25, 3, in_place=False)
+    partition.writes()
+    places = folded(TOPIC, *partition.log, late)
+    assert at(places, 25) == exactly(3)
+    other = folded(TOPIC, *partition.log)
+    assert at(other, 25) == exactly(3)
+    other.take(late)
+    assert at(other, 25) == exactly(3)
+
+
+def test_changes_are_told_by_topic() -> None:
+    places = folded(TOPIC)
+    before, aside = places.changes(["t", "t"]), places.changes(["other"])
+    places.take(copied(GAP).log[-1])
+    assert places.changes(["t", "t"]) != before
+    assert places.changes(["other"]) == aside
+    before = places.changes(["t"])
+    places.take(GroupStatus(group="t", phase="waiting"))
+    assert places.changes(["t"]) == before
+
+
+def test_beginning_again_forgets_what_the_topic_no_longer_holds() -> None:
+    places = folded(TOPIC, *copied(GAP).log)
+    places.begin([TOPIC])
+    assert at(places, 15) == Unsaid()
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Stretch]:
+    up, down = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    stretches: list[Stretch] = []
+    for _ in range(draw(st.integers(1, 10))):
+        count = draw(st.integers(1, 6))
+        stretches.append((up, down, count))
+        up += count + draw(st.sampled_from((0, 0, 1, 4)))
+        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
+    return stretches
+
+
+@given(logs(), st.data())
+def test_every_group_stands_exactly_at_each_moment(stretches: list[Stretch], data: st.DataObject) -> None:
+    """Asked between the rows, now and then, so that maps go on from what was put together before."""
+    partition, places, told = Copied(), folded(TOPIC), 0
+    for stretch in stretches:
+        partition.copies([stretch])
+        if data.draw(st.booleans()):
+            partition.dies_and_goes_on()
+        partition.writes()
+        for row in partition.log[told:]:
+            places.take(row)
+        told = len(partition.log)
+        if data.draw(st.booleans()):
+            at(places, 0)
+        true = exact_places(partition.told)
+        last = max(up + count for up, _, count in partition.told)
+        for position, place in true.items():
+            found = at(places, position)
+            assert isinstance(found, Place)
+            assert found.at == place
+            if position > last:
+                assert found.behind == position - last
+            elif any(up <= position <= up + count for up, _, count in partition.told):
+                assert found.exact
+
+
+@given(logs(), st.data())
+def test_rows_that_are_late_twice_or_missing_never_lead_too_far(stretches: list[Stretch], data: st.DataObject) -> None:
+    partition = Copied()
+    for stretch in stretches:
+        partition.copies([stretch])
+        partition.writes()
+    seen = data.draw(st.lists(st.sampled_from(partition.log), max_size=2 * len(partition.log)))
+    places = folded(TOPIC)
+    true = exact_places(stretches)
+    for row in seen:
+        places.take(row)
+        before = -1
+        for position, place in true.items():
+            found = at(places, position)
+            if isinstance(found, Place) and found.at is not None:
+                assert before <= found.at <= place
+                between = sum(max(0, min(place, d + n) - max(found.at, d)) for _, d, n in stretches)
+                assert between <= found.behind, "it is at most so much behind"
+                before = found.at
+            elif isinstance(found, Unsaid) and found.most is not None:
+                assert found.most >= place, "what offset syncs may say is not cut too short"

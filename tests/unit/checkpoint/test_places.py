@@ -1,0 +1,63 @@
+"""The runs alone count where they say anything, and offset syncs where they do not (decision 0021)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_checkpoint.exact import ExactPlaces, Place
+from lockstep_checkpoint.places import Places
+from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import OffsetSync
+from tests.unit.checkpoint.test_exact import GAP, TOPIC, copied, folded
+
+
+def store(*syncs: tuple[int, int]) -> OffsetSyncStore:
+    found = OffsetSyncStore(keep_only_newest=False)
+    for at, (upstream, downstream) in enumerate(syncs):
+        found.fold(at, OffsetSync("t", 0, UpstreamOffset(upstream), DownstreamOffset(downstream)))
+    found.finish_reading()
+    return found
+
+
+def ask(exact: ExactPlaces, syncs: OffsetSyncStore | None, upstream: int) -> Place:
+    return Places(exact, syncs, "the offset syncs are away").translate("t", 0, UpstreamOffset(upstream))
+
+
+OURS = folded(TOPIC, *copied(GAP).log)
+NOBODY_S = folded(TOPIC)
+
+
+def test_the_runs_count_alone_whatever_the_syncs_say() -> None:
+    for syncs in (None, store(), store((10, 900)), store((0, 0))):
+        assert ask(OURS, syncs, 15) == Place(DownstreamOffset(10))
+
+
+def test_the_syncs_answer_where_there_is_no_row() -> None:
+    assert ask(NOBODY_S, store((10, 9)), 10) == Place(DownstreamOffset(9), by_runs=False)
+    assert ask(NOBODY_S, store((10, 9)), 11) == Place(DownstreamOffset(10), by_runs=False)
+    assert ask(NOBODY_S, store((10, 9)), 15) == Place(DownstreamOffset(10), behind=4, by_runs=False)
+
+
+def test_before_the_first_run_the_syncs_answer_up_to_it() -> None:
+    """MirrorMaker 2 had copied that much when the data plane took over."""
+    assert ask(OURS, store((8, 3)), 9).at == 4
+    assert ask(OURS, store((8, 700)), 9).at == 5
+
+
+def test_why_the_syncs_cannot_answer() -> None:
+    assert ask(NOBODY_S, None, 5).why == "the offset syncs are away"
+    assert ask(NOBODY_S, store(), 5).why == "no offset sync yet"
+    assert ask(NOBODY_S, store((6, 6)), 5).why == "offset 5 is older than the oldest usable offset sync"
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 60)), max_size=6))
+def test_places_do_not_fall_where_the_group_goes_on(syncs: list[tuple[int, int]]) -> None:
+    rising = list(zip(sorted(u for u, _ in syncs), sorted(d for _, d in syncs), strict=True))
+    at_last = -1
+    for upstream in range(40):
+        found = ask(OURS, store(*rising), upstream)
+        if found.at is not None:
+            assert found.at >= at_last
+            at_last = found.at
