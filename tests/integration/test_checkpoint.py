@@ -136,7 +136,7 @@ def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Scene:
     return one
 
 
-def test_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Scene) -> None:
+def test_mm2_034_038_050_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(150)
     began = time.time_ns() // 1_000_000
@@ -195,7 +195,7 @@ def test_the_checkpoints_topic_is_compacted_with_one_partition(scene: Scene) -> 
     assert scene.written() == []
 
 
-def test_checkpoints_follow_the_group_and_go_back_only_with_it(scene: Scene) -> None:
+def test_mm2_173_checkpoints_follow_the_group_and_go_back_only_with_it(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90), (200, 180))
     scene.commit(150)
     with scene.service():
@@ -209,7 +209,7 @@ def test_checkpoints_follow_the_group_and_go_back_only_with_it(scene: Scene) -> 
         until(lambda: scene.emitted()[3:] == [(0, 0)])
 
 
-def test_an_untranslatable_position_is_visible_until_a_sync_comes(scene: Scene) -> None:
+def test_mm2_171_an_untranslatable_position_is_visible_until_a_sync_comes(scene: Scene) -> None:
     scene.commit(150)
     with scene.service():
         row = until(scene.row)
@@ -229,7 +229,7 @@ def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Bro
         until(lambda: scene.emitted() == [(10, 9)])
 
 
-def test_offset_syncs_may_lie_on_the_target(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
+def test_mm2_108_offset_syncs_may_lie_on_the_target(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
     scene = Scene(tmp_path, broker_a, broker_b, location="target")
     create_topic(broker_b.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
     scene.sync((10, 9))
@@ -264,7 +264,7 @@ def test_a_group_appears_on_the_target_and_follows(scene: Scene) -> None:
         assert [event.subject for event in scene.events("GroupSynced")] == [scene.group]
 
 
-def test_metadata_travels_with_the_offset(scene: Scene) -> None:
+def test_mm2_050_metadata_travels_with_the_offset(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
     client = Consumer({"bootstrap.servers": scene.a.bootstrap, "group.id": scene.group, "enable.auto.commit": "false"})
@@ -319,7 +319,7 @@ def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
         until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
 
 
-def test_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
+def test_mm2_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     create_topic(scene.a.bootstrap, other := f"payments-{scene.mark}")
     commit(scene.a, f"aside-{scene.mark}", other, 0, 1)
@@ -362,7 +362,7 @@ def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b:
             assert row.phase == "failing"
 
 
-def test_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> None:
+def test_mm2_172_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> None:
     scene.sync(*((offset, offset) for offset in range(0, 1001, 10)))
     scene.commit(485)
     wanted = [(485, 481)]
@@ -377,7 +377,7 @@ def test_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> None:
             until(partial(_equals, scene.emitted, wanted))
 
 
-def test_checkpoints_do_not_go_back_when_compaction_has_thinned_the_syncs(
+def test_mm2_056_checkpoints_do_not_go_back_when_compaction_has_thinned_the_syncs(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     """MirrorCheckpointTaskTest.testCheckpointsTaskRestartUsesExistingCheckpoints, with a cleaner that really runs."""
@@ -427,7 +427,8 @@ def test_replicas_divide_the_groups_and_take_over(scene: Scene) -> None:
         until(lambda: checkpoints(200) == groups)
 
 
-def test_groups_are_moved_also_when_the_source_is_gone(tmp_path: Path, broker_b: Broker) -> None:
+@pytest.mark.long
+def test_mm2_172_groups_are_moved_also_when_the_source_is_gone(tmp_path: Path, broker_b: Broker) -> None:
     """The site is lost, the service is started again on the other one, and the consumers are about to be."""
     with Broker("lost") as source:
         scene = Scene(tmp_path, source, broker_b, group_sync=False)
@@ -455,7 +456,7 @@ def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
         until(lambda: scene.events("GroupGone"))
 
 
-def test_it_stays_small_while_it_runs(scene: Scene) -> None:
+def test_mm2_082_179_180_it_stays_small_while_it_runs(scene: Scene) -> None:
     scene.sync((0, 0))
     scene.commit(0)
     with scene.service() as process:

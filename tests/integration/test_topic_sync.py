@@ -13,6 +13,7 @@ import psutil
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AlterConfigOpType,
@@ -59,6 +60,62 @@ def service(file: Path) -> Iterator[ServiceProcess]:
         yield process
 
 
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Broker]:
+    """Checks permissions, allows what no rule is about, and makes topics that somebody asks for."""
+    free = {"super.users": "User:nobody", "allow.everyone.if.no.acl.found": "true"}
+    with Broker("guarded", authorizer=True, properties={**free, "auto.create.topics.enable": "true"}) as broker:
+        yield broker
+
+
+GUARDED = Flow(f"g{MARK}", f"u{MARK}")
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory, guarded: Broker, broker_b: Broker) -> Iterator[ServiceProcess]:
+    """From the guarded broker, with MM2's usual ten minutes between comparisons of configs, and more replicas wanted
+    than there are brokers."""
+    file = two_cluster_file(
+        tmp_path_factory.mktemp("usual"),
+        (GUARDED.source, guarded.bootstrap),
+        (GUARDED.target, broker_b.bootstrap),
+        f"{GUARDED}.enabled = true",
+        f"{GUARDED}.topics = {MARK}-.*",
+        f"{GUARDED}.replication.factor = 3",
+        "heartbeats.replication.enabled = false",
+    )
+    with ServiceProcess("lockstep_topic_sync", file, str(GUARDED)) as process:
+        process.hear("leading")
+        yield process
+
+
+def rule(kind: ResourceType, resource: str, operation: AclOperation, permission: AclPermissionType) -> AclBinding:
+    """For everybody here, from everywhere."""
+    return AclBinding(kind, resource, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, permission)
+
+
+def add_rules(broker: Broker, *rules: AclBinding) -> None:
+    for future in client(broker.bootstrap).create_acls(list(rules)).values():
+        future.result(10)
+
+
+def deny(broker: Broker, topic: str, operation: AclOperation) -> None:
+    """Everything else stays allowed."""
+    add_rules(
+        broker,
+        rule(ResourceType.TOPIC, topic, AclOperation.ALL, AclPermissionType.ALLOW),
+        rule(ResourceType.TOPIC, topic, operation, AclPermissionType.DENY),
+    )
+
+
+def allow_again(broker: Broker, topic: str, operation: AclOperation) -> None:
+    gone = AclBindingFilter(
+        ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, AclPermissionType.DENY
+    )
+    for future in client(broker.bootstrap).delete_acls([gone]).values():
+        future.result(10)
+
+
 @pytest.fixture
 def topic() -> str:
     return unique_name(MARK)
@@ -87,13 +144,19 @@ def set_config(broker: Broker, topic: str, name: str, value: str | None) -> None
     future.result(10)
 
 
-def row(broker: Broker, topic: str) -> MirroredTopic | None:
+def row(broker: Broker, topic: str, flow: Flow = FLOW) -> MirroredTopic | None:
     found = None
-    for record in read_topic(broker.bootstrap, state_topic(FLOW)):
+    for record in read_topic(broker.bootstrap, state_topic(flow)):
         decoded = decode_row(record.key or b"", record.value)
         if isinstance(decoded, MirroredTopic) and decoded.source_topic == topic:
             found = decoded
     return found
+
+
+def row_that_says(broker: Broker, topic: str, words: str) -> MirroredTopic | None:
+    """The topic's row of the guarded flow once these words are in its reason."""
+    found = row(broker, topic, GUARDED)
+    return found if found is not None and words in found.reason else None
 
 
 def events(broker: Broker, topic: str, kind: str) -> list[Event]:
@@ -167,7 +230,7 @@ def test_a_remote_topic_with_more_partitions_keeps_them(
     assert events(broker_b, topic, "TopicCreated") == []
 
 
-def test_configs_follow_the_source_and_manual_changes_are_reverted(
+def test_mm2_174_configs_follow_the_source_and_manual_changes_are_reverted(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
     remote = f"{SOURCE}.{topic}"
@@ -287,31 +350,115 @@ def test_it_stays_small(service: ServiceProcess) -> None:
     assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
 
 
-def test_a_missing_permission_is_named_with_its_operation_and_resource(tmp_path: Path, broker_a: Broker) -> None:
+def test_a_missing_permission_is_named_with_its_operation_and_resource(
+    tmp_path: Path, broker_a: Broker, guarded: Broker
+) -> None:
     """On the target everything is allowed save for creating topics."""
-    guarded = {"super.users": "User:nobody", "allow.everyone.if.no.acl.found": "true"}
-    name = unique_name("denied")
-    with Broker("guarded", authorizer=True, properties=guarded) as target:
-        lines = ("P->Q.enabled = true", f"P->Q.topics = {name}", "heartbeats.replication.enabled = false")
-        file = two_cluster_file(tmp_path, ("P", broker_a.bootstrap), ("Q", target.bootstrap), *lines)
-        with ServiceProcess("lockstep_topic_sync", file, "P->Q") as service:
-            service.hear("leading")
-            rules = [
-                AclBinding(kind, resource, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, permission)
-                for kind, resource, operation, permission in (
-                    (ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, AclPermissionType.ALLOW),
-                    (ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE, AclPermissionType.DENY),
-                    (ResourceType.TOPIC, f"P.{name}", AclOperation.CREATE, AclPermissionType.DENY),
-                )
-            ]
-            for future in client(target.bootstrap).create_acls(rules).values():
-                future.result(10)
-            create_topic(broker_a.bootstrap, name)
-            line = service.hear("topic failed", subject=name)
-            assert f"cluster Q does not permit to create on topic P.{name}" in line["reason"]
-            assert service.ready()
+    name, mark = unique_name("denied"), uuid.uuid4().hex[:6]
+    flow = Flow(f"p{mark}", f"q{mark}")
+    lines = (f"{flow}.enabled = true", f"{flow}.topics = {name}", "heartbeats.replication.enabled = false")
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, guarded.bootstrap), *lines)
+    remote = f"{flow.source}.{name}"
+    with ServiceProcess("lockstep_topic_sync", file, str(flow)) as service:
+        service.hear("leading")
+        add_rules(
+            guarded,
+            rule(ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, AclPermissionType.ALLOW),
+            rule(ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE, AclPermissionType.DENY),
+            rule(ResourceType.TOPIC, remote, AclOperation.CREATE, AclPermissionType.DENY),
+        )
+        create_topic(broker_a.bootstrap, name)
+        line = service.hear("topic failed", subject=name)
+        assert f"cluster {flow.target} does not permit to create on topic {remote}" in line["reason"]
+        assert service.ready()
 
 
+def test_a_config_arrives_within_ten_seconds_and_what_is_set_by_hand_waits_for_the_interval(
+    usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
+) -> None:
+    still = f"{topic}-still"
+    for name in (topic, still):
+        create_topic(guarded.bootstrap, name, partitions=1)
+    remote, still_there = f"{GUARDED.source}.{topic}", f"{GUARDED.source}.{still}"
+    wait_until(lambda: row(broker_b, topic, GUARDED) and row(broker_b, still, GUARDED))
+
+    def arrives(value: str) -> None:
+        set_config(guarded, topic, "max.message.bytes", value)
+        began = time.monotonic()
+        wait_until(lambda: configs(broker_b, remote) == {"max.message.bytes": value})
+        assert time.monotonic() - began < 10.0
+
+    arrives("2000000")
+    # That round has compared both topics: from now on only the interval does, or a change.
+    set_config(broker_b, still_there, "delete.retention.ms", "4444444")
+    arrives("3000000")
+    wait_until(
+        lambda: (r := row(broker_b, topic, GUARDED)) and dict(r.target_configs)["max.message.bytes"] == "3000000",
+        within=5,
+    )
+    assert configs(broker_b, still_there) == {"delete.retention.ms": "4444444"}
+
+
+def test_more_replicas_than_brokers_are_lowered_with_one_warning(
+    usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
+) -> None:
+    create_topic(guarded.bootstrap, topic, partitions=1)
+    wait_until(lambda: row(broker_b, topic, GUARDED))
+    described = client(broker_b.bootstrap).list_topics(timeout=10).topics[f"{GUARDED.source}.{topic}"]
+    assert len(described.partitions[0].replicas) == 1
+    (line,) = usual.said("replication factor lowered")
+    assert (line["wanted"], line["brokers"], line["level"]) == (3, 1, "warning")
+
+
+def test_mm2_120_a_topic_whose_configs_may_not_be_read_is_named_and_stops_no_other(
+    usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
+) -> None:
+    denied = f"{topic}-denied"
+    deny(guarded, denied, AclOperation.DESCRIBE_CONFIGS)
+    create_topic(guarded.bootstrap, denied, partitions=1)
+    create_topic(guarded.bootstrap, topic, partitions=1)
+    failed = wait_until(lambda: row(broker_b, denied, GUARDED))
+    assert failed.phase == "failed"
+    assert f"cluster {GUARDED.source} does not permit to describe configs" in failed.reason
+    assert f"topic {denied}" in failed.reason
+    wait_until(lambda: (r := row(broker_b, topic, GUARDED)) and r.phase == "mirrored")
+    allow_again(guarded, denied, AclOperation.DESCRIBE_CONFIGS)
+    wait_until(lambda: (r := row(broker_b, denied, GUARDED)) and (r.phase, r.reason) == ("mirrored", ""))
+
+
+@pytest.mark.long
+def test_mm2_120_what_may_not_be_read_any_more_stays_mirrored_with_the_reason(
+    usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
+) -> None:
+    create_topic(guarded.bootstrap, topic, partitions=1)
+    wait_until(lambda: row(broker_b, topic, GUARDED))
+    for operation, words in (
+        (AclOperation.DESCRIBE_CONFIGS, "its configs: "),
+        (AclOperation.DESCRIBE, f"cluster {GUARDED.source} does not permit to describe on topic {topic}"),
+    ):
+        deny(guarded, topic, operation)
+        said = wait_until(partial(row_that_says, broker_b, topic, words))
+        assert said.phase == "mirrored"
+        assert usual.status(str(GUARDED))["failing"][topic] == said.reason
+        allow_again(guarded, topic, operation)
+        wait_until(lambda: (r := row(broker_b, topic, GUARDED)) and (r.phase, r.reason) == ("mirrored", ""), within=60)
+    assert len(usual.said("topic failed", subject=topic)) == 2
+
+
+@pytest.mark.long
+def test_a_deleted_topic_is_not_made_again_by_asking_for_it(
+    usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
+) -> None:
+    """The source is one that makes topics which somebody asks for."""
+    create_topic(guarded.bootstrap, topic, partitions=1)
+    wait_until(lambda: row(broker_b, topic, GUARDED))
+    delete_topic(guarded.bootstrap, topic)
+    wait_until(lambda: (r := row(broker_b, topic, GUARDED)) and r.phase == "deleted")
+    assert not partitions(guarded, topic)
+    assert not usual.said("topic failed", subject=topic)
+
+
+@pytest.mark.long
 def test_a_source_that_is_away_is_named_and_mirrored_once_it_comes(tmp_path: Path, broker_b: Broker) -> None:
     name, mark = unique_name("late"), uuid.uuid4().hex[:6]
     flow = f"l{mark}->t{mark}"

@@ -79,7 +79,9 @@ class TestNames:
             ("source6.topic7", "source1.source6.topic7"),
         ],
     )
-    def test_a_topic_that_came_from_the_target_goes_by_its_own_name_there(self, topic: str, remote: str) -> None:
+    def test_mm2_049_a_topic_that_came_from_the_target_goes_by_its_own_name_there(
+        self, topic: str, remote: str
+    ) -> None:
         rule = CheckpointRule(Flow("source1", "target2"), DefaultReplicationPolicy(), EVERYTHING)
         assert target_topic(rule, topic) == remote
 
@@ -90,13 +92,13 @@ class TestNames:
 
 
 class TestDue:
-    def test_a_group_past_a_sync_gets_one_past_its_downstream_offset(self) -> None:
+    def test_mm2_050_a_group_past_a_sync_gets_one_past_its_downstream_offset(self) -> None:
         assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 10)).due == (checkpoint(10, 5),)
 
-    def test_a_group_exactly_at_a_sync_gets_its_downstream_offset(self) -> None:
+    def test_mm2_050_a_group_exactly_at_a_sync_gets_its_downstream_offset(self) -> None:
         assert planned(store(("orders", 0, 7, 11)), at("orders", 0, 7)).due == (checkpoint(7, 11),)
 
-    def test_partition_and_metadata_are_kept(self) -> None:
+    def test_mm2_050_partition_and_metadata_are_kept(self) -> None:
         found = planned(store(("orders", 5, 3, 4)), at("orders", 5, 3, "from anna"))
         assert found.due == (checkpoint(3, 4, partition=5, metadata="from anna"),)
 
@@ -111,10 +113,10 @@ class TestDue:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter((r"A\.orders",), ()))
         assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 3), rule=rule).due == ()
 
-    def test_a_partition_without_a_committed_offset_gets_none_and_no_complaint(self) -> None:
+    def test_mm2_054_a_partition_without_a_committed_offset_gets_none_and_no_complaint(self) -> None:
         assert planned(store(("orders", 0, 3, 4)), at("orders", 0, None)) == CheckpointPlan(())
 
-    def test_a_partition_without_a_sync_gets_none_and_says_so(self) -> None:
+    def test_mm2_053_a_partition_without_a_sync_gets_none_and_says_so(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
         assert (found.due, found.untranslated) == ((), ("orders-1: no offset sync yet",))
         assert found.places == ((("A.orders", 1), Place(None, why="no offset sync yet", by_runs=False)),)
@@ -152,7 +154,7 @@ class TestMoreRecent:
     def test_rule(self, *, last: tuple[int, int] | None, new: tuple[int, int], more_recent: bool) -> None:
         assert is_more_recent(checkpoint(*new), None if last is None else checkpoint(*last)) is more_recent
 
-    def test_a_translation_that_went_backwards_is_held_back_until_it_catches_up(self) -> None:
+    def test_mm2_055_a_translation_that_went_backwards_is_held_back_until_it_catches_up(self) -> None:
         """MirrorCheckpointTaskTest.testCheckpointRecordsMonotonicIfStoreRewinds."""
         last: Last = {}
 
@@ -169,7 +171,7 @@ class TestMoreRecent:
         assert round_(sparse, 1001) == [(1001, 1001)]
         assert round_(sparse, 700) == [(700, 501)]  # rewound on the source: backwards is right
 
-    def test_a_restart_goes_on_from_the_checkpoints_written_earlier(self) -> None:
+    def test_mm2_056_a_restart_goes_on_from_the_checkpoints_written_earlier(self) -> None:
         """MirrorCheckpointTaskTest.testCheckpointsTaskRestartUsesExistingCheckpoints."""
         first = store(("orders", 0, 100, 100), ("orders", 0, 200, 200), ("orders", 0, 300, 300))
         (loaded,) = planned(first, at("orders", 0, 250)).due
@@ -225,7 +227,7 @@ class TestLogEnds:
 
 
 class TestGroups:
-    def test_a_group_counts_when_one_of_its_topics_passes(self) -> None:
+    def test_mm2_040_a_group_counts_when_one_of_its_topics_passes(self) -> None:
         only = NameFilter(("orders",), ())
         assert consumes_mirrored([at("payments", 0, 1), at("orders", 0, 1)], only)
         assert not consumes_mirrored([at("payments", 0, 1)], only)

@@ -52,7 +52,7 @@ class TestTwoLooks:
         sync = plan_group_sync(checkpoints(5), before, empty(3), TOPICS)
         assert sync == GroupSync(left_alone="its offsets on the target changed a moment ago")
 
-    def test_a_quiet_empty_group_is_advanced(self) -> None:
+    def test_mm2_051_a_quiet_empty_group_is_advanced(self) -> None:
         assert written(plan_group_sync(checkpoints(101, 51), empty(100, 50), empty(100, 50), TOPICS)) == {0: 101, 1: 51}
 
 
@@ -65,10 +65,10 @@ class TestForwardsOnly:
         look = empty(100, 200)
         assert written(plan_group_sync(checkpoints(101, 51), look, look, TOPICS)) == {0: 101}
 
-    def test_a_partition_the_group_has_no_offset_for_is_written(self) -> None:
+    def test_mm2_052_a_partition_the_group_has_no_offset_for_is_written(self) -> None:
         assert written(plan_group_sync(checkpoints(5, 6), empty(5), empty(5), TOPICS)) == {1: 6}
 
-    def test_an_offset_that_was_reset_away_is_written(self) -> None:
+    def test_mm2_052_an_offset_that_was_reset_away_is_written(self) -> None:
         assert written(plan_group_sync(checkpoints(5), empty(None), empty(None), TOPICS)) == {0: 5}
 
     def test_partitions_the_target_no_longer_has_do_not_stop_the_others(self) -> None:

@@ -26,7 +26,7 @@ def test_excluded_names_do_not(group: str) -> None:
     assert not is_consumer_group(group, "CLASSIC", DEFAULTS)
 
 
-def test_only_the_groups_asked_for_do() -> None:
+def test_mm2_028_040_only_the_groups_asked_for_do() -> None:
     only = NameFilter(("group1",))
     assert is_consumer_group("group1", "CLASSIC", only)
     assert not is_consumer_group("group2", "CLASSIC", only)

@@ -72,19 +72,19 @@ def assert_invariants(history: History) -> None:
 
 
 class TestTranslation:
-    def test_a_group_past_a_sync_stands_one_past_its_downstream_offset(self) -> None:
+    def test_mm2_153_a_group_past_a_sync_stands_one_past_its_downstream_offset(self) -> None:
         assert Feed().take(sync(100, 200)).at_offset(150) == 201
 
-    def test_a_group_exactly_at_a_sync_stands_at_its_downstream_offset(self) -> None:
+    def test_mm2_153_a_group_exactly_at_a_sync_stands_at_its_downstream_offset(self) -> None:
         assert Feed().take(sync(100, 200), sync(150, 251)).at_offset(150) == 251
 
-    def test_an_offset_below_every_sync_is_too_old(self) -> None:
+    def test_mm2_153_an_offset_below_every_sync_is_too_old(self) -> None:
         assert Feed().take(sync(100, 200), sync(150, 251)).at_offset(5) == TOO_OLD
 
-    def test_a_target_that_starts_over_is_followed(self) -> None:
+    def test_mm2_153_a_target_that_starts_over_is_followed(self) -> None:
         assert Feed().take(sync(150, 251), sync(200, 10)).at_offset(200) == 10
 
-    def test_a_source_that_starts_over_is_followed_and_forgets_the_history(self) -> None:
+    def test_mm2_153_a_source_that_starts_over_is_followed_and_forgets_the_history(self) -> None:
         feed = Feed().take(sync(100, 200), sync(200, 300), sync(20, 20))
         assert feed.at_offset(20) == 20
         assert feed.at_offset(150) == 21
@@ -95,13 +95,13 @@ class TestTranslation:
         assert feed.at_offset(150) == 201
         assert feed.at_offset(200) == 310
 
-    def test_nothing_is_translated_before_the_topic_was_read_to_its_end(self) -> None:
+    def test_mm2_154_nothing_is_translated_before_the_topic_was_read_to_its_end(self) -> None:
         feed = Feed(started=False).take(sync(100, 200))
         assert feed.at_offset(100) is None
         feed.store.finish_reading()
         assert feed.at_offset(100) == 200
 
-    def test_nothing_is_translated_without_a_sync(self) -> None:
+    def test_mm2_155_nothing_is_translated_without_a_sync(self) -> None:
         assert Feed().at_offset(100) is None
 
     def test_partitions_and_topics_do_not_mix(self) -> None:
@@ -133,21 +133,21 @@ class TestGoldenVectors:
             feed.take(sync(upstream))
             assert_invariants(feed.history)
 
-    def test_without_checkpoints_only_the_newest_sync_survives_the_start(self) -> None:
+    def test_mm2_156_without_checkpoints_only_the_newest_sync_survives_the_start(self) -> None:
         feed = self.loaded(keep_only_newest=True)
         assert feed.distinct == (1000,)
         assert feed.at_offset(999) == TOO_OLD
         self.run_on(feed, 1010)
         assert feed.distinct == self.AFTER_START_WITHOUT_CHECKPOINTS
 
-    def test_with_checkpoints_the_history_survives_the_start(self) -> None:
+    def test_mm2_157_with_checkpoints_the_history_survives_the_start(self) -> None:
         feed = self.loaded(keep_only_newest=False)
         assert feed.distinct == self.LOADED
         self.run_on(feed, 1000)
         assert feed.distinct == self.AFTER_START
 
     @pytest.mark.parametrize("keep_only_newest", [True, False])
-    def test_an_upstream_rewind_forgets_all_of_it(self, *, keep_only_newest: bool) -> None:
+    def test_mm2_156_157_an_upstream_rewind_forgets_all_of_it(self, *, keep_only_newest: bool) -> None:
         feed = self.loaded(keep_only_newest=keep_only_newest)
         self.run_on(feed, 1010)
         feed.take(sync(1500, 11000))
@@ -177,16 +177,16 @@ class TestExpiry:
 
     @pytest.mark.parametrize("bits", [1, 2, 3, 5, 8, 13, 21, 34, 55])
     @pytest.mark.parametrize("first", [0, 1, 7, 29])
-    def test_consistently_spaced_syncs_expire_at_most_one_each(self, bits: int, first: int) -> None:
+    def test_mm2_158_consistently_spaced_syncs_expire_at_most_one_each(self, bits: int, first: int) -> None:
         step = 2**bits - 1
         self.fed(range(first, first + 100 * step, step), expires_at_most=1)
 
     @pytest.mark.parametrize("bits", [1, 3, 8, 20, 40])
-    def test_randomly_spaced_syncs_expire_at_most_their_spread_in_bits_and_two(self, bits: int) -> None:
+    def test_mm2_159_randomly_spaced_syncs_expire_at_most_their_spread_in_bits_and_two(self, bits: int) -> None:
         dice = random.Random(bits)
         self.fed(running_sum(dice.randrange(2**bits) for _ in range(1000)), expires_at_most=bits + 2)
 
-    def test_syncs_of_which_half_are_lost_expire_at_most_two_each(self) -> None:
+    def test_mm2_160_syncs_of_which_half_are_lost_expire_at_most_two_each(self) -> None:
         dice = random.Random(0)
         self.fed(running_sum(dice.choice((100, 200)) for _ in range(1000)), expires_at_most=2)
 

@@ -53,6 +53,18 @@ def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
     assert (row.phase, row.reason, row.partitions, row.target_partitions) == ("mirrored", "no room", 3, 3)
 
 
+def test_mm2_120_configs_that_cannot_be_read_or_set_leave_the_topic_mirrored_with_the_reason() -> None:
+    row = mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS, configs_failure="not permitted"), ROW)
+    assert row == replace(ROW, reason="its configs: not permitted")
+    (failed,) = what_happened(ROW, row)
+    assert (failed.kind, failed.text) == ("TopicFailed", "orders -> A.orders: its configs: not permitted")
+    assert what_happened(row, row) == []
+    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
+    both = mirrored_row(Seen(SOURCE, "A.orders", None, None, "no room", "not permitted"), None)
+    assert both is not None
+    assert both.reason == "no room"
+
+
 def test_an_old_failure_of_a_topic_that_stands_now_is_not_shown() -> None:
     row = mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS, "no room"), None)
     assert row == ROW
@@ -100,12 +112,12 @@ def test_each_topic_is_retried_at_its_own_time() -> None:
     retries.failed("b", "still no", 1.0)
     assert retries.reasons == {"a": "no", "b": "still no"}
     assert retries.waiting(0.5) == {"a", "b"}
-    assert not retries.due(0.5)
+    assert retries.ready(0.5) == frozenset()
     assert retries.waiting(1.5) == {"b"}
-    assert retries.due(1.5)
+    assert retries.ready(1.5) == {"a"}
     assert retries.waiting(3.0) == frozenset()
     retries.succeeded("a")
     assert list(retries.reasons) == ["b"]
     retries.only([])
     assert not retries.reasons
-    assert not retries.due(100.0)
+    assert retries.ready(100.0) == frozenset()

@@ -13,6 +13,7 @@ from lockstep_topic_sync.plan import (
     Config,
     Create,
     Grow,
+    Plan,
     Rules,
     alterations,
     creation_configs,
@@ -54,7 +55,7 @@ NONE: frozenset[str] = frozenset()
         ("orders.replica", None),
     ],
 )
-def test_which_topics_are_mirrored_and_as_what(topic: str, remote: str | None) -> None:
+def test_mm2_115_which_topics_are_mirrored_and_as_what(topic: str, remote: str | None) -> None:
     assert selected(PREFIXED, [topic]) == ({} if remote is None else {topic: remote})
 
 
@@ -67,7 +68,7 @@ def test_which_topics_are_mirrored_and_as_what(topic: str, remote: str | None) -
         ("B.heartbeats", None),
     ],
 )
-def test_identity_keeps_names(topic: str, remote: str | None) -> None:
+def test_mm2_116_identity_keeps_names(topic: str, remote: str | None) -> None:
     assert selected(IDENTITY, [topic]) == ({} if remote is None else {topic: remote})
 
 
@@ -77,13 +78,26 @@ def test_identity_on_one_cluster_under_two_aliases_never_mirrors_a_topic_into_it
     assert selected(replace(PREFIXED, same_cluster=True), ["orders"]) == {"orders": "A.orders"}
 
 
-def test_heartbeats_are_mirrored_despite_the_filter_unless_switched_off() -> None:
+def test_mm2_112_heartbeats_are_mirrored_despite_the_filter() -> None:
     narrow = replace(PREFIXED, topics=NameFilter(("orders",)))
     assert list(selected(narrow, ["heartbeats", "orders", "pay"])) == ["heartbeats", "orders"]
-    assert list(selected(replace(narrow, heartbeats_replicated=False), ["heartbeats", "orders"])) == ["orders"]
 
 
-def test_an_empty_list_selects_nothing_but_heartbeats() -> None:
+def test_mm2_111_heartbeats_are_mirrored_by_default() -> None:
+    assert list(selected(PREFIXED, ["heartbeats"])) == ["heartbeats"]
+
+
+def test_mm2_113_heartbeats_are_not_mirrored_when_that_is_switched_off() -> None:
+    narrow = replace(PREFIXED, topics=NameFilter(("orders",)), heartbeats_replicated=False)
+    assert list(selected(narrow, ["heartbeats", "orders"])) == ["orders"]
+
+
+def test_mm2_114_heartbeats_that_the_filter_names_are_mirrored_all_the_same() -> None:
+    named = replace(PREFIXED, topics=NameFilter(("heartbeats",)), heartbeats_replicated=False)
+    assert list(selected(named, ["heartbeats", "orders"])) == ["heartbeats"]
+
+
+def test_mm2_104_an_empty_list_selects_nothing_but_heartbeats() -> None:
     assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"])) == ["heartbeats"]
 
 
@@ -107,6 +121,17 @@ def test_what_failed_waits_for_its_retry_and_holds_up_no_other() -> None:
 
 def test_a_topic_that_vanished_between_two_looks_is_left_out() -> None:
     assert partition_plan({"gone": "A.gone"}, {}, {}, not_now=NONE).create == ()
+
+
+def test_mm2_126_a_topic_is_created_until_it_is_there_and_then_nothing_is_wanted() -> None:
+    topics, source = {"new": "A.new"}, {"new": 3}
+    for _ in range(2):
+        assert partition_plan(topics, source, {}, not_now=NONE).create == (Create("new", "A.new", 3),)
+    assert partition_plan(topics, source, {"A.new": 3}, not_now=NONE) == Plan()
+
+
+def test_mm2_127_what_only_the_target_has_is_left_alone() -> None:
+    assert partition_plan({}, {}, {"A.orders": 3, "orders": 1}, not_now=NONE) == Plan()
 
 
 NAMES = st.text("abc", min_size=1, max_size=3)
@@ -147,7 +172,7 @@ def fixed(name: str, value: str) -> Config:
     return Config(name, value, is_default=False, copyable=False)
 
 
-def test_a_new_topic_gets_what_is_set_at_the_source() -> None:
+def test_mm2_124_a_new_topic_gets_what_is_set_at_the_source() -> None:
     configs = [
         of_topic("retention.ms", "5"),
         default("segment.ms"),
@@ -179,7 +204,7 @@ def test_with_defaults_from_the_source_a_new_topic_gets_them_too() -> None:
         (default("min.insync.replicas", "1"), of_topic("min.insync.replicas", "2"), {}),
     ],
 )
-def test_only_what_differs_is_altered(source: Config, target: Config, change: dict[str, str | None]) -> None:
+def test_mm2_121_only_what_differs_is_altered(source: Config, target: Config, change: dict[str, str | None]) -> None:
     assert alterations(PREFIXED, [source], [target]) == change
 
 
@@ -191,7 +216,7 @@ def test_only_what_differs_is_altered(source: Config, target: Config, change: di
         (default("a", "1"), of_topic("a", "1"), {}),
     ],
 )
-def test_with_defaults_from_the_source_they_are_forced(
+def test_mm2_123_with_defaults_from_the_source_they_are_forced(
     source: Config, target: Config, change: dict[str, str | None]
 ) -> None:
     assert alterations(SOURCE_DEFAULTS, [source], [target]) == change

@@ -1,14 +1,13 @@
 """topic-sync in one flow: look at both clusters, plan, apply, write down what is so.
 
 Two rounds. Topics: every two seconds names and partition counts, and ids and details when those changed or every ten
-seconds. Configs: each `sync.topic.configs.interval.seconds`. A topic that fails is tried again with back-off of its
-own and stops no other.
+seconds. Configs: see `config_sync`. A topic that fails is tried again with back-off of its own and stops no other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -17,9 +16,9 @@ from lockstep_protocol.state import MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_topic_sync import apply, metrics
-from lockstep_topic_sync.inventory import Topics, read_configs, read_topics
+from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
+from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
 from lockstep_topic_sync.mirrored import (
-    TARGET_CONFIGS,
     Happened,
     Seen,
     gone_rows,
@@ -28,12 +27,9 @@ from lockstep_topic_sync.mirrored import (
     what_happened,
 )
 from lockstep_topic_sync.plan import (
-    Alter,
     Create,
     Grow,
     Rules,
-    Topic,
-    alterations,
     creation_configs,
     partition_plan,
     selected,
@@ -53,7 +49,6 @@ VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
 
 REFRESH = "topic refresh"
-CONFIGS = "config sync"
 
 
 class TopicSync:
@@ -70,12 +65,12 @@ class TopicSync:
         """Forget what an earlier term learned: others have acted since."""
         self._rules: Rules | None = None
         self._retries = Retries()
-        self._config_failures: dict[str, str] = {}
-        self._configs_refused: dict[str, Mapping[str, str]] = {}
-        self._target_configs: dict[str, Mapping[str, str]] = {}
+        self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
         self._listed: tuple[dict[str, int], dict[str, int]] | None = None
         self._looked_closely = float("-inf")
         self._missed: frozenset[str] = frozenset()
+        self._hidden: dict[str, str] = {}
+        self._asked_hidden = float("-inf")
         self._settled = False
         self._lowered = False
         self._refreshed = asyncio.Event()
@@ -86,7 +81,7 @@ class TopicSync:
         every = min(LOOK_EVERY, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._ctx.every(REFRESH, every, self._refresh))
-            tasks.create_task(self._ctx.every(CONFIGS, settings.sync_configs_every, self._sync_configs))
+            tasks.create_task(self._ctx.every(CONFIGS, self._configs.every, self._sync_configs))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
@@ -97,7 +92,7 @@ class TopicSync:
         return {
             "topics": phases,
             "failing": {row.source_topic: row.reason for row in rows if row.reason},
-            "configs refused": {topic: dict(keys) for topic, keys in self._configs_refused.items()},
+            "configs refused": {topic: dict(keys) for topic, keys in self._configs.refused.items()},
         }
 
     # -- topics --------------------------------------------------------------------------------------------------------
@@ -119,14 +114,15 @@ class TopicSync:
             {remote: target[remote] for remote in topics.values() if remote in target},
         )
         now = ctx.clock.monotonic()
-        if listed != self._listed or now - self._looked_closely >= IDS_EVERY or self._retries.due(now):
+        if listed != self._listed or now - self._looked_closely >= IDS_EVERY or self._retries.ready(now):
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now))
             await self._create(rules, plan.create)
             await self._grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
             await self._write(topics, created | listed[1].keys(), created)
             self._listed, self._looked_closely = listed, now
-        await self._write_gone(gone, topics, source)
+        hidden = await self._hide(rules, gone - source.keys())
+        await self._write_gone(gone - hidden.keys(), topics, source)
         self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
 
@@ -155,16 +151,18 @@ class TopicSync:
         if not wanted:
             return
         ctx = self._ctx
-        read = await read_configs(ctx.source, (c.source for c in wanted))
-        self._failed(read.troubles)
-        ready = [c for c in wanted if c.source in read.by_topic]
-        configs = {c.source: creation_configs(rules, read.by_topic[c.source]) for c in ready}
+        configs: dict[str, dict[str, str]] = {}
+        async for read in config_pieces(ctx.source, (c.source for c in wanted)):
+            self._failed(read.troubles)
+            configs |= {name: creation_configs(rules, there) for name, there in read.by_topic.items()}
+        ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)
         ctx.must_act()
         applied = await apply.create(ctx.target, ready, configs, factor)
         self._failed(applied.failed)
         for c in ready:
             if c.source in applied.done:
+                self._configs.created(c.target)
                 left_out = applied.refused.get(c.source, {})
                 text = f"{c.source} -> {c.target} ({c.partitions} {'partition' if c.partitions == 1 else 'partitions'})"
                 await ctx.event(
@@ -176,7 +174,7 @@ class TopicSync:
                     replication_factor=factor,
                     configs={key: value for key, value in configs[c.source].items() if key not in left_out},
                 )
-        await self._tell_refused(applied.refused)
+        await self._configs.tell_refused(applied.refused)
 
     async def _replication_factor(self, rules: Rules) -> int:
         wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
@@ -215,7 +213,7 @@ class TopicSync:
         state = self._ctx.state
         sources = await read_topics(self._ctx.source, topics)
         targets = await self._targets(remotes, created)
-        await self._read_target_configs(targets.by_name.values())
+        await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.by_name})
         unseen = {name: targets.troubles[remote] for name, remote in topics.items() if remote in targets.troubles}
         unseen |= sources.troubles
         self._failed(unseen)
@@ -234,12 +232,30 @@ class TopicSync:
             if target is not None and target.partitions >= source.partitions:
                 self._retries.succeeded(name)
             known = state.get(MirroredTopic, name)
-            configs = self._target_configs.get(remote) if target is not None else None
-            row = mirrored_row(Seen(source, remote, target, configs, self._retries.reasons.get(name, "")), known)
+            configs = self._configs.there(remote) if target is not None else None
+            failure = self._retries.reasons.get(name, "")
+            row = mirrored_row(Seen(source, remote, target, configs, failure, self._configs.failure(name)), known)
             if row is not None and state.differs(row):
                 rows.append(row)
                 events += what_happened(known, row)
         await self._say(rows, events)
+
+    async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
+        """Which of these the source does not list because we may not describe them (any more), and its words. They are
+        not gone; their rows say what is wrong."""
+        state, now = self._ctx.state, self._ctx.clock.monotonic()
+        known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
+        there = selected(rules, (n for n, row in known.items() if row.phase not in ("deleted", "excluded"))).keys()
+        if again := now - self._asked_hidden >= IDS_EVERY:
+            self._asked_hidden = now
+        asked = there if again else there - self._hidden.keys()
+        read = await read_topics(self._ctx.source, asked)
+        self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked} | dict(read.troubles)
+        for name, why in self._hidden.items():
+            row = unseen_row(name, known[name].target_topic, why, known[name])
+            if state.differs(row):
+                await self._say([row], what_happened(known[name], row))
+        return self._hidden
 
     async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
         deadline = self._ctx.clock.monotonic() + VISIBLE_WITHIN
@@ -266,69 +282,14 @@ class TopicSync:
             count = sum(row.phase == phase for row in ctx.state.all(MirroredTopic))
             ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)
 
-    async def _read_target_configs(self, targets: Iterable[Topic]) -> None:
-        unread = [topic.name for topic in targets if topic.name not in self._target_configs]
-        read = await read_configs(self._ctx.target, unread)
-        for name, configs in read.by_topic.items():
-            self._target_configs[name] = {c.name: c.value for c in configs if c.name in TARGET_CONFIGS}
-
     # -- configs -------------------------------------------------------------------------------------------------------
 
     async def _sync_configs(self) -> None:
         await self._refreshed.wait()
-        ctx = self._ctx
-        rules = await self._rules_now()
-        topics = {row.source_topic: row.target_topic for row in ctx.state.all(MirroredTopic) if row.phase == "mirrored"}
-        source = await read_configs(ctx.source, topics) if self._settings.sync_configs else None
-        target = await read_configs(ctx.target, topics.values())
-        failures = dict(source.troubles) if source is not None else {}
-        wanted: list[Alter] = []
-        for name, remote in topics.items():
-            if remote in target.troubles:
-                failures[name] = target.troubles[remote]
-            elif source is not None and name in source.by_topic and remote in target.by_topic:
-                changes = alterations(rules, source.by_topic[name], target.by_topic[remote])
-                if changes:
-                    wanted.append(Alter(name, remote, changes))
-        applied = await self._alter(wanted)
-        await self._tell_config_failures({**failures, **applied.failed})
-        await self._tell_refused(applied.refused)
-        checked = topics if source is not None else {}
-        others = {topic: keys for topic, keys in self._configs_refused.items() if topic not in checked}
-        self._configs_refused = {**others, **applied.refused}
-        # The rows say what the target's topics are set to: let the next look read it again.
-        self._target_configs.clear()
-        self._looked_closely = float("-inf")
-        ctx.rounds.hurry(REFRESH)
+        await self._configs.round()
 
-    async def _alter(self, wanted: Sequence[Alter]) -> apply.Applied:
-        if not wanted:
-            return apply.Applied()
-        self._ctx.must_act()
-        applied = await apply.alter(self._ctx.target, wanted)
-        for a in wanted:
-            if a.source in applied.done:
-                refused = applied.refused.get(a.source, {})
-                changes = {key: value for key, value in a.changes.items() if key not in refused}
-                words = ", ".join(f"{k} back to default" if v is None else f"{k}={v}" for k, v in changes.items())
-                text = f"{a.source} -> {a.target}: {words}"
-                await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
-        return applied
-
-    async def _tell_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
-        """Say once for each topic which of its configs the target does not take."""
-        for topic, keys in refused.items():
-            if self._configs_refused.get(topic, {}).keys() != keys.keys():
-                said = "; ".join(f"{key} ({why})" for key, why in keys.items())
-                text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
-                await self._ctx.event("ConfigRefused", topic, text, loud=True, keys=dict(keys))
-            self._configs_refused[topic] = keys
-
-    async def _tell_config_failures(self, failures: Mapping[str, str]) -> None:
-        for topic, reason in failures.items():
-            if self._config_failures.get(topic) != reason:
-                await self._ctx.event("TopicFailed", topic, f"{topic}, its configs: {reason}", loud=True, reason=reason)
-        self._config_failures = dict(failures)
+    async def _write_again(self, topics: Mapping[str, str]) -> None:
+        await self._write(topics, set(topics.values()), set())
 
 
 def build(ctx: FlowContext) -> TopicSync:

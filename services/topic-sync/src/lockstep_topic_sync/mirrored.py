@@ -36,15 +36,18 @@ class Seen:
     configs: Mapping[str, str] | None
     """Effective configs of the target topic; None: not read in this round."""
     failure: str = ""
+    configs_failure: str = ""
+    """Why the topic's configs could not be read or set."""
 
 
 def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | None:
     """The row of a selected topic, or None while the target has to be looked at again before anything can be said.
 
     `failed` only while there is no target topic: where adding partitions fails, those that are there go on being
-    mirrored (`partitions` counts them) and `reason` says what is wrong.
+    mirrored (`partitions` counts them) and `reason` says what is wrong, as it does where only the configs fail.
     """
     source, target = seen.source, seen.target
+    of_configs = f"its configs: {seen.configs_failure}" if seen.configs_failure else ""
     behind = target is None or target.partitions < source.partitions
     if behind and not seen.failure:
         return None
@@ -60,7 +63,7 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
         partitions=source.partitions if target is None else min(source.partitions, target.partitions),
         target_partitions=0 if target is None else target.partitions,
         phase="failed" if target is None else "mirrored",
-        reason=seen.failure if behind else "",
+        reason=seen.failure if behind else of_configs,
         target_configs=configs,
     )
 

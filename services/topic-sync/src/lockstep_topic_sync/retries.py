@@ -41,6 +41,6 @@ class Retries:
         """Topics whose time has not come yet."""
         return frozenset(topic for topic, at in self._again.items() if at > now)
 
-    def due(self, now: float) -> bool:
-        """Whether some topic's time has come."""
-        return any(at <= now for at in self._again.values())
+    def ready(self, now: float) -> frozenset[str]:
+        """Topics whose time has come."""
+        return frozenset(topic for topic, at in self._again.items() if at <= now)

@@ -1,0 +1,207 @@
+"""Topic configs in one flow: what changed at the source is set on the target, in rounds of `configs_turn`.
+
+A topic whose configs cannot be read or set is tried again with back-off of its own; its row says why meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+
+from lockstep_protocol.state import MirroredTopic
+from lockstep_runtime.context import FlowContext
+from lockstep_topic_sync import apply
+from lockstep_topic_sync.configs_turn import Turns
+from lockstep_topic_sync.inventory import Configs, config_pieces, read_configs
+from lockstep_topic_sync.mirrored import TARGET_CONFIGS
+from lockstep_topic_sync.plan import Alter, Config, Rules, alterations
+from lockstep_topic_sync.retries import Retries
+
+__all__ = ["CONFIGS", "ConfigSync"]
+
+CONFIGS = "config sync"
+
+
+class ConfigSync:
+    """What one term knows of topic configs. `write` writes the rows of the topics it is given (source to target
+    name)."""
+
+    def __init__(
+        self,
+        ctx: FlowContext,
+        rules: Callable[[], Awaitable[Rules]],
+        write: Callable[[Mapping[str, str]], Awaitable[None]],
+    ) -> None:
+        self._ctx = ctx
+        self._rules = rules
+        self._write = write
+        self._enabled = ctx.settings.topic_sync.sync_configs
+        self._turns = Turns(ctx.settings.topic_sync.sync_configs_every.total_seconds())
+        self._retries = Retries()
+        self._there: dict[str, Mapping[str, str]] = {}
+        """Of `TARGET_CONFIGS`, by target topic, as last read; absent after they were set."""
+        self._stale: set[str] = set()
+        """Topics whose rows no longer say what is so."""
+        self._contested: set[str] = set()
+        self.refused: dict[str, Mapping[str, str]] = {}
+        """Keys that the target does not take, each with what it said, by source topic."""
+
+    @property
+    def every(self) -> timedelta:
+        """The time between rounds."""
+        return timedelta(seconds=self._turns.every)
+
+    def there(self, remote: str) -> Mapping[str, str] | None:
+        """What a target topic is set to, of `TARGET_CONFIGS`; None where that is not known."""
+        return self._there.get(remote)
+
+    def failure(self, topic: str) -> str:
+        """Why the last attempt at the configs of a source topic did not work; "" where it did."""
+        return self._retries.reasons.get(topic, "")
+
+    async def read_there(self, topics: Mapping[str, str]) -> None:
+        """Read what `there` does not know yet of these topics (source to target name, which exists)."""
+        waiting = self._retries.waiting(self._ctx.clock.monotonic())
+        unread = {remote: name for name, remote in topics.items() if remote not in self._there and name not in waiting}
+        async for read in config_pieces(self._ctx.target, unread):
+            self._failed({unread[remote]: why for remote, why in read.troubles.items()})
+            self._there |= {remote: _kept(configs) for remote, configs in read.by_topic.items()}
+
+    def created(self, remote: str) -> None:
+        """A target topic was created, perhaps anew: what was known of it is not so any more."""
+        self._there.pop(remote, None)
+
+    async def round(self) -> None:
+        """Look at the topics whose turn it is and set what differs; at all of them when somebody asked for it."""
+        ctx = self._ctx
+        rules = await self._rules()
+        rows = ctx.state.all(MirroredTopic)
+        topics = {row.source_topic: row.target_topic for row in rows if row.phase == "mirrored"}
+        self._forget_others(topics)
+        for row in rows:
+            if row.phase in ("deleted", "excluded"):
+                self.refused.pop(row.source_topic, None)
+        now, all_of_them = ctx.clock.monotonic(), ctx.rounds.hurried(CONFIGS)
+        first = topics if all_of_them else self._retries.ready(now)
+        not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
+        asked = self._turns.begin(topics, now, first=first, not_now=not_now)
+        if self._enabled:
+            async for read in config_pieces(ctx.source, asked):
+                await self._follow(rules, topics, read, all_of_them=all_of_them)
+        else:
+            await self._follow_target({name: topics[name] for name in asked}, all_of_them=all_of_them)
+        stale, self._stale = self._stale & topics.keys(), set()
+        if stale:
+            await self._write({name: topics[name] for name in sorted(stale)})
+
+    async def tell_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
+        """Say once for each topic which of its configs the target does not take."""
+        for topic, keys in refused.items():
+            if self.refused.get(topic, {}).keys() != keys.keys():
+                said = "; ".join(f"{key} ({why})" for key, why in keys.items())
+                text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
+                await self._ctx.event("ConfigRefused", topic, text, loud=True, keys=dict(keys))
+            self.refused[topic] = keys
+
+    async def _follow(self, rules: Rules, topics: Mapping[str, str], read: Configs, *, all_of_them: bool) -> None:
+        """Bring the target's topics to what was read at the source, where it is time to compare them."""
+        now = self._ctx.clock.monotonic()
+        self._failed(read.troubles)
+        due: dict[str, tuple[Config, ...]] = {}
+        for name, configs in read.by_topic.items():
+            if self._turns.looked(name, hash(configs), now) or all_of_them:
+                due[name] = configs
+            else:
+                self._succeeded(name)
+        target = await read_configs(self._ctx.target, (topics[name] for name in due))
+        failures = {name: target.troubles[topics[name]] for name in due if topics[name] in target.troubles}
+        wanted: list[Alter] = []
+        compared: list[str] = []
+        for name, configs in due.items():
+            there = target.by_topic.get(topics[name])
+            if there is None:
+                continue
+            compared.append(name)
+            self._keep(name, topics[name], there)
+            changes = alterations(rules, configs, there)
+            if changes:
+                wanted.append(Alter(name, topics[name], changes))
+        applied = await self._alter(wanted)
+        failures.update(applied.failed)
+        self._failed(failures)
+        await self.tell_refused(applied.refused)
+        for name in compared:
+            if name not in applied.refused:
+                self.refused.pop(name, None)
+            if name not in failures:
+                self._turns.compared(name, hash(due[name]), now)
+                self._succeeded(name)
+
+    async def _follow_target(self, asked: Mapping[str, str], *, all_of_them: bool) -> None:
+        """Where configs are not synced the data plane has to know all the same what the target's topics are set to."""
+        now = self._ctx.clock.monotonic()
+        due = {remote: name for name, remote in asked.items() if self._turns.looked(name, 0, now) or all_of_them}
+        async for read in config_pieces(self._ctx.target, due):
+            self._failed({due[remote]: why for remote, why in read.troubles.items()})
+            for remote, configs in read.by_topic.items():
+                self._keep(due[remote], remote, configs)
+                self._turns.compared(due[remote], 0, now)
+                self._succeeded(due[remote])
+
+    async def _alter(self, wanted: Sequence[Alter]) -> apply.Applied:
+        if not wanted:
+            return apply.Applied()
+        ctx = self._ctx
+        ctx.must_act()
+        applied = await apply.alter(ctx.target, wanted)
+        for a in wanted:
+            if a.source in applied.done:
+                refused = applied.refused.get(a.source, {})
+                changes = {key: value for key, value in a.changes.items() if key not in refused}
+                words = ", ".join(f"{k} back to default" if v is None else f"{k}={v}" for k, v in changes.items())
+                text = f"{a.source} -> {a.target}: {words}"
+                await ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
+                self._there.pop(a.target, None)
+                self._stale.add(a.source)
+                self._say_contested(a)
+        return applied
+
+    def _say_contested(self, altered: Alter) -> None:
+        held = self._turns.altered(altered.source, self._ctx.clock.monotonic())
+        if not held:
+            self._contested.discard(altered.source)
+        elif altered.source not in self._contested:
+            self._contested.add(altered.source)
+            self._ctx.log.warn(
+                "configs contested",
+                f"{altered.target} on {self._ctx.target.alias} differs from {altered.source} again and again"
+                f" ({', '.join(altered.changes)}): find out who else sets it; it is compared less often from now on",
+                subject=altered.source,
+            )
+
+    def _keep(self, topic: str, remote: str, configs: Sequence[Config]) -> None:
+        kept = _kept(configs)
+        if self._there.get(remote) != kept:
+            self._there[remote] = kept
+            self._stale.add(topic)
+
+    def _failed(self, failures: Mapping[str, str]) -> None:
+        for topic, reason in failures.items():
+            if self.failure(topic) != reason:
+                self._stale.add(topic)
+            self._retries.failed(topic, reason, self._ctx.clock.monotonic())
+
+    def _succeeded(self, topic: str) -> None:
+        if self.failure(topic):
+            self._stale.add(topic)
+        self._retries.succeeded(topic)
+
+    def _forget_others(self, topics: Mapping[str, str]) -> None:
+        self._retries.only(topics)
+        self._contested &= topics.keys()
+        remotes = frozenset(topics.values())
+        self._there = {remote: kept for remote, kept in self._there.items() if remote in remotes}
+
+
+def _kept(configs: Sequence[Config]) -> dict[str, str]:
+    return {c.name: c.value for c in configs if c.name in TARGET_CONFIGS}

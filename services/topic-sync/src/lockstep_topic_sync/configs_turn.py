@@ -1,0 +1,115 @@
+"""Whose configs are looked at in a round, and whose are compared with the target's. Pure; time is an argument.
+
+A change at the source is looked for every few seconds, in slices of a size that does not grow with the number of
+topics; only topics that changed are compared with the target there and then. All others are compared once within
+`whole` seconds (`sync.topic.configs.interval.seconds`): a value set by hand on the target is taken back at that pace,
+as MM2 does, and two who set each other's values do not do it faster for our looking more often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+__all__ = ["AT_ONCE", "FREE", "LATELY", "LOOK_EVERY", "Turns"]
+
+LOOK_EVERY = 4.0
+"""Seconds between rounds, unless `whole` is less."""
+
+AT_ONCE = 500
+"""Topics of a round's slice. Two rounds see all of 1,000 topics: a change arrives within ten seconds."""
+
+LATELY = 100
+"""Topics that changed last are looked at in every round, beside the slice: who changes a config often changes it
+again."""
+
+FREE = 3
+"""Alterations of one topic in a row that nothing holds up."""
+
+FIRST_HOLD = 10.0
+"""Seconds for which a topic is left alone after one more; after the next twice that, up to `whole`."""
+
+CALM = 60.0
+"""Seconds without an alteration, once a topic is looked at again, after which they count anew."""
+
+NEVER = float("-inf")
+
+
+@dataclass(slots=True)
+class _Known:
+    looked: float = NEVER
+    compared: float = NEVER
+    mark: int = 0
+    """Stands for the source's configs as last compared."""
+    changed: float = NEVER
+    altered: float = NEVER
+    alterations: int = 0
+
+
+class Turns:
+    """What is known of each topic's turns in one term."""
+
+    def __init__(self, whole: float) -> None:
+        """`whole`: seconds within which every topic is compared with its target."""
+        self.every = min(LOOK_EVERY, whole)
+        """Seconds between rounds."""
+        self._whole = whole
+        self._known: dict[str, _Known] = {}
+        self._began = NEVER
+        self._period = 0.0
+
+    def begin(
+        self, topics: Iterable[str], now: float, *, first: Iterable[str] = (), not_now: Container[str] = ()
+    ) -> list[str]:
+        """The topics whose turn it is in the round that begins at `now`: those of `first`, those that changed lately
+        (newest first), then a slice of those not looked at for longest. Topics not named are forgotten; those of
+        `not_now`, and those altered too often of late, are left for later."""
+        names = dict.fromkeys(topics)
+        self._known = {name: self._known.get(name) or _Known() for name in names}
+        lasted = self.every if self._began == NEVER else max(self.every, now - self._began)
+        self._began = now
+        slice_ = max(AT_ONCE, math.ceil(len(names) / max(1, int(self._whole // lasted))))
+        self._period = math.ceil(len(names) / slice_) * lasted
+        ready = [name for name in names if name not in not_now and not self._held(name, now)]
+        lately = [name for name in ready if now - self._known[name].changed < self._whole]
+        lately.sort(key=lambda name: self._known[name].changed, reverse=True)
+        longest = sorted(ready, key=lambda name: self._known[name].looked)
+        wanted = [name for name in first if name in names and name not in not_now]
+        return list(dict.fromkeys([*wanted, *lately[:LATELY], *longest[:slice_]]))
+
+    def looked(self, topic: str, mark: int, now: float) -> bool:
+        """The source's configs were read at `now`, and `mark` stands for them (equal for equal configs). Whether they
+        are to be compared with the target's now: they changed, or the topic would not come up again in time."""
+        known = self._known.setdefault(topic, _Known())
+        known.looked = now
+        if known.compared == NEVER:
+            return True
+        if known.mark != mark:
+            known.changed = now
+            return True
+        return now + self._period >= known.compared + self._whole
+
+    def compared(self, topic: str, mark: int, now: float) -> None:
+        """The target's configs have been seen against `mark`, and what differed is set. Where that failed this is not
+        called: then the topic is compared when it next comes up."""
+        known = self._known.setdefault(topic, _Known())
+        known.mark, known.compared = mark, now
+
+    def altered(self, topic: str, now: float) -> float:
+        """The target's configs were set at `now`. Seconds for which the topic is left alone after that: 0 unless it is
+        set again and again, so that somebody else must be setting it too."""
+        known = self._known.setdefault(topic, _Known())
+        known.alterations = known.alterations + 1 if now < known.altered + self._hold(known) + CALM else 1
+        known.altered = now
+        return self._hold(known)
+
+    def _hold(self, known: _Known) -> float:
+        if known.alterations <= FREE:
+            return 0.0
+        wait: float = FIRST_HOLD * 2.0 ** min(known.alterations - FREE - 1, 30)
+        return min(self._whole, wait)
+
+    def _held(self, topic: str, now: float) -> bool:
+        known = self._known[topic]
+        return now < known.altered + self._hold(known)
