@@ -377,6 +377,7 @@ def test_mm2_172_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> 
             until(partial(_equals, scene.emitted, wanted))
 
 
+@pytest.mark.long
 def test_mm2_056_checkpoints_do_not_go_back_when_compaction_has_thinned_the_syncs(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:

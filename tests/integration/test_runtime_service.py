@@ -182,6 +182,7 @@ def test_a_target_that_is_away_at_the_start_is_named_once_and_used_when_it_comes
         assert service.stop() == 0
 
 
+@pytest.mark.long
 def test_a_target_that_goes_away_shows_as_degraded_and_still_ready(
     tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker, proxy_b: Proxy
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_target_that_goes_away_shows_as_degraded_and_still_ready(
         assert service.running
 
 
+@pytest.mark.long
 def test_sigterm_ends_it_within_ten_seconds_while_its_target_is_away(
     tmp_path: Path, flow: Flow, broker_a: Broker
 ) -> None:
