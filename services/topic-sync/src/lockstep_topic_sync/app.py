@@ -66,6 +66,8 @@ class TopicSync:
         self._rules: Rules | None = None
         self._retries = Retries()
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
+        # Rounds for topics and for configs meet here: what one is about to say, the other need not.
+        self._writing = asyncio.Lock()
         self._listed: tuple[dict[str, int], dict[str, int]] | None = None
         self._looked_closely = float("-inf")
         self._missed: frozenset[str] = frozenset()
@@ -217,28 +219,29 @@ class TopicSync:
         unseen = {name: targets.troubles[remote] for name, remote in topics.items() if remote in targets.troubles}
         unseen |= sources.troubles
         self._failed(unseen)
-        rows, events = [], []
-        for name, remote in topics.items():
-            source, target = sources.by_name.get(name), targets.by_name.get(remote)
-            if name in unseen:
+        async with self._writing:
+            rows, events = [], []
+            for name, remote in topics.items():
+                source, target = sources.by_name.get(name), targets.by_name.get(remote)
+                if name in unseen:
+                    known = state.get(MirroredTopic, name)
+                    failed = unseen_row(name, remote, unseen[name], known)
+                    if state.differs(failed):
+                        rows.append(failed)
+                        events += what_happened(known, failed)
+                    continue
+                if source is None:
+                    continue
+                if target is not None and target.partitions >= source.partitions:
+                    self._retries.succeeded(name)
                 known = state.get(MirroredTopic, name)
-                failed = unseen_row(name, remote, unseen[name], known)
-                if state.differs(failed):
-                    rows.append(failed)
-                    events += what_happened(known, failed)
-                continue
-            if source is None:
-                continue
-            if target is not None and target.partitions >= source.partitions:
-                self._retries.succeeded(name)
-            known = state.get(MirroredTopic, name)
-            configs = self._configs.there(remote) if target is not None else None
-            failure = self._retries.reasons.get(name, "")
-            row = mirrored_row(Seen(source, remote, target, configs, failure, self._configs.failure(name)), known)
-            if row is not None and state.differs(row):
-                rows.append(row)
-                events += what_happened(known, row)
-        await self._say(rows, events)
+                configs = self._configs.there(remote) if target is not None else None
+                failure = self._retries.reasons.get(name, "")
+                row = mirrored_row(Seen(source, remote, target, configs, failure, self._configs.failure(name)), known)
+                if row is not None and state.differs(row):
+                    rows.append(row)
+                    events += what_happened(known, row)
+            await self._say(rows, events)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
         """Which of these the source does not list because we may not describe them (any more), and its words. They are
