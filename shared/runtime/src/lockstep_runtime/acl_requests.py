@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from confluent_kafka.admin import AclBinding as ConfluentAcl
@@ -60,16 +60,7 @@ class AclRequests(Requests):
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Add each binding (adding one that exists is success). Keys of the outcome: `acl_key` of the binding."""
-
-        async def create(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
-            theirs = {_theirs(b): b for b in piece}
-            futures = self._client.create_acls(list(theirs), request_timeout=self._timeout)
-            outcome = await self._many(
-                futures, "create an ACL for", lambda a: f"topic {a.name}", lambda a: self.acl_key(theirs[a])
-            )
-            return _of(piece, outcome)
-
-        return await together(in_pieces(bindings, CHANGED_AT_ONCE, create))
+        return await self._change(bindings, ConfluentAcl, self._client.create_acls, "create an ACL for")
 
     async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Delete exactly these bindings; one that is not there is success. Keys of the outcome: `acl_key` of the
@@ -78,16 +69,20 @@ class AclRequests(Requests):
             words = {one.resource_type, one.pattern_type, one.operation, one.permission}
             if words & NOT_ONE or not (one.name and one.principal and one.host):
                 raise ValueError(f"not one binding: {self.acl_key(one)}")
+        return await self._change(bindings, AclBindingFilter, self._client.delete_acls, "delete an ACL of")
 
-        async def delete(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
-            filters = {_filter(b): b for b in piece}
-            futures = self._client.delete_acls(list(filters), request_timeout=self._timeout)
+    async def _change(
+        self, bindings: Sequence[AclBinding], make: Callable[..., Any], ask: Callable[..., Any], operation: str
+    ) -> Outcome[AclBinding]:
+        async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
+            theirs = {make(*_fields(b)): b for b in piece}
+            futures = ask(list(theirs), request_timeout=self._timeout)
             outcome = await self._many(
-                futures, "delete an ACL of", lambda a: f"topic {a.name}", lambda a: self.acl_key(filters[a])
+                futures, operation, lambda a: f"topic {a.name}", lambda a: self.acl_key(theirs[a])
             )
             return _of(piece, outcome)
 
-        return await together(in_pieces(bindings, CHANGED_AT_ONCE, delete))
+        return await together(in_pieces(bindings, CHANGED_AT_ONCE, change))
 
     @staticmethod
     def acl_key(b: AclBinding) -> str:
@@ -104,20 +99,9 @@ def _of(asked: Sequence[AclBinding], outcome: Outcome[object]) -> Outcome[AclBin
     return Outcome({key: by_key[key] for key in outcome.done}, outcome.failed, outcome.denied)
 
 
-def _theirs(b: AclBinding) -> ConfluentAcl:
-    return ConfluentAcl(
-        ResourceType[b.resource_type],
-        b.name,
-        ResourcePatternType[b.pattern_type],
-        b.principal,
-        b.host,
-        AclOperation[b.operation],
-        AclPermissionType[b.permission],
-    )
-
-
-def _filter(b: AclBinding) -> AclBindingFilter:
-    return AclBindingFilter(
+def _fields(b: AclBinding) -> tuple[Any, ...]:
+    """What librdkafka's bindings and filters are made of alike."""
+    return (
         ResourceType[b.resource_type],
         b.name,
         ResourcePatternType[b.pattern_type],

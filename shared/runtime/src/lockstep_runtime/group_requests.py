@@ -46,9 +46,7 @@ class GroupRequests(Requests):
         """State and member count of each group; one that does not exist is DEAD with no members."""
         whole: Outcome[GroupDescription] = Outcome()
         for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
-            whole.done.update(one.done)
-            whole.failed.update(one.failed)
-            whole.denied.update(one.denied)
+            whole.add(one)
         return whole
 
     async def _describe_group(self, name: str) -> Outcome[GroupDescription]:

@@ -20,6 +20,12 @@ class Outcome(Generic[T]):
     failed: dict[str, RequestRefused] = field(default_factory=dict)
     denied: dict[str, NotPermitted] = field(default_factory=dict)
 
+    def add(self, other: Outcome[T]) -> None:
+        """Take in what became of other resources."""
+        self.done.update(other.done)
+        self.failed.update(other.failed)
+        self.denied.update(other.denied)
+
     def troubles(self) -> dict[str, NotPermitted | RequestRefused]:
         """What did not work, whatever the reason, by resource."""
         return {**self.failed, **self.denied}

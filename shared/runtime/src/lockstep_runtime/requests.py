@@ -54,9 +54,7 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
     """All pieces as one outcome."""
     whole: Outcome[V] = Outcome()
     async for piece in pieces:
-        whole.done.update(piece.done)
-        whole.failed.update(piece.failed)
-        whole.denied.update(piece.denied)
+        whole.add(piece)
     return whole
 
 

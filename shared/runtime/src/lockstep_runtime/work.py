@@ -44,7 +44,7 @@ class Work:
             try:
                 await self._until_unwanted(asked)
             except BaseException as exc:
-                if (trouble := trouble_in(exc)) is not None:
+                if (trouble := _trouble_in(exc)) is not None:
                     await self._count(ctx.clock.monotonic() - began, str(trouble))
                 raise
             ctx.rounds.forget()
@@ -119,10 +119,10 @@ async def _drained(running: asyncio.Future[None]) -> None:
         raise left
 
 
-def trouble_in(exc: BaseException) -> ClusterTrouble | None:
+def _trouble_in(exc: BaseException) -> ClusterTrouble | None:
     """The trouble that ended a main loop, also one of its tasks."""
     if isinstance(exc, BaseExceptionGroup):
-        return next((found for one in exc.exceptions if (found := trouble_in(one)) is not None), None)
+        return next((found for one in exc.exceptions if (found := _trouble_in(one)) is not None), None)
     return exc if isinstance(exc, ClusterTrouble) else None
 
 
