@@ -264,7 +264,7 @@ class Copying:
         await self._producing.attach(partition)
         if partition.phase is not Phase.RESUMING:
             return
-        runs = self._runs_of((partition.topic, partition.number))
+        runs = self._runs_of(partition.tp)
         transactions = self._transacting.begin(partition) if row.transactional else None
         partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
         self._fetching.attach(partition)
@@ -313,7 +313,7 @@ class Copying:
 
     def _fetch_refused(self, partition: Partition, code: int) -> None:
         fate, why = fate_of(code)
-        where = f"cluster {self._source.alias}: fetching {partition.topic}-{partition.number}: {why}"
+        where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
         if fate is Fate.REFUSED:
             self._refused(partition, where)
         else:
@@ -359,7 +359,7 @@ class Copying:
 
     def _append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
         fate, why = fate_of(answer.code)
-        where = f"cluster {self._target.alias}: appending to {partition.target_topic}-{partition.number}: {why}"
+        where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if fate is Fate.TOO_LARGE and flight.piece.count > 1:
             partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))
             self._failed(partition, f"{where}; splitting")

@@ -147,7 +147,7 @@ class Shard:
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
         wanted = [(p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])]
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        plan = self._session.plan([((p.topic, p.number), leader, offset) for p, _, leader, offset in wanted])
+        plan = self._session.plan([(p.tp, leader, offset) for p, _, leader, offset in wanted])
         request = fetch_request(
             connection,
             plan.changed,
@@ -166,8 +166,8 @@ class Shard:
             self._session.lost()
             return
         self._session.answered(int(answer.session_id))
-        asked = {(p.topic, p.number): (p, incarnation) for p, incarnation, _, _ in wanted}
-        plain = [((p.topic, p.number), leader, offset) for p, _, leader, offset in wanted]
+        asked = {p.tp: (p, incarnation) for p, incarnation, _, _ in wanted}
+        plain = [(p.tp, leader, offset) for p, _, leader, offset in wanted]
         for fetched in read_answer(plain, answer):
             partition, incarnation = asked[fetched.tp]
             if partition.incarnation != incarnation:
@@ -234,10 +234,10 @@ class Fetching:
     def attach(self, partition: Partition) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
         self._place_at_leader(partition)
-        self._replicas.forget((partition.topic, partition.number))
+        self._replicas.forget(partition.tp)
 
     def _place_at_leader(self, partition: Partition) -> None:
-        leader = self.cluster.leader_of((partition.topic, partition.number))
+        leader = self.cluster.leader_of(partition.tp)
         self._place(partition, leader, leader.broker)
 
     def _place(self, partition: Partition, leader: Leader, broker: int) -> None:
@@ -270,11 +270,11 @@ class Fetching:
         partitions = list(partitions)
         if any(p.to_number for p in partitions):
             return ""
-        return self._replicas.rack(((p.topic, p.number) for p in partitions), time.monotonic())
+        return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
     def read_from(self, partition: Partition, broker: int) -> None:
         """The partition's leader would rather have us read from this broker."""
-        tp = (partition.topic, partition.number)
+        tp = partition.tp
         leader = self.cluster.leader(tp)
         if leader is not None and partition in self._of:
             self._replicas.named(tp, broker, time.monotonic())
@@ -282,7 +282,7 @@ class Fetching:
 
     def replica_failed(self, partition: Partition) -> None:
         """The replica cannot be read: its leader will say what is so."""
-        self._replicas.failed((partition.topic, partition.number), time.monotonic())
+        self._replicas.failed(partition.tp, time.monotonic())
         self._to_leader(partition)
 
     def send_back(self, shard: Shard, partitions: Iterable[Partition]) -> None:
@@ -291,7 +291,7 @@ class Fetching:
             return
         now = time.monotonic()
         for partition in list(partitions):
-            tp = (partition.topic, partition.number)
+            tp = partition.tp
             if shard.partitions[partition].broker != shard.broker and self._replicas.of(tp, now) != shard.broker:
                 self._to_leader(partition)
 

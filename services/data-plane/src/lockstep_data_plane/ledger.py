@@ -104,7 +104,7 @@ class Ledger:
         for entry in refusal.entries:
             key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
             await self._quarantine.append(key, value, partition=0, headers=headers)
-        name = f"{partition.topic}-{partition.number}"
+        name = partition.name
         first, last = refusal.ranges[0][0], refusal.ranges[-1][1]
         await self.event(
             "BatchQuarantined",
@@ -128,11 +128,11 @@ class Ledger:
                 continue
             state = (*p.state, *self.timings.state(p))
             # Thousands of partitions are at rest most of the time, and a row costs more than this look.
-            if p.lag == 0 and state == self._states.get((p.topic, p.number)):
+            if p.lag == 0 and state == self._states.get(p.tp):
                 continue
-            looked_at[p.topic, p.number] = state
+            looked_at[p.tp] = state
             row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
-            if row != self._written.get((p.topic, p.number)):
+            if row != self._written.get(p.tp):
                 due.append((p, row))
             if rows := p.runs.due():
                 ended.append((p, rows))
@@ -152,7 +152,7 @@ class Ledger:
             if row.upstream >= 0 and not row.transactional
         )
         for p, row in due:
-            self._written[p.topic, p.number] = row
+            self._written[p.tp] = row
         self._states |= looked_at
         self.commits.add(now_ms(), 1000 * (time.monotonic() - began))
 
@@ -172,8 +172,8 @@ class Ledger:
 
     def forget(self, partition: Partition) -> None:
         """The partition has left this slot."""
-        self._written.pop((partition.topic, partition.number), None)
-        self._states.pop((partition.topic, partition.number), None)
+        self._written.pop(partition.tp, None)
+        self._states.pop(partition.tp, None)
         self.timings.forget(partition)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:

@@ -104,6 +104,8 @@ class Partition:
         self.topic = topic
         self.number = number
         self.target_topic = target_topic
+        self.tp = (topic, number)
+        self.target_tp = (target_topic, number)
         self.phase = Phase.RESUMING
         self.reason = ""
         self.case = ""
@@ -151,6 +153,16 @@ class Partition:
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
         self.times_rewritten = False
         """The target puts its own time in place of the records', and that was said."""
+
+    @property
+    def name(self) -> str:
+        """As people are told of it."""
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def target_name(self) -> str:
+        """The same on the target."""
+        return f"{self.target_topic}-{self.number}"
 
     # -- phases --------------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class Lane:
         transactions = picked[0][0].transactions
         return produce_request(
             self.connection.version("produce"),
-            [((partition.target_topic, partition.number), leader, flight.data) for partition, flight, leader in picked],
+            [(partition.target_tp, leader, flight.data) for partition, flight, leader in picked],
             self._timeout,
             transactions.transactional_id if transactions is not None else None,
         )
@@ -204,7 +204,7 @@ class Producing:
 
     async def attach(self, partition: Partition) -> None:
         """Give the partition a lane to its present leader. Raises BrokerUnreachable when there is none."""
-        leader = self._cluster.leader_of((partition.target_topic, partition.number))
+        leader = self._cluster.leader_of(partition.target_tp)
         known = self._of.get(partition)
         index = self._turn = (self._turn + 1) % LANES
         if known is not None and not known[0].connection.closed and known[1] == leader:

@@ -129,7 +129,7 @@ class Resuming:
             row = replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch)
         else:
             row, _ = await self._ended(partition, topic, row)
-        end = await self._target.end_offset((partition.target_topic, partition.number)) - 1
+        end = await self._target.end_offset(partition.target_tp) - 1
         row = replace(
             row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1, downstream=end, upstream_epoch=-1
         )
@@ -153,7 +153,7 @@ class Resuming:
 
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
-        theirs = self._rows.get((partition.topic, partition.number))
+        theirs = self._rows.get(partition.tp)
         ours = _going_on(partition) if partition.known else None
         if ours is None or theirs is None or theirs.producer_id != ours.producer_id:
             return ours or theirs
@@ -178,7 +178,7 @@ class Resuming:
 
     async def _first(self, partition: Partition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
         """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
-        tp = (partition.topic, partition.number)
+        tp = partition.tp
         differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
@@ -195,7 +195,7 @@ class Resuming:
     ) -> PartitionProgress:
         """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
         it. Raises Halt."""
-        plane, name = self._settings.data_plane, f"{partition.topic}-{partition.number}"
+        plane, name = self._settings.data_plane, partition.name
         policies = Policies(
             gap=plane.on_gap.of(partition.topic),
             recreate=plane.on_recreate.of(partition.topic),
@@ -210,8 +210,8 @@ class Resuming:
         row = await self.new_epoch(partition, row, decision.begin, found.epoch)
         row = replace(
             row,
-            source_topic_id=self._source.topic_id((partition.topic, partition.number)) or topic.source_topic_id,
-            target_topic_id=self._target.topic_id((partition.target_topic, partition.number)) or topic.target_topic_id,
+            source_topic_id=self._source.topic_id(partition.tp) or topic.source_topic_id,
+            target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
             open_run=row.open_run if found.case not in RECREATED else (),
             gaps=counted(row.gaps, found.case),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
@@ -244,7 +244,7 @@ class Resuming:
         quarantined = row.quarantined + len(ranges)
         if row.transactional:
             return replace(row, skips=skips, quarantined=quarantined)
-        target_tp = (partition.target_topic, partition.number)
+        target_tp = partition.target_tp
         await self._target.refresh([partition.target_topic])
         try:
             chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
@@ -263,8 +263,8 @@ class Resuming:
         left, and what passes."""
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
-            raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_topic}-{partition.number}")
-        target_end = await self._target.end_offset((partition.target_topic, partition.number))
+            raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_name}")
+        target_end = await self._target.end_offset(partition.target_tp)
         return replace(
             row,
             upstream=begin - 1,
@@ -278,8 +278,8 @@ class Resuming:
 
     async def _metadata(self, partition: Partition) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
-        known = self._source.leader((partition.topic, partition.number)) is not None
-        if partition.incarnation == 0 and known and self._target.leader((partition.target_topic, partition.number)):
+        known = self._source.leader(partition.tp) is not None
+        if partition.incarnation == 0 and known and self._target.leader(partition.target_tp):
             return
         await self._refreshing.done()
 

@@ -43,7 +43,7 @@ class Standing:
     async def look(self, partition: Partition, row: PartitionProgress) -> tuple[PartitionProgress, ChainEnd] | Found:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
         BrokerUnreachable, kafka_error, NotReplicated."""
-        tp, target_tp = (partition.topic, partition.number), (partition.target_topic, partition.number)
+        tp, target_tp = partition.tp, partition.target_tp
         differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
         start = await self._source.end_offset(tp, timestamp=-2)
         end = await self._source.end_offset(tp)
@@ -84,7 +84,7 @@ class Standing:
 
     async def is_what_was_copied(self, partition: Partition, row: PartitionProgress) -> bool:
         """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
-        tp = (partition.topic, partition.number)
+        tp = partition.tp
         return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
 
     def _awaited(self, partition: Partition, later: LaterEpoch) -> int:
@@ -110,8 +110,8 @@ class Standing:
             aligned = await align_logs(
                 self._source,
                 self._target,
-                (partition.topic, partition.number),
-                (partition.target_topic, partition.number),
+                partition.tp,
+                partition.target_tp,
                 row,
                 beyond,
                 isolation=self._settings.data_plane.isolation_level,

@@ -37,13 +37,13 @@ class Telling:
     def trouble(self, partition: Partition, why: BaseException) -> None:
         """The partition does not get on."""
         self._troubled.add(partition)
-        self._troubles.began(_name(partition), self.as_trouble(why))
+        self._troubles.began(partition.name, self.as_trouble(why))
 
     def well(self, partition: Partition) -> None:
         """Records of the partition get through (again)."""
         if partition in self._troubled:
             self._troubled.discard(partition)
-            self._troubles.over(_name(partition))
+            self._troubles.over(partition.name)
 
     def of_slot(self, what: str, why: BaseException | None) -> None:
         """Something that all partitions share fails, or (None) does so no more."""
@@ -63,17 +63,17 @@ class Telling:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def halted(self, partition: Partition) -> None:
-        name = _name(partition)
+        name = partition.name
         text = f"{name}: {partition.reason}"
         self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.upstream)
 
     def recovered(self, partition: Partition, upstream: int) -> None:
-        name = _name(partition)
+        name = partition.name
         text = f"{name}: {partition.to_number} records were appended after the last progress written"
         self._event("ProgressRecovered", name, text, records=partition.to_number, upstream=upstream)
 
     def foreign(self, partition: Partition, receipt: Receipt) -> None:
-        where = f"{partition.target_topic}-{partition.number}"
+        where = partition.target_name
         self._event(
             "ForeignWrite",
             where,
@@ -88,7 +88,7 @@ class Telling:
         if partition.times_rewritten:
             return
         partition.times_rewritten = True
-        where = f"{partition.target_topic}-{partition.number}"
+        where = partition.target_name
         self._event(
             "TimestampsRewritten",
             where,
@@ -110,7 +110,3 @@ class Telling:
         task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition.topic}-{partition.number}"

@@ -68,15 +68,15 @@ class Timings:
 
     def state(self, partition: Partition) -> tuple[int, ...]:
         """Differs from what it was before whenever `told` would."""
-        timing = self._of.get((partition.topic, partition.number))
+        timing = self._of.get(partition.tp)
         return () if timing is None else (timing.since_ms, timing.records, timing.read_bytes)
 
     def forget(self, partition: Partition) -> None:
         """The partition has left the slot."""
-        self._of.pop((partition.topic, partition.number), None)
+        self._of.pop(partition.tp, None)
 
     def _timing(self, partition: Partition, now_ms: int) -> _Timing:
-        tp = (partition.topic, partition.number)
+        tp = partition.tp
         timing = self._of.get(tp)
         if timing is None:
             timing = self._of[tp] = _Timing(now_ms)

@@ -80,7 +80,7 @@ class Transacting:
     async def progress(self, partition: Partition) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
         none. Raises kafka_error, BrokerUnreachable."""
-        return await self._progress.newest((partition.topic, partition.number))
+        return await self._progress.newest(partition.tp)
 
     async def mark(self, partition: Partition) -> Producer:
         """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
@@ -88,7 +88,7 @@ class Transacting:
         Returns what the id stands for now. Raises kafka_error, BrokerUnreachable."""
         name = self._id(partition)
         producer = await self._coordinators.fence(name)
-        await self._coordinators.open(name, producer, [(partition.target_topic, partition.number)])
+        await self._coordinators.open(name, producer, [partition.target_tp])
         await self._coordinators.end(name, producer, commit=False)
         return await self._coordinators.fence(name)  # which waits until the marker is there
 
@@ -108,7 +108,7 @@ class Transacting:
             transactions.opening()
             self._landed[partition] = asyncio.Event()
             self._tasks[partition] = asyncio.create_task(
-                self._one(partition, transactions), name=f"transaction of {partition.topic}-{partition.number}"
+                self._one(partition, transactions), name=f"transaction of {partition.name}"
             )
 
     def busy(self, partition: Partition) -> bool:
@@ -145,10 +145,10 @@ class Transacting:
     async def _transaction(self, partition: Partition, transactions: Transactions) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         producer = Producer(partition.chain.producer_id, partition.chain.epoch)
-        place = await self._progress.place((partition.topic, partition.number))
+        place = await self._progress.place(partition.tp)
         if place is None:
             raise kafka_error(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
-        data = (partition.target_topic, partition.number)
+        data = partition.target_tp
         await self._coordinators.open(transactions.transactional_id, producer, [data, place])
         if not _goes_on(partition, transactions):
             return
