@@ -16,7 +16,8 @@ from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.partition import Happening, Partition, Phase
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.provenance import OWN
 from lockstep_data_plane.resume import ChainEnd, end_from_log
 from lockstep_protocol.state import OffsetRuns, PartitionProgress

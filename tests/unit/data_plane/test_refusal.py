@@ -10,7 +10,8 @@ from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.layout import scan
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.partition import BatchRefused, Happening, Partition, Phase
+from lockstep_data_plane.partition import BatchRefused, Partition
+from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.refusal import of_batch, of_piece, of_record
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch, record, records

@@ -6,7 +6,8 @@ import pytest
 
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.partition import Happening, Partition, Phase
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.transactions import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records

@@ -139,6 +139,12 @@ class Cluster:
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
         return leader
 
+    async def find_leader(self, tp: TopicPartition) -> Leader:
+        """As `leader_of`; the cluster is asked where none is known."""
+        if tp not in self._leaders:
+            await self.refresh([tp[0]])
+        return self.leader_of(tp)
+
     def partitions(self, topic: str) -> int:
         """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
         return self._counts.get(topic, 0)

@@ -122,7 +122,6 @@ class _PartitionLog:
         self.reading = Shared(self._read_on)
 
     async def _read_on(self) -> None:
-        if self._target.leader(self._place) is None:
-            await self._target.refresh([self._place[0]])
+        await self._target.find_leader(self._place)
         async for batches in self._cursor.unread(self.fold.forget):
             self.fold.take(batches)

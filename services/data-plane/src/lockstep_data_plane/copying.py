@@ -21,7 +21,8 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.ledger import Ledger
-from lockstep_data_plane.partition import BatchRefused, Happening, Misnumbered, Partition, Phase
+from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
+from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated

@@ -21,7 +21,8 @@ from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession
 from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer
 from lockstep_data_plane.pacing import partition_bytes
-from lockstep_data_plane.partition import Partition, Phase
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.replicas import Replicas
 from lockstep_runtime.waiting import cancelled
 

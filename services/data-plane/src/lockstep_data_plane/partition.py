@@ -1,22 +1,11 @@
 """One partition's life (no I/O, no clock).
 
-A partition is always in one phase. What may happen in a phase is the table below, drawn in `docs/data-plane-states.md`;
-anything else is a fault of ours and raises.
-
-- RESUMING: its chain's end is being read from the target's log; nothing is fetched or sent
-- COPYING: fetched, judged, appended
-- SETTLING: something failed; nothing is sent, and the answers still out are awaited
-- DRAINING: it is to leave this slot; nothing more is fetched, what flies is awaited
-- HALTED: nothing moves until somebody decides; the reason stands in its state
-- RELEASED: this slot has no part in it any more
-
-A partition in trouble never stops another: each has its own phase."""
+It is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from aiokafka.errors import CorruptRecordException
 
@@ -26,6 +15,7 @@ from lockstep_data_plane.batches.merge import MERGED_BYTES
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read, rebuild
 from lockstep_data_plane.chain import Chain, Flight, Receipt
+from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
 from lockstep_data_plane.runs import RunLog
@@ -34,45 +24,7 @@ from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from lockstep_protocol.sync_rule import OffsetSyncRule
 
-__all__ = ["TRANSITIONS", "BatchRefused", "Happening", "Misnumbered", "Partition", "Phase"]
-
-
-class Phase(Enum):
-    RESUMING = "resuming"
-    COPYING = "copying"
-    SETTLING = "settling"
-    DRAINING = "draining"
-    HALTED = "halted"
-    RELEASED = "released"
-
-
-class Happening(Enum):
-    RESUMED = "resumed"
-    FAILED = "failed"
-    REFUSED = "refused"
-    SETTLED = "settled"
-    QUARANTINED = "quarantined"
-    LEAVE = "leave"
-    DRAINED = "drained"
-
-
-P, H = Phase, Happening
-TRANSITIONS: dict[Phase, dict[Happening, Phase]] = {
-    P.RESUMING: {H.RESUMED: P.COPYING, H.FAILED: P.RESUMING, H.REFUSED: P.HALTED, H.LEAVE: P.RELEASED},
-    P.COPYING: {H.FAILED: P.SETTLING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
-    P.SETTLING: {H.FAILED: P.SETTLING, H.SETTLED: P.RESUMING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
-    P.DRAINING: {
-        H.FAILED: P.DRAINING,
-        H.REFUSED: P.DRAINING,
-        H.QUARANTINED: P.RESUMING,
-        H.LEAVE: P.DRAINING,
-        H.DRAINED: P.RELEASED,
-    },
-    P.HALTED: {H.LEAVE: P.RELEASED},
-    P.RELEASED: {},
-}
-"""A partition that is refused something drains what flies first, like one that leaves; `Partition.reason` then makes
-its end HALTED instead of RELEASED."""
+__all__ = ["BatchRefused", "Misnumbered", "Partition"]
 
 
 class BatchRefused(ValueError):

@@ -20,7 +20,8 @@ from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.pacing import requests_ahead
-from lockstep_data_plane.partition import Partition, Phase
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Phase
 
 __all__ = ["PRODUCE_BY_TOPIC_ID", "Answer", "Lane", "Producing", "Unanswered", "answer_of", "produce_request"]
 

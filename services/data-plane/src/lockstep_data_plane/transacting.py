@@ -18,7 +18,8 @@ from lockstep_data_plane.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, 
 from lockstep_data_plane.committed import ProgressLog
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
-from lockstep_data_plane.partition import Partition, Phase
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.producing import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
 from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
@@ -190,9 +191,7 @@ class Transacting:
         )
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
-        if self._target.leader(place) is None:
-            await self._target.refresh([place[0]])
-        leader = self._target.leader_of(place)
+        leader = await self._target.find_leader(place)
         connection = await self._target.connection(leader.broker, "progress")
         version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
         request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)

@@ -1,0 +1,55 @@
+"""The phases of a partition (no I/O, no clock).
+
+A partition is always in one phase. What may happen in a phase is the table below, drawn in `docs/data-plane-states.md`;
+anything else is a fault of ours and raises.
+
+- RESUMING: its chain's end is being read from the target's log; nothing is fetched or sent
+- COPYING: fetched, judged, appended
+- SETTLING: something failed; nothing is sent, and the answers still out are awaited
+- DRAINING: it is to leave this slot; nothing more is fetched, what flies is awaited
+- HALTED: nothing moves until somebody decides; the reason stands in its state
+- RELEASED: this slot has no part in it any more"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["TRANSITIONS", "Happening", "Phase"]
+
+
+class Phase(Enum):
+    RESUMING = "resuming"
+    COPYING = "copying"
+    SETTLING = "settling"
+    DRAINING = "draining"
+    HALTED = "halted"
+    RELEASED = "released"
+
+
+class Happening(Enum):
+    RESUMED = "resumed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    SETTLED = "settled"
+    QUARANTINED = "quarantined"
+    LEAVE = "leave"
+    DRAINED = "drained"
+
+
+P, H = Phase, Happening
+TRANSITIONS: dict[Phase, dict[Happening, Phase]] = {
+    P.RESUMING: {H.RESUMED: P.COPYING, H.FAILED: P.RESUMING, H.REFUSED: P.HALTED, H.LEAVE: P.RELEASED},
+    P.COPYING: {H.FAILED: P.SETTLING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
+    P.SETTLING: {H.FAILED: P.SETTLING, H.SETTLED: P.RESUMING, H.REFUSED: P.DRAINING, H.LEAVE: P.DRAINING},
+    P.DRAINING: {
+        H.FAILED: P.DRAINING,
+        H.REFUSED: P.DRAINING,
+        H.QUARANTINED: P.RESUMING,
+        H.LEAVE: P.DRAINING,
+        H.DRAINED: P.RELEASED,
+    },
+    P.HALTED: {H.LEAVE: P.RELEASED},
+    P.RELEASED: {},
+}
+"""A partition that is refused something drains what flies first, like one that leaves; `Partition.reason` then makes
+its end HALTED instead of RELEASED."""
