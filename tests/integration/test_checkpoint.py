@@ -37,7 +37,7 @@ from tests.harness.control import events, last_row, read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
-from tests.unit.offset_truth import Copied
+from tests.unit.offset_truth import FIRST, Copied
 
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
@@ -186,6 +186,39 @@ def test_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(sce
         assert row.positions == ((target, 0, records[47].offset, 47),)
     with Consuming(scene.b.bootstrap, scene.group, target) as consumer:
         assert consumer.next().value() == b"47", "nothing is read again, and nothing left out"
+
+
+def test_a_group_that_moved_comes_back_at_the_very_record(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
+    """It was moved from B, where its topic is written, to A, where the flow in the opposite direction copies it to."""
+    scene = Scene(tmp_path, broker_a, broker_b)
+    there, copy = f"{scene.topic}-back", f"{scene.target}.{scene.topic}-back"
+    opposite = Flow(scene.target, scene.source)
+    scene.lines = (f"lockstep.checkpoint.opposite = {state_topic(opposite)}",)
+    create_topic(scene.b.bootstrap, there)
+    produce(scene.b.bootstrap, there, [Record(value=b"%d" % n) for n in range(30)])
+    create_topic(scene.a.bootstrap, copy)
+    produce(scene.a.bootstrap, copy, [Record(value=b"%d" % n) for n in range(10, 30)])
+    copied = Copied(progress=replace(FIRST, upstream=9))
+    copied.copies([(10, 0, 20)])
+    copied.writes()
+    topic = MirroredTopic(
+        source_topic=there, target_topic=copy, source_topic_id="source", target_topic_id="target", partitions=1
+    )
+    rows = [topic, *(replace(row, topic=there) for row in copied.log)]
+    commit(scene.a, scene.group, copy, 0, 7)
+    with scene.service() as process:
+        row = until(lambda: (row := scene.row()) and row.waiting and row)
+        assert [(name, partition) for name, partition, _ in row.waiting] == [(there, 0)]
+        assert "no flow from there to here" in row.waiting[0][2]
+        create_topic(scene.a.bootstrap, state_topic(opposite), configs={"cleanup.policy": "compact"})
+        records = [Record(key=key, value=value, partition=0) for key, value in (row.encode() for row in rows)]
+        produce(scene.a.bootstrap, state_topic(opposite), records)
+        until(lambda: committed_offset(scene.b.bootstrap, scene.group, there, 0) == 17, what="the exact place")
+        row = until(lambda: (row := scene.row()) and row.exact and row)
+        assert (row.exact, row.behind, row.waiting) == (1, (), ())
+        assert process.status(str(scene.flow))["opposite"]["read"]
+    with Consuming(scene.b.bootstrap, scene.group, there) as consumer:
+        assert consumer.next().value() == b"17", "nothing is read again, and nothing left out"
 
 
 def test_the_checkpoints_topic_is_compacted_with_one_partition(scene: Scene) -> None:
