@@ -11,6 +11,7 @@ from lockstep_protocol.state import (
     ROWS,
     AclStatus,
     Assignment,
+    CopiedAcl,
     FlowPulse,
     GroupStatus,
     Leader,
@@ -34,6 +35,7 @@ R = TypeVar("R", bound=Row)
 OWNERS: Mapping[type[Row], str] = {
     MirroredTopic: "topic-sync",
     AclStatus: "acl-sync",
+    CopiedAcl: "acl-sync",
     FlowPulse: "heartbeat",
     Assignment: "data-plane",
     Origin: "data-plane",
