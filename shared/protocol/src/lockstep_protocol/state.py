@@ -67,7 +67,8 @@ class PartitionProgress(Row):
     topic: str
     partition: int
     phase: str = "copying"
-    """`copying` | `halted` (reason says why; nothing moves until somebody decides)."""
+    """`copying` | `halted` (reason says why; nothing moves until somebody decides) | `paused` | `stopped` (an operator
+    wants it so: what flew has been acknowledged, nothing moves until it is resumed)."""
     reason: str = ""
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
@@ -195,6 +196,9 @@ class SlotStatus(Row):
     """Which run of the slot speaks; the driver ignores the words of earlier ones."""
     generation: int = 0
     partitions: int = 0
+    """Those it tends."""
+    resting: int = 0
+    """Those of its assignment that an operator wants to rest."""
     held_bytes: int = 0
     """Of batches fetched and not yet acknowledged by the target."""
     held_records: int = 0
