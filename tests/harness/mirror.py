@@ -24,7 +24,9 @@ from tests.harness.eventually import wait_until
 from tests.harness.processes import show, starting
 from tests.harness.services import ServiceProcess, two_cluster_file
 
-__all__ = ["Mirror", "MirroredFlow", "ports_of"]
+__all__ = ["SOURCE_CONNECTOR", "Mirror", "MirroredFlow", "ports_of"]
+
+SOURCE_CONNECTOR = "connector:MirrorSourceConnector"
 
 R = TypeVar("R", bound=Row)
 COPIED_WITHIN = 90.0  # seconds; usual is 2, but several test runs may share the cores
@@ -141,6 +143,20 @@ class MirroredFlow:
             return [event for event in decoded if event.answers == command.id]
 
         return wait_until(answers, within=COPIED_WITHIN, every=0.1, what=f"{verb} {subject} is answered")[0]
+
+    def alter(self, topic: str, offset: int | None, partition: int = 0) -> Event:
+        """The answer to altering the offset of a source partition; None resets it."""
+        which = {"cluster": self.flow.source, "topic": topic, "partition": partition}
+        entry = {"partition": which, "offset": None if offset is None else {"offset": offset}}
+        return self.ask("offsets-alter", SOURCE_CONNECTOR, offsets=[entry])
+
+    def listed(self, *topics: str) -> dict[str, dict[int, int]]:
+        """The offsets that are listed of these topics, by partition."""
+        found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        for entry in self.ask("offsets-list", SOURCE_CONNECTOR).detail["offsets"]:
+            of, offset = entry["partition"], entry["offset"]["offset"]
+            found.setdefault(of["topic"], {})[of["partition"]] = offset
+        return {topic: found[topic] for topic in topics}
 
     def _copied(self, topic: str) -> int:
         return sum(row.upstream + 1 for row in self.progress(topic).values())

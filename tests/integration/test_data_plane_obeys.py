@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from lockstep_protocol.state import PartitionProgress, SlotStatus
-from tests.harness.clusters import create_topic, produce, unique_name
+from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
+from tests.harness.mirror import SOURCE_CONNECTOR, MirroredFlow
 from tests.harness.traffic import Traffic
 from tests.integration.test_data_plane_batches import alter
 from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
 
-SOURCE = "connector:MirrorSourceConnector"
+SOURCE = SOURCE_CONNECTOR
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ def test_restart_is_the_way_out_of_a_halted_partition_once_the_cause_is_mended(t
     assert there.progress(topic)[0].phase == "copying"
 
 
+@pytest.mark.long
 def test_slots_pause_stop_and_begin_anew_and_the_partitions_of_others_go_on(flow: MirroredFlow) -> None:
     topic = create_topic(flow.source, unique_name("there-slots"), partitions=4)
     with Traffic(flow.source, topic, partitions=4, rate=200):
@@ -90,18 +91,40 @@ def test_slots_pause_stop_and_begin_anew_and_the_partitions_of_others_go_on(flow
     assert flow.events("SlotFailed") == []
 
 
-def test_a_paused_connector_keeps_its_slots_and_a_stopped_one_does_not(flow: MirroredFlow) -> None:
-    topic = create_topic(flow.source, unique_name("there-whole"))
-    produce(flow.source, topic, numbered(10))
-    flow.wait_copied(topic)
-    before = runs(flow)
+def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_after_a_reset(flow: MirroredFlow) -> None:
+    back, forward, reset = (create_topic(flow.source, unique_name(f"there-{stem}")) for stem in ("to", "fro", "reset"))
+    for topic in (back, forward, reset):
+        produce(flow.source, topic, numbered(100))
+    wanted = {topic: flow.wait_copied(topic) for topic in (back, forward, reset)}
+    flow.wait_written_down(back)
+    refused = flow.alter(back, 49)
+    assert (refused.kind, "stop it first" in refused.detail["reason"]) == ("CommandRefused", True)
+
+    slots = runs(flow)
     flow.ask("pause", SOURCE)
-    wait_phase(flow, topic, "paused", 1)
-    produce(flow.source, topic, numbered(10))
-    assert runs(flow) == before
+    wait_phase(flow, reset, "paused", 1)
+    assert runs(flow) == slots, "a paused connector keeps its slots, and a stopped one does not"
     flow.ask("stop", SOURCE)
-    wait_until(lambda: not runs(flow), within=60, every=0.1, what="both slots have ended")
-    assert len(flow.copy_of(topic)) == 10
+    produce(flow.source, forward, numbered(20, stem=b"later"))
+    assert flow.alter(back, 49).kind == "OffsetsAltered", "once every slot has ended"
+    assert runs(flow) == {}
+    assert flow.alter(forward, 109).kind == "OffsetsAltered"
+    assert flow.alter(reset, None).kind == "OffsetsAltered"
+    assert flow.listed(back, forward, reset) == {back: {0: 49}, forward: {0: 109}, reset: {}}
+    assert flow.mm2_progress(forward)[0] == 109
     flow.ask("resume", SOURCE)
-    flow.wait_copied(topic)
-    assert flow.events("SlotFailed") == []
+
+    copies = {
+        back: [*wanted[back], *wanted[back][50:]],
+        forward: [*wanted[forward], *read_topic(flow.source, forward)[110:]],
+        reset: [*wanted[reset], *wanted[reset]],
+    }
+    for topic, expected in copies.items():
+
+        def as_told(topic: str = topic, expected: list[Record] = expected) -> bool:
+            assert compare(expected, flow.copy_of(topic)).equal
+            return True
+
+        wait_until(as_told, within=60, every=0.1, what="the records that the offset says, in order, and none besides")
+        wait_phase(flow, topic, "copying", 1)
+        assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []

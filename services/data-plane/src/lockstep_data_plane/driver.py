@@ -19,6 +19,7 @@ from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.obeying import closed_slots, orders, slot_scope
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
+from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_data_plane.watchdog import Watchdog
@@ -26,7 +27,7 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus, Wanted
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
@@ -132,6 +133,7 @@ class Driver:
         self._changed = asyncio.Event()
         self._measures = Measures(ctx, self._runs_of_slots)
         self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._placing = Placing(ctx)
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
         self._looked_at = float("-inf")
@@ -140,6 +142,10 @@ class Driver:
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        async with self._placing.copying:
+            await self._copy()
+
+    async def _copy(self) -> None:
         ctx = self.ctx
         try:
             await self._control_topics()
@@ -161,7 +167,7 @@ class Driver:
             await self._drain()
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return None
+        return await self._placing.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
@@ -185,11 +191,7 @@ class Driver:
 
     async def _control_topics(self) -> None:
         settings, plane = self.ctx.settings, self.ctx.settings.data_plane
-        control = settings.control
-        progress = ControlTopic(
-            control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
-        )
-        wanted = [(self.ctx.target, progress)]
+        wanted = [(self.ctx.target, source_offsets_topic(settings.control))]
         if plane.emit_offset_syncs:
             at_source = plane.offset_syncs_location == "source"
             other = self.ctx.flow.target if at_source else self.ctx.flow.source

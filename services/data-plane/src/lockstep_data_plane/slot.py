@@ -190,7 +190,9 @@ class Slot:
                 self._topics[row.source_topic] = row
                 self._copying.topic_changed(row)
             elif isinstance(row, PartitionProgress):
-                self._rows[row.topic, row.partition] = row
+                known = self._rows.get((row.topic, row.partition))
+                if known is None or not row.is_outdated_by(known):
+                    self._rows[row.topic, row.partition] = row
                 continue  # written several times a second, by us and by the other slots: nothing to reconcile
             elif isinstance(row, Assignment) and row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:

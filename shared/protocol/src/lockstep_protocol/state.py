@@ -126,11 +126,24 @@ class PartitionProgress(Row):
     latency_window: tuple[int, ...] = ()
     """The same from record timestamp to acknowledgement."""
     slot: int = -1
+    begins: str = ""
+    """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
+    begins where the first one would)."""
 
     @property
     def begun(self) -> bool:
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
+
+    def is_outdated_by(self, known: PartitionProgress) -> bool:
+        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
+        what no longer holds."""
+        same = (self.producer_id, self.source_topic_id, self.target_topic_id) == (
+            known.producer_id,
+            known.source_topic_id,
+            known.target_topic_id,
+        )
+        return same and self.producer_epoch < known.producer_epoch
 
     def identity(self) -> tuple[str, ...]:
         return (self.topic, str(self.partition))
