@@ -29,10 +29,11 @@ from lockstep_protocol.codec import encode_checkpoint
 from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.verbs import Connector, Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
 from lockstep_runtime.metrics import Sample
+from lockstep_runtime.source_offsets import SourceOffsets
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
@@ -70,6 +71,7 @@ class CheckpointFlow:
                 settings.policy.checkpoints_topic(ctx.flow.source), 1, self._settings.topic_replication_factor
             ),
         )
+        self._offsets = SourceOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
         self._exact = ExactPlaces()
@@ -92,7 +94,7 @@ class CheckpointFlow:
         await together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return None
+        return await self._offsets.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
         store = self._syncs.store
