@@ -1,0 +1,85 @@
+"""The commands as somebody types them, against real clusters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Pair
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+MARK = uuid.uuid4().hex[:6]
+FLOW = f"s{MARK}->t{MARK}"
+HEARTBEAT = "connector:MirrorHeartbeatConnector"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Path:
+    """A flow of which only heartbeats run, so far."""
+    source, _, target = FLOW.partition("->")
+    folder = tmp_path_factory.mktemp("commands")
+    return two_cluster_file(
+        folder, (source, pair.a.bootstrap), (target, pair.b.bootstrap), f"{FLOW}.enabled = true", "topics = none"
+    )
+
+
+@pytest.fixture(scope="module")
+def heartbeat(file: Path) -> Iterator[ServiceProcess]:
+    with ServiceProcess("lockstep_heartbeat", file, FLOW) as process:
+        process.hear("leading", flow=FLOW)
+        yield process
+
+
+def lockstep(*arguments: str, code: int = 0, stdin: str = "") -> str:
+    """What a command prints (both streams); it ends with `code` and without a traceback."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "lockstep_cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        input=stdin,
+    )
+    said = ran.stdout + ran.stderr
+    assert "Traceback" not in said, said
+    assert ran.returncode == code, said
+    return said
+
+
+def lockstep_json(*arguments: str, code: int = 0) -> Any:
+    return json.loads(lockstep(*arguments, "--output", "json", code=code))
+
+
+def test_a_connector_is_paused_and_resumed_and_says_so(file: Path, heartbeat: ServiceProcess) -> None:
+    (flow,) = lockstep_json("pause", str(file), HEARTBEAT)["flows"]
+    (answer,) = flow["answers"]
+    assert (answer["service"], answer["kind"], answer["detail"]["wanted"]) == ("heartbeat", "Paused", "paused")
+    assert heartbeat.hear("not running", flow=FLOW)
+    said = lockstep("refresh", str(file), HEARTBEAT, code=1)
+    assert "refused: the MirrorHeartbeatConnector is paused: resume it" in said
+    assert f"{HEARTBEAT} is to be running" in lockstep("resume", str(file), HEARTBEAT)
+
+
+def test_who_does_not_run_is_named(file: Path, heartbeat: ServiceProcess) -> None:
+    said = lockstep("refresh", str(file), "--timeout", "1", code=3)
+    assert f"{FLOW}  heartbeat: refreshed" in said
+    assert f"{FLOW}  topic-sync: no answer to refresh. No replica of it runs for this flow: start it." in said
+
+
+def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
+    file: Path, heartbeat: ServiceProcess, tmp_path: Path
+) -> None:
+    text = file.read_text()
+    never = tmp_path / "never.properties"
+    never.write_text(text.replace(f"s{MARK}", f"n{MARK}"))
+    assert "the flow has never run" in lockstep("pause", str(never), code=3)
+    gone = tmp_path / "gone.properties"
+    gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
+    assert "127.0.0.1:1 cannot be reached" in lockstep("pause", str(gone), "--timeout", "1", code=3)
