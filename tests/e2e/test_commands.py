@@ -73,6 +73,16 @@ def test_who_does_not_run_is_named(file: Path, heartbeat: ServiceProcess) -> Non
     assert f"{FLOW}  topic-sync: no answer to refresh. No replica of it runs for this flow: start it." in said
 
 
+def test_status_tells_who_runs_and_who_does_not(file: Path, heartbeat: ServiceProcess) -> None:
+    (flow,) = lockstep_json("status", str(file), "--flow", FLOW, code=1)["flows"]
+    replicas = {line["service"]: line["replicas"] for line in flow["services"]}
+    assert (replicas["heartbeat"], replicas["topic-sync"]) == (1, 0)
+    assert {"what": "topic-sync", "why": "no replica of it runs"} in flow["troubles"]
+    said = lockstep("status", str(file), "--flow", FLOW, code=1)
+    assert f"{FLOW}  0 topics, 0 partitions, 0 records behind: 4 troubles" in said
+    assert "data-plane: no replica of it runs" in said
+
+
 def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
     file: Path, heartbeat: ServiceProcess, tmp_path: Path
 ) -> None:
@@ -80,6 +90,7 @@ def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
     never = tmp_path / "never.properties"
     never.write_text(text.replace(f"s{MARK}", f"n{MARK}"))
     assert "the flow has never run" in lockstep("pause", str(never), code=3)
+    assert "the flow has never run" in lockstep("status", str(never), code=3)
     gone = tmp_path / "gone.properties"
     gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
     assert "127.0.0.1:1 cannot be reached" in lockstep("pause", str(gone), "--timeout", "1", code=3)
