@@ -114,7 +114,9 @@ class Reply:
         scope, wanted = event.detail.get("scope"), event.detail.get("wanted")
         if scope and wanted:
             return head + f"{event.kind.lower()}, {scope} is to be {wanted}"
-        return head + event.kind.lower()
+        count = event.detail.get("entries")
+        words = "".join(f" {c.lower()}" if c.isupper() else c for c in event.kind).strip()
+        return head + words + ("" if count is None else f", {count} of them")
 
     def _advice(self, service: str) -> str:
         later = "The command is kept for 7 days and carried out when it is there"

@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["file_argument", "flow_option", "flow_options", "output_option", "timeout_option"]
+__all__ = [
+    "answer_timeout_option",
+    "file_argument",
+    "flow_option",
+    "flow_options",
+    "output_option",
+    "timeout_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,13 +29,14 @@ output_option = click.option(
     help="For people, or JSON for programs.",
 )
 
-timeout_option = click.option(
-    "--timeout",
-    type=click.FloatRange(min=0.1),
-    default=20.0,
-    show_default=True,
-    help="Seconds to wait for answers. A take-over between replicas needs up to 10.",
-)
+
+def timeout_option(seconds: float, about: str) -> Callable[[F], F]:
+    """`--timeout`, `seconds` where nothing is said."""
+    number = click.FloatRange(min=0.1)
+    return click.option("--timeout", type=number, default=seconds, show_default=True, help=f"Seconds {about}.")
+
+
+answer_timeout_option = timeout_option(30.0, "to wait for answers; a take-over between replicas needs up to 10")
 
 flow_option = click.option("--flow", help="The flow, written 'A->B' with the quotes. Default: the only one enabled.")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exits import Exit, end_with
-from lockstep_cli.options import file_argument, output_option
+from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_cli.report import Report
@@ -57,9 +57,7 @@ Exit codes:
 @click.option("--slots", is_flag=True, help="Every slot of the data plane.")
 @click.option("--groups", is_flag=True, help="Every consumer group, and how ready it is to move.")
 @click.option("--only", type=click.Choice(["trouble"]), help="Of everything only what is in trouble.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds to reach a cluster."
-)
+@timeout_option(10.0, "to reach a cluster")
 @output_option
 def command(
     file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **sections: bool

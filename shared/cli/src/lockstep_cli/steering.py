@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lockstep_cli.exits import end_with
-from lockstep_cli.options import file_argument, flow_options, output_option, timeout_option
+from lockstep_cli.options import answer_timeout_option, file_argument, flow_options, output_option
 
-__all__ = ["COMMANDS", "put_to"]
+__all__ = ["COMMANDS", "EXIT_CODES"]
 
 SCOPES = """\b
 WHAT is one of
@@ -32,7 +31,7 @@ Exit codes:
   3    a service did not answer in time (the line says what to look at), or the cluster cannot be reached"""
 
 
-def put_to(
+def _put_to(
     file: Path,
     flows: Sequence[str],
     every: bool,
@@ -42,13 +41,12 @@ def put_to(
     timeout: float,
     output: str,
     dry_run: bool,
-    arguments: Mapping[str, Any] | None = None,
 ) -> None:
     """Ask each flow meant, all at the same time, print what came of it and end the process."""
-    end_with(_put_to(file, flows, every, verb, what, timeout, output, dry_run, arguments))
+    end_with(_ask_all(file, flows, every, verb, what, timeout, output, dry_run))
 
 
-async def _put_to(
+async def _ask_all(
     file: Path,
     flows: Sequence[str],
     every: bool,
@@ -57,12 +55,12 @@ async def _put_to(
     timeout: float,
     output: str,
     dry_run: bool,
-    arguments: Mapping[str, Any] | None,
 ) -> int:
     from lockstep_cli.ask import Reply, exit_code
     from lockstep_cli.asking import ask, new_question
     from lockstep_cli.exits import CannotUse, Exit
     from lockstep_cli.flows import flows_of
+    from lockstep_cli.waiting import Waiting
     from lockstep_protocol.verbs import Scope
 
     try:
@@ -70,11 +68,11 @@ async def _put_to(
     except ValueError as exc:
         raise CannotUse(str(exc)) from exc
     meant = flows_of(file, flows, every)
-    replies = [Reply(new_question(settings, verb, scope, arguments)) for settings in meant]
+    replies = [Reply(new_question(settings, verb, scope)) for settings in meant]
     if dry_run:
         _show_questions(replies, output)
         return Exit.FINE
-    with _Waiting(replies):
+    with Waiting(replies):
         await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
     if output == "json":
         click.echo(json.dumps({"flows": [reply.as_json() for reply in replies]}, indent=2, ensure_ascii=False))
@@ -103,44 +101,6 @@ def _show_questions(replies: Sequence[Any], output: str) -> None:
         click.echo(f"{asked.flow}  would ask {names}: {asked.command.verb} {asked.command.subject}")
 
 
-class _Waiting:
-    """Who is still waited for, on a terminal's last line; nothing where standard error is no terminal."""
-
-    def __init__(self, replies: Sequence[Any]) -> None:
-        self._replies = replies
-
-    def __enter__(self) -> None:
-        self._shown: Any = None
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-            console = Console(stderr=True)
-            columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-            self._shown = Progress(
-                *columns,
-                console=console,
-                transient=True,
-            )
-            task = self._shown.add_task(self._words())
-            self._shown.start()
-            self._ticking = asyncio.ensure_future(self._tick(task))
-
-    async def _tick(self, task: Any) -> None:
-        while True:
-            await asyncio.sleep(0.2)
-            self._shown.update(task, description=self._words())
-
-    def _words(self) -> str:
-        missing = [f"{reply.question.flow} {name}" for reply in self._replies for name in reply.missing]
-        return f"waiting for {', '.join(missing)}"
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            self._ticking.cancel()
-            self._shown.stop()
-
-
 def _command(
     verb: str, short: str, about: str, example: str, *, what: str = SCOPES, changes: bool = True
 ) -> click.Command:
@@ -152,7 +112,7 @@ def _command(
     @file_argument
     @click.argument("what", default="flow")
     @flow_options
-    @timeout_option
+    @answer_timeout_option
     @output_option
     def command(
         file: Path,
@@ -163,7 +123,7 @@ def _command(
         output: str,
         dry_run: bool = False,
     ) -> None:
-        put_to(file, flows, all_flows, verb, what, timeout=timeout, output=output, dry_run=dry_run)
+        _put_to(file, flows, all_flows, verb, what, timeout=timeout, output=output, dry_run=dry_run)
 
     if changes:
         return click.option("--dry-run", is_flag=True, help="Say what would be asked of whom, and ask nothing.")(
