@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import uuid
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from lockstep_protocol.names import Flow, events_topic
 from tests.conftest import Pair
+from tests.harness.clusters import Record, produce
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
@@ -81,6 +84,32 @@ def test_status_tells_who_runs_and_who_does_not(file: Path, heartbeat: ServicePr
     said = lockstep("status", str(file), "--flow", FLOW, code=1)
     assert f"{FLOW}  0 topics, 0 partitions, 0 records behind: 4 troubles" in said
     assert "data-plane: no replica of it runs" in said
+
+
+def test_watch_shows_what_there_is_decoded_whatever_it_is(file: Path, heartbeat: ServiceProcess, pair: Pair) -> None:
+    produce(pair.b.bootstrap, events_topic(Flow.parse(FLOW)), [Record(key=b"k", value=b"rubbish")])
+    topics = ("--topic", "events", "--topic", "state", "--topic", "heartbeats", "--topic", "checkpoints")
+    said = lockstep(
+        "watch", str(file), "--flow", FLOW, "--from", "beginning", "--no-follow", "--output", "json", *topics
+    )
+    seen = [json.loads(line) for line in said.splitlines()]
+    assert {one["role"] for one in seen} == {"events", "state", "heartbeats"}
+    assert all(one["about"] == FLOW for one in seen if one["kind"] == "heartbeat")
+    assert any(one["kind"] == "leader" and one["about"] == "heartbeat" for one in seen)
+    (rubbish,) = (one for one in seen if one["kind"] == "undecoded")
+    assert bytes.fromhex(rubbish["detail"]["value"]) == b"rubbish"
+
+
+def test_watch_goes_on_until_it_is_interrupted_and_ends_cleanly(file: Path, heartbeat: ServiceProcess) -> None:
+    arguments = ["watch", str(file), "--flow", FLOW, "--topic", "heartbeats"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lockstep_cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert FLOW in running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        _, complaints = running.communicate(timeout=20)
+    assert (running.returncode, complaints) == (0, "")
 
 
 def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(

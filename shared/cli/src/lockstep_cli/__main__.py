@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import offsets, status, steering
+from lockstep_cli import offsets, status, steering, watch
 
 __all__ = ["main"]
 
@@ -73,7 +73,7 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
         sys.exit(2)
 
 
-for _command in (status.command, offsets.command, *steering.COMMANDS):
+for _command in (status.command, watch.command, offsets.command, *steering.COMMANDS):
     main.add_command(_command)
 
 
