@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -60,11 +61,10 @@ class GroupReport:
         Returns the groups found since the last round. Every owned group that is in neither is gone.
         """
         found = [group for group in standing if group not in self._views]
-        for group in found:
-            row = self._ctx.state.get(GroupStatus, group)
-            self._views[group] = _View(synced=row is not None and row.synced)
-            if row is None or row.reason == GONE:
-                await self._ctx.event("GroupFound", group)
+        rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
+        new = [group for group, row in rows.items() if row is None or row.reason == GONE]
+        await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
+        self._views.update({group: _View(synced=row is not None and row.synced) for group, row in rows.items()})
         for group, trouble in failed.items():
             view = self._views.get(group, _View())
             if not view.trouble:

@@ -31,9 +31,6 @@ TOO_OLD = DownstreamOffset(-1)
 History: TypeAlias = tuple[OffsetSync, ...]
 """The `SLOTS` slots of one partition, newest first. Never changed in place: a reader may keep one."""
 
-_SIGN = 1 << 63
-_SPAN = 1 << 64
-
 
 class OffsetSyncStore:
     """The fold of the offset-syncs topic: every partition's history of syncs.
@@ -121,12 +118,17 @@ def advanced(old: History, sync: OffsetSync) -> History:
     reading = 0
     for slot in range(1, SLOTS):
         newer = new[slot - 1]
+        far, near = _FAR[slot - 1], _NEAR[slot]
+        below = new[slot + 1] if slot < SLOTS - 1 else None
         # Walk the old slots for the oldest sync that may stand here; it never has to be found again for a later slot.
         while True:
             candidate = old[reading]
-            far_enough = _far(newer, candidate, slot - 1)
-            fits_below = slot == SLOTS - 1 or _far(candidate, new[slot + 1], slot)
-            promote = far_enough and fits_below and _near(newer, candidate, slot - 1, slot)
+            far_enough = _is_far(newer, candidate, far)
+            promote = (
+                far_enough
+                and (below is None or _is_far(candidate, below, _FAR[slot]))
+                and _is_near(newer, candidate, near)
+            )
             if promote:
                 replacement = candidate
             skip = not far_enough or (reading < SLOTS - 1 and candidate is old[reading + 1])
@@ -134,7 +136,7 @@ def advanced(old: History, sync: OffsetSync) -> History:
                 reading += 1
             if not (skip and reading < slot):
                 break
-        if _near(newer, new[slot], slot - 1, slot):
+        if _is_near(newer, new[slot], near):
             break  # the rest was valid behind this slot before and still is
         new[slot] = replacement
     return tuple(new)
@@ -144,22 +146,25 @@ def _only(sync: OffsetSync) -> History:
     return (sync,) * SLOTS
 
 
-def _near(newer: OffsetSync, older: OffsetSync, i: int, j: int) -> bool:
-    """Invariant B."""
+_NEAR = tuple((1 << slot) - (1 << max(slot - 1, 0)) for slot in range(SLOTS))
+"""2^j - 2^i of invariant B, by the slot j of the older sync; i is the one before."""
+
+_FAR = tuple(1 << max(slot - 2, 0) for slot in range(SLOTS))
+"""What invariant C adds, by the slot i of the newer sync."""
+
+
+def _is_near(newer: OffsetSync, older: OffsetSync, added: int) -> bool:
+    """Invariant B, of neighbours. Beyond the largest offset a bound has wrapped, and no offset is larger than it: here
+    it need not wrap."""
     if newer is older:
         return True
-    bound = _wrapped(older.upstream + (1 << j) - (1 << i))
+    bound = older.upstream + added
     return bound < 0 or newer.upstream <= bound
 
 
-def _far(newer: OffsetSync, older: OffsetSync, i: int) -> bool:
-    """Invariant C."""
+def _is_far(newer: OffsetSync, older: OffsetSync, added: int) -> bool:
+    """Invariant C. A bound that has wrapped is beyond every offset here too."""
     if newer is older:
         return True
-    bound = _wrapped(older.upstream + (1 << max(i - 2, 0)))
-    return bound >= 0 and newer.upstream >= bound
-
-
-def _wrapped(number: int) -> int:
-    """As a signed 64-bit integer."""
-    return (number + _SIGN) % _SPAN - _SIGN
+    bound = older.upstream + added
+    return 0 <= bound <= newer.upstream

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -62,13 +63,21 @@ def encode_offset_sync(sync: OffsetSync) -> tuple[bytes, bytes]:
 
 def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
     """Read an offset sync. It has no version."""
-    in_key, in_value = _Reader("offset sync key", key), _Reader("offset sync value", value)
+    topic, partition = _sync_key(key)
+    in_value = _Reader("offset sync value", value)
     return OffsetSync(
-        topic=in_key.string("topic"),
-        partition=in_key.number(INT32, "partition"),
+        topic=topic,
+        partition=partition,
         upstream=UpstreamOffset(in_value.number(INT64, "upstream offset")),
         downstream=DownstreamOffset(in_value.number(INT64, "downstream offset")),
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def _sync_key(key: bytes | None) -> tuple[str, int]:
+    """Each partition has many syncs with one key."""
+    reader = _Reader("offset sync key", key)
+    return reader.string("topic"), reader.number(INT32, "partition")
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
