@@ -117,6 +117,21 @@ def test_mm2_071_093_heartbeats_can_be_off_for_two_pairs(load_text: LoadText) ->
     assert pairs(load_text(whole=clusters("A", "B", "C") + lines)) == ["B->A", "B->C", "C->A", "C->B"]
 
 
+def test_mm2_031_037_a_flow_that_is_not_enabled_has_no_checkpoints_and_no_mistakes_about_them(
+    load_text: LoadText, mistakes_of: MistakesOf
+) -> None:
+    at_odds = "A->B.emit.offset-syncs.enabled = false\nA->B.offset-syncs.topic.location = target\n"
+    (mistake,) = mistakes_of(at_odds)
+    assert "A->B writes no offset syncs" in mistake
+    off = "A->B.enabled = false\n"
+    loaded = load_text(whole=clusters("A", "B") + off + at_odds)
+    assert not flow(loaded).checkpoint.enabled
+    assert flow(loaded).heartbeat.enabled
+    assert not any("checkpoints" in note.message for note in loaded.notes)
+    assert not flow(load_text(whole=clusters("A", "B") + off)).checkpoint.enabled
+    assert flow(load_text()).checkpoint.enabled
+
+
 def test_mm2_094_with_heartbeats_off_only_enabled_flows_run(load_text: LoadText) -> None:
     lines = "emit.heartbeats.enabled = false\n" + "".join(
         f"{pair}.enabled = true\n" for pair in ("A->B", "A->D", "E->F")
