@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_checkpoint.plan import Committed, consumes_mirrored
+from lockstep_checkpoint.plan import CheckpointRule, Committed, consumes_mirrored
 from lockstep_protocol.filters import NameFilter, should_replicate_group
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.admin import Admin
@@ -60,10 +60,10 @@ class SourceGroups:
     be.
     """
 
-    def __init__(self, admin: Admin, groups: NameFilter, topics: NameFilter, refresh_every: timedelta | None) -> None:
+    def __init__(self, admin: Admin, groups: NameFilter, rule: CheckpointRule, refresh_every: timedelta | None) -> None:
         self._admin = admin
         self._groups = groups
-        self._topics = topics
+        self._rule = rule
         self._refresh_every = refresh_every
         self._listed: set[str] = set()
         self._tracked: set[str] = set()
@@ -85,7 +85,7 @@ class SourceGroups:
         for group, answer in zip(names, answers, strict=True):
             if isinstance(answer, ClusterTrouble):
                 failed[group] = answer
-            elif consumes_mirrored(answer, self._topics):
+            elif consumes_mirrored(answer, self._rule):
                 committed[group] = answer
             elif answer:
                 # A group without any offset may be about to commit its first one; this one consumes something else.

@@ -16,11 +16,12 @@ from lockstep_heartbeat.upstream import MOST_UPSTREAMS, Upstream, age_seconds, u
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import FlowPulse, Row
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.verbs import Connector, Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.metrics import Sample
+from lockstep_runtime.source_offsets import SourceOffsets
 
 __all__ = ["Heartbeats", "build"]
 
@@ -37,6 +38,7 @@ class Heartbeats:
         self._ctx = ctx
         self._topic = ctx.settings.policy.heartbeats_topic()
         self._topic_there = False
+        self._offsets = SourceOffsets(ctx, Connector.HEARTBEAT)
         self._last_ms = 0
         self._last_at: float | None = None
         self._listener: Listener | None = None
@@ -59,7 +61,7 @@ class Heartbeats:
             self._listener, self._upstreams = None, ()
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return None
+        return await self._offsets.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
         return {

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from lockstep_cli import offsets, status, steering, watch
+
 __all__ = ["main"]
 
 
@@ -69,6 +71,10 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
     except running.CannotStart as exc:
         click.echo(str(exc), err=True)
         sys.exit(2)
+
+
+for _command in (status.command, watch.command, offsets.command, *steering.COMMANDS):
+    main.add_command(_command)
 
 
 if __name__ == "__main__":

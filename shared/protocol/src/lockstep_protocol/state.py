@@ -69,7 +69,8 @@ class PartitionProgress(Row):
     topic: str
     partition: int
     phase: str = "copying"
-    """`copying` | `halted` (reason says why; nothing moves until somebody decides)."""
+    """`copying` | `halted` (reason says why; nothing moves until somebody decides) | `paused` | `stopped` (an operator
+    wants it so: what flew has been acknowledged, nothing moves until it is resumed)."""
     reason: str = ""
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
@@ -127,11 +128,24 @@ class PartitionProgress(Row):
     latency_window: tuple[int, ...] = ()
     """The same from record timestamp to acknowledgement."""
     slot: int = -1
+    begins: str = ""
+    """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
+    begins where the first one would)."""
 
     @property
     def begun(self) -> bool:
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
+
+    def is_outdated_by(self, known: PartitionProgress) -> bool:
+        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
+        what no longer holds."""
+        same = (self.producer_id, self.source_topic_id, self.target_topic_id) == (
+            known.producer_id,
+            known.source_topic_id,
+            known.target_topic_id,
+        )
+        return same and self.producer_epoch < known.producer_epoch
 
     def identity(self) -> tuple[str, ...]:
         return (self.topic, str(self.partition))
@@ -197,6 +211,9 @@ class SlotStatus(Row):
     """Which run of the slot speaks; the driver ignores the words of earlier ones."""
     generation: int = 0
     partitions: int = 0
+    """Those it tends."""
+    resting: int = 0
+    """Those of its assignment that an operator wants to rest."""
     held_bytes: int = 0
     """Of batches fetched and not yet acknowledged by the target."""
     held_records: int = 0

@@ -127,6 +127,8 @@ class StateFold:
         elif self._stale(row):
             self.overwritten.add(name)
             return None
+        elif isinstance(row, PartitionProgress) and self._is_outdated(name, row):
+            return None
         self.overwritten.discard(name)
         if self.rows.get(name) == row:
             return None
@@ -136,6 +138,10 @@ class StateFold:
     def _stale(self, row: Row) -> bool:
         owner = owner_of(row)
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
+
+    def _is_outdated(self, name: str, row: PartitionProgress) -> bool:
+        known = self.rows.get(name)
+        return isinstance(known, PartitionProgress) and row.is_outdated_by(known)
 
     def all(self, kind: type[R]) -> list[R]:
         """Every row of a kind, in the order of the keys."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.retry import Verdict, classify
@@ -77,7 +77,8 @@ def follow(
     the start.
     `on_records` is called in the event loop with one or more records at a time; whatever it raises ends the follower
     and is
-    raised by `caught_up`, `failed` and on exit. `from_beginning` False starts at the end.
+    raised by `caught_up`, `failed` and on exit. `from_beginning` False starts at the end: what is appended after
+    `caught_up` has returned is handed over.
     """
     return Follower(conf, topic, on_records, partitions, from_beginning, alias, isolation)
 
@@ -243,8 +244,9 @@ class Follower:
         self._tell(self._expect, ends)
         self._tell(self._deliver, (), {})
         self._room.acquire()
-        start = OFFSET_BEGINNING if self._from_beginning else OFFSET_END
-        consumer.assign([TopicPartition(self.topic, p, start) for p in ends])
+        # Not OFFSET_END, which would be looked up later, past what was appended meanwhile.
+        starts = {p: OFFSET_BEGINNING if self._from_beginning else end for p, (_, end) in ends.items()}
+        consumer.assign([TopicPartition(self.topic, p, start) for p, start in starts.items()])
         while not self._stopping.is_set():
             # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
             first = consumer.poll(IDLE)
@@ -267,9 +269,8 @@ class Follower:
                     partitions = sorted(metadata.partitions)
                     if not partitions:
                         raise TopicMissing(self.alias, self.topic)
-                if not self._from_beginning:
-                    return dict.fromkeys(partitions, (0, 0))
-                return {p: _watermarks(consumer, TopicPartition(self.topic, p)) for p in partitions}
+                ends = {p: _watermarks(consumer, TopicPartition(self.topic, p)) for p in partitions}
+                return ends if self._from_beginning else {p: (end, end) for p, (_, end) in ends.items()}
             except KafkaException as exc:
                 error = exc.args[0]
                 if not _passes(error):

@@ -1,0 +1,40 @@
+"""Numbers as people read them. Pure."""
+
+from __future__ import annotations
+
+__all__ = ["ago", "counted", "in_bytes", "in_time", "lasting"]
+
+_TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 topic`, `2,000 topics`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def in_time(ms: int) -> str:
+    """A duration in its largest unit: `350 ms`, `2.4 s`, `12 min`."""
+    for size, unit in _TIMES:
+        if ms >= size:
+            amount = ms / size
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
+    return f"{ms} ms"
+
+
+def lasting(since_ms: int, now_ms: int) -> str:
+    """How long something has lasted; clocks of two machines may differ, and nothing began in the future."""
+    return in_time(max(0, now_ms - since_ms))
+
+
+def ago(then_ms: int, now_ms: int) -> str:
+    """How long ago something was; "" for what never was."""
+    return f"{lasting(then_ms, now_ms)} ago" if then_ms > 0 else ""
+
+
+def in_bytes(size: int) -> str:
+    """`512 B`, `1.5 MiB`."""
+    for unit_size, unit in _BYTES:
+        if size >= unit_size:
+            return f"{size / unit_size:.1f} {unit}"
+    return f"{size} B"

@@ -1,0 +1,111 @@
+"""Append a command and wait for the events that answer it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from lockstep_cli.ask import Question, Reply, question_of
+from lockstep_config import FlowSettings, clients
+from lockstep_protocol.events import decode_event
+from lockstep_protocol.names import commands_topic, events_topic, service_group
+from lockstep_protocol.verbs import Scope
+from lockstep_runtime.admin import PROBE, Admin
+from lockstep_runtime.errors import ClusterTrouble, NotPermitted, RequestRefused, TopicMissing
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.follow import Record, follow
+
+__all__ = ["ask", "members_of", "new_question", "producing"]
+
+
+def new_question(
+    settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
+) -> Question:
+    """`question_of` with an id that nobody used before, and the present time."""
+    return question_of(
+        settings, verb, scope, id_=str(uuid.uuid4()), at_ms=time.time_ns() // 1_000_000, arguments=arguments
+    )
+
+
+async def ask(settings: FlowSettings, reply: Reply, within: float) -> None:
+    """Ask, and fold the answers into `reply` until all are there or `within` seconds are over. Of those that are
+    missing then it says how many replicas run. What a cluster did not do is in the reply too, so that other flows are
+    asked all the same. Raises NewerVersion for an answer of a newer release.
+    """
+    try:
+        await _ask(settings, reply.question, reply, within)
+    except TopicMissing as exc:
+        reply.trouble = f"{exc}: the flow has never run; start its services, or lockstep run"
+    except ClusterTrouble as exc:
+        reply.trouble = str(exc)
+        reply.denied = isinstance(exc, NotPermitted | RequestRefused)
+
+
+async def _ask(settings: FlowSettings, question: Question, reply: Reply, within: float) -> None:
+    flow, group_id = question.flow, settings.group_id
+    target = Admin(flow.target, clients.target_admin(settings))
+    await target.probe(min(PROBE, timedelta(seconds=within)))
+    answered = asyncio.Event()
+
+    def hear(records: Sequence[Record]) -> None:
+        wanted = question.command.id.encode()
+        for record in records:
+            if record.value is not None and wanted in record.value:
+                reply.hear(decode_event(record.value))  # services write nothing else there
+        if not reply.missing:
+            answered.set()
+
+    events = follow(
+        clients.target_consumer(settings, "commands"),
+        events_topic(flow, group_id),
+        on_records=hear,
+        from_beginning=False,
+        alias=flow.target,
+    )
+    async with events, producing(settings, within) as producer:
+        await events.caught_up()  # whatever answers comes after this
+        key, value = question.command.encode()
+        log = FactLog(producer, commands_topic(flow, group_id))
+        await log.append(key, value, partition=question.scope.commands_partition)
+        await _first_of(answered, events.failed(), within)
+    if reply.missing:
+        try:
+            reply.members.update(await members_of(target, settings, reply.missing))
+        except ClusterTrouble:
+            return  # it only says more about what is missing; that it is missing is said anyhow
+
+
+async def members_of(target: Admin, settings: FlowSettings, services: Sequence[str]) -> dict[str, int]:
+    """How many replicas of each service run for the flow: members of its group. Those that we may not describe are
+    absent."""
+    groups = {service_group(name, settings.flow, settings.group_id): name for name in services}
+    described = await target.describe_groups(groups)
+    return {groups[name]: group.members for name, group in described.done.items()}
+
+
+@asynccontextmanager
+async def producing(settings: FlowSettings, within: float) -> AsyncIterator[FactProducer]:
+    """A producer on the target; what is not acknowledged `within` seconds raises NotAppended."""
+    producer = FactProducer(settings.flow.target, clients.target_producer(settings, "commands"), within=within)
+    producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def _first_of(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
+    waits = [asyncio.ensure_future(answered.wait()), asyncio.ensure_future(failed)]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        for one in done:
+            one.result()
+    finally:
+        for one in waits:
+            one.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)

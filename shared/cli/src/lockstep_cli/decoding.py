@@ -1,0 +1,215 @@
+"""Records of every topic that a flow keeps, ours and MM2's, as lines for people and values for programs. Pure.
+
+Nothing raises: what a record is not is said in its line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from lockstep_protocol.codec import (
+    decode_checkpoint,
+    decode_heartbeat,
+    decode_offset_sync,
+    decode_source_progress,
+)
+from lockstep_protocol.commands import decode_command
+from lockstep_protocol.events import decode_event
+
+__all__ = ["ROLES", "UNDECODED", "RowChanges", "Seen", "decode"]
+
+UNDECODED = "undecoded"
+"""The kind of a record that is not what its topic should hold."""
+
+LONGEST = 80
+"""Characters of one value in a line for people."""
+
+UNSAID = frozenset({"version", "at_ms", "term", "age_window", "latency_window", "commit_window", "sync_window"})
+"""Fields of a row that change with each writing and say nothing about where things stand; not in lines for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record understood: what `kind` of fact, `about` what, in words, and as JSON values."""
+
+    kind: str
+    about: str
+    text: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def decode(role: str, key: bytes | None, value: bytes | None) -> Seen:
+    """What a record of the topic with this role (`ROLES`) says. Of state rows it says all; `RowChanges` what is new."""
+    try:
+        seen = ROLES[role](key, value)
+        return Seen(printable(str(seen.kind)), printable(str(seen.about)), seen.text, seen.detail)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
+        return _undecoded(key, value, str(exc) or type(exc).__name__)
+
+
+class RowChanges:
+    """Rows of one state topic, each as what it changes. Feed it every record in log order."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Mapping[str, Any]] = {}
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Seen | None:
+        """What the record changes, None when it says again what was so."""
+        seen = decode("state", key, value)
+        if seen.kind == UNDECODED:
+            return seen
+        name = f"{seen.kind}/{seen.about}"
+        before = self._rows.get(name)
+        if value is None:
+            self._rows.pop(name, None)
+            return seen
+        self._rows[name] = seen.detail
+        if before is None:
+            return seen
+        changed = {field: now for field, now in seen.detail.items() if field not in UNSAID and before.get(field) != now}
+        if not changed:
+            return None
+        words = ", ".join(f"{name} {_short(before.get(name))} -> {_short(now)}" for name, now in changed.items())
+        return Seen(seen.kind, seen.about, words, seen.detail)
+
+
+def _state(key: bytes | None, value: bytes | None) -> Seen:
+    kind, slash, about = (key or b"").decode().partition("/")
+    if not slash:
+        raise ValueError("the key of a row is KIND/...")
+    if value is None:
+        return Seen(kind, about, "deleted")
+    body = _object(value)
+    said = {name: now for name, now in body.items() if name not in UNSAID and now not in ("", [], None)}
+    return Seen(kind, about, _fields(said), body)
+
+
+def _event(key: bytes | None, value: bytes | None) -> Seen:
+    event = decode_event(_present(value))
+    words = [f"by {event.service}", _fields(event.detail), f"answers {event.answers}" if event.answers else ""]
+    return Seen(event.kind, event.subject, "  ".join(filter(None, words)), _object(_present(value)))
+
+
+def _command(key: bytes | None, value: bytes | None) -> Seen:
+    command = decode_command(_present(value))
+    words = [f"id {command.id}", f"to {command.service}" if command.service else "", _fields(command.arguments)]
+    return Seen(command.verb, command.subject or "flow", "  ".join(filter(None, words)), _object(_present(value)))
+
+
+def _offset_sync(key: bytes | None, value: bytes | None) -> Seen:
+    sync = decode_offset_sync(key, value)
+    detail = {
+        "topic": sync.topic,
+        "partition": sync.partition,
+        "upstream": sync.upstream,
+        "downstream": sync.downstream,
+    }
+    text = f"upstream {sync.upstream} is downstream {sync.downstream}"
+    return Seen("offset-sync", f"{sync.topic}-{sync.partition}", text, detail)
+
+
+def _checkpoint(key: bytes | None, value: bytes | None) -> Seen:
+    one = decode_checkpoint(key, value)
+    detail = {
+        "group": one.group,
+        "topic": one.topic,
+        "partition": one.partition,
+        "upstream": one.upstream,
+        "downstream": one.downstream,
+        "metadata": one.metadata,
+    }
+    text = f"{one.topic}-{one.partition}  upstream {one.upstream} is downstream {one.downstream}"
+    return Seen("checkpoint", one.group, text, detail)
+
+
+def _heartbeat(key: bytes | None, value: bytes | None) -> Seen:
+    beat = decode_heartbeat(key, value)
+    detail = {"source": beat.source, "target": beat.target, "timestamp_ms": beat.timestamp_ms}
+    return Seen("heartbeat", f"{beat.source}->{beat.target}", f"timestamp {beat.timestamp_ms}", detail)
+
+
+def _progress(key: bytes | None, value: bytes | None) -> Seen:
+    found = decode_source_progress(key, value)
+    if found is None:  # of another connector: its partition has other fields
+        connector, partition = json.loads(_present(key))
+        body = None if value is None else json.loads(value)
+        text = "reset" if body is None else _short(body)
+        return Seen("offset", str(connector), f"{_fields(partition)}  {text}", {"partition": partition, "offset": body})
+    detail = {
+        "connector": found.connector,
+        "cluster": found.cluster,
+        "topic": found.topic,
+        "partition": found.partition,
+        "offset": found.offset,
+    }
+    text = "reset" if found.offset is None else f"copied to {found.offset}"
+    return Seen(
+        "offset", f"{found.topic}-{found.partition}", f"{text}  by {found.connector} of {found.cluster}", detail
+    )
+
+
+def _quarantined(key: bytes | None, value: bytes | None) -> Seen:
+    sizes = {"key_bytes": len(key or b""), "value_bytes": len(value or b"")}
+    return Seen("quarantined", "", _fields(sizes), sizes)
+
+
+ROLES: Mapping[str, Callable[[bytes | None, bytes | None], Seen]] = MappingProxyType(
+    {
+        "events": _event,
+        "state": _state,
+        "commands": _command,
+        "checkpoints": _checkpoint,
+        "offset-syncs": _offset_sync,
+        "heartbeats": _heartbeat,
+        "offsets": _progress,
+        "quarantine": _quarantined,
+    }
+)
+"""What a flow keeps topics for, and how their records are read."""
+
+
+def _undecoded(key: bytes | None, value: bytes | None, why: str) -> Seen:
+    text = f"{printable(why)}; key {_short(key)}, value {_short(value)}"
+    return Seen(UNDECODED, "", text, {"why": why, "key": _hex(key), "value": _hex(value)})
+
+
+def _present(data: bytes | None) -> bytes:
+    if data is None:
+        raise ValueError("it has no value, or no key")
+    return data
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    body = json.loads(value)
+    if not isinstance(body, dict):
+        raise ValueError("its value is no JSON object")
+    return body
+
+
+def _hex(data: bytes | None) -> str | None:
+    return None if data is None else data.hex()
+
+
+def _fields(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{printable(name)} {_short(value)}" for name, value in values.items())
+
+
+def printable(text: str) -> str:
+    """The text on one line, without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _short(value: object) -> str:
+    """A value in few printable characters."""
+    if isinstance(value, bytes):
+        text = value.hex()
+    elif isinstance(value, str):
+        text = value
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+    text = printable(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,0 +1,54 @@
+"""How commands end: what went wrong as a sentence on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from enum import IntEnum
+from typing import Any
+
+import click
+
+__all__ = ["CannotUse", "Exit", "end_with"]
+
+
+class Exit(IntEnum):
+    """The exit codes. `TROUBLE` is also that of a command that was refused."""
+
+    FINE = 0
+    TROUBLE = 1
+    USAGE = 2
+    NO_ANSWER = 3
+
+
+INTERRUPTED = 130
+
+
+class CannotUse(Exception):
+    """What was written on the command line, or in the file, cannot be meant; the message is a sentence. Nothing was
+    done."""
+
+
+def end_with(work: Coroutine[Any, Any, int]) -> None:
+    """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
+    without a traceback."""
+    from lockstep_config import ConfigurationError
+    from lockstep_protocol.rows import NewerVersion
+    from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
+
+    code: int
+    try:
+        code = asyncio.run(work)
+    except (CannotUse, ConfigurationError) as exc:
+        click.echo(str(exc), err=True)
+        code = Exit.USAGE
+    except (ClusterUnreachable, NotAppended, TopicMissing) as exc:
+        click.echo(str(exc), err=True)
+        code = Exit.NO_ANSWER
+    except (ClusterTrouble, NewerVersion) as exc:
+        click.echo(str(exc), err=True)
+        code = Exit.TROUBLE
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(int(code))

@@ -1,0 +1,46 @@
+"""Which flows of a file a command is about. Pure, but for reading the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lockstep_cli.exits import CannotUse
+from lockstep_config import Configuration, FlowSettings, UnknownFlow, load
+from lockstep_protocol.names import Flow
+
+__all__ = ["chosen", "flows_of", "only_flow_of"]
+
+
+def flows_of(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
+    """The flows of `file` that are meant (`chosen`). Raises ConfigurationError too."""
+    return chosen(load(file, os.environ), named, every)
+
+
+def only_flow_of(file: Path, named: str | None) -> FlowSettings:
+    """The one flow that is meant. Raises as `flows_of`."""
+    return flows_of(file, [named] if named else [])[0]
+
+
+def chosen(configuration: Configuration, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
+    """The flows named (`A->B`), each once; with `every` all that are enabled; else the only one that is enabled.
+
+    Raises CannotUse with the names there are.
+    """
+    if named and every:
+        raise CannotUse("--flow and --all-flows exclude each other")
+    if named:
+        try:
+            return tuple(configuration.flow(Flow.parse(name)) for name in dict.fromkeys(named))
+        except (UnknownFlow, ValueError) as exc:
+            raise CannotUse(str(exc)) from exc
+    enabled = tuple(settings for settings in configuration.flows if settings.enabled)
+    if not enabled:
+        raise CannotUse(f"{configuration.path}: no flow is enabled; set SOURCE->TARGET.enabled = true")
+    if len(enabled) > 1 and not every:
+        names = ", ".join(f"'{settings.flow}'" for settings in enabled)
+        raise CannotUse(
+            f"{configuration.path} has {len(enabled)} flows, {names}: say which one with --flow (with the quotes)"
+        )
+    return enabled

@@ -1,0 +1,248 @@
+"""`lockstep offsets list|alter|reset`: where MM2's connectors go on, in the shape of Connect's REST API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.exits import end_with
+from lockstep_cli.options import answer_timeout_option, file_argument, flow_option, output_option
+from lockstep_cli.steering import EXIT_CODES
+
+if TYPE_CHECKING:
+    from lockstep_cli.ask import Reply
+    from lockstep_config import FlowSettings
+    from lockstep_protocol.verbs import Connector
+
+__all__ = ["command", "request_of"]
+
+SOURCE = "MirrorSourceConnector"
+
+connector_option = click.option(
+    "--connector", default=SOURCE, show_default=True, help="Or MirrorCheckpointConnector, MirrorHeartbeatConnector."
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show the request, checked, and send nothing.")
+
+
+@click.group(name="offsets", short_help="List, alter or reset where a flow goes on.")
+def command() -> None:
+    """Where a flow's connectors go on: the offset of the last record that was copied, for each source partition, as
+    Connect's REST API has it (GET, PATCH and DELETE /connectors/NAME/offsets).
+
+    They are changed only while the connector is stopped:
+
+    \b
+      lockstep stop mm2.properties connector:MirrorSourceConnector
+      lockstep offsets list mm2.properties
+      lockstep offsets alter mm2.properties --topic orders --partition 0 --offset 4711
+      lockstep resume mm2.properties connector:MirrorSourceConnector
+    """
+
+
+@command.command(name="list", short_help="Show all offsets.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@connector_option
+@answer_timeout_option
+@output_option
+def list_(file: Path, flow: str | None, connector: str, timeout: float, output: str) -> None:
+    """Show the offset of the last record copied of every source partition.
+
+    With --output json it is what `alter` reads:
+
+    \b
+      lockstep offsets list mm2.properties --output json > offsets.json
+    """
+    end_with(_list(file, flow, connector, timeout, output))
+
+
+@command.command(short_help="Go on elsewhere.", epilog=EXIT_CODES)
+@file_argument
+@click.argument("request", required=False, type=click.File("r"))
+@click.option("--topic", help="A topic by its name on the source, with --partition and --offset.")
+@click.option("--partition", type=click.IntRange(min=0))
+@click.option(
+    "--offset", type=click.IntRange(min=0), help="Of the last record that counts as copied: the next one follows."
+)
+@flow_option
+@connector_option
+@answer_timeout_option
+@output_option
+@dry_run_option
+def alter(
+    file: Path,
+    request: Any,
+    topic: str | None,
+    partition: int | None,
+    offset: int | None,
+    flow: str | None,
+    connector: str,
+    timeout: float,
+    output: str,
+    dry_run: bool,
+) -> None:
+    """Change offsets: those of REQUEST (a file, or - for standard input), or that of one partition. All of a request
+    or, if one entry is wrong, nothing.
+
+    \b
+    Examples:
+      lockstep offsets alter mm2.properties --topic orders --partition 0 --offset 4711
+      lockstep offsets alter mm2.properties offsets.json
+      echo '{"offsets": [{"partition": {"cluster": "A", "topic": "orders", "partition": 0},
+                          "offset": {"offset": 4711}}]}' | lockstep offsets alter mm2.properties -
+
+    Records after the offset are copied, also when they were copied before: an offset further back doubles them, one
+    further on leaves some out. That is what you ask for here.
+    """
+    one = (topic, partition, offset)
+    if (request is None) == (None in one) or (request is not None and one != (None, None, None)):
+        raise click.UsageError("give REQUEST, or --topic, --partition and --offset together")
+    body = None if request is None else request.read()
+    end_with(_change(file, flow, connector, body, one, timeout, output, dry_run))
+
+
+@command.command(short_help="Begin as if nothing had been copied.", epilog=EXIT_CODES)
+@file_argument
+@click.option("--topic", help="Only of this topic, by its name on the source, with --partition.")
+@click.option("--partition", type=click.IntRange(min=0))
+@flow_option
+@connector_option
+@answer_timeout_option
+@output_option
+@dry_run_option
+def reset(
+    file: Path,
+    topic: str | None,
+    partition: int | None,
+    flow: str | None,
+    connector: str,
+    timeout: float,
+    output: str,
+    dry_run: bool,
+) -> None:
+    """Forget offsets, all of the connector's or that of one partition: it then begins where its first copy would
+    (lockstep.start.timestamp, auto.offset.reset), and doubles what is there already.
+
+    \b
+    Examples:
+      lockstep offsets reset mm2.properties --topic orders --partition 0
+      lockstep offsets reset mm2.properties --connector MirrorHeartbeatConnector
+    """
+    if (topic is None) != (partition is None):
+        raise click.UsageError("give --topic and --partition together, or neither to reset all")
+    end_with(_change(file, flow, connector, None, (topic, partition, None), timeout, output, dry_run))
+
+
+def request_of(
+    connector: Connector, source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
+) -> dict[str, Any] | None:
+    """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
+    None for everything there is. Raises CannotUse."""
+    from lockstep_cli.exits import CannotUse
+    from lockstep_protocol.offset_requests import RefusedOffsets, changes_of
+
+    if body is not None:
+        try:
+            request = json.loads(body)
+        except ValueError as exc:
+            raise CannotUse(f"the request is not JSON: {exc}") from exc
+    elif topic is not None:
+        if connector.value != SOURCE:
+            raise CannotUse(f"--topic and --partition are for the {SOURCE}: give a {connector.value} a REQUEST")
+        where = {"cluster": source, "topic": topic, "partition": partition}
+        request = {"offsets": [{"partition": where, "offset": None if offset is None else {"offset": offset}}]}
+    else:
+        return None
+    try:
+        changes_of(connector, request)
+    except RefusedOffsets as exc:
+        raise CannotUse(str(exc)) from exc
+    found: dict[str, Any] = request
+    return found
+
+
+async def _list(file: Path, flow: str | None, connector: str, timeout: float, output: str) -> int:
+    from lockstep_cli.ask import exit_code
+    from lockstep_cli.flows import only_flow_of
+    from lockstep_protocol.verbs import OFFSETS_LIST
+
+    settings = only_flow_of(file, flow)
+    reply = await _asked(settings, OFFSETS_LIST, _connector(connector), None, timeout)
+    answers = [event for event in reply.heard.values() if event not in reply.refusals]
+    if not answers:
+        _show(reply, output)
+        return exit_code([reply])
+    detail = answers[0].detail
+    entries: list[dict[str, Any]] = detail.get("offsets", [])
+    if output == "json":
+        click.echo(json.dumps({"offsets": entries}, indent=2, ensure_ascii=False))
+    else:
+        for entry in entries:
+            fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
+            click.echo(f"{fields}  offset {entry['offset']['offset']}")
+        if not entries:
+            click.echo(f"{settings.flow}: {connector} has no offsets")
+    if left_out := detail.get("left_out"):
+        click.echo(f"and {left_out:,} more, which an answer has no room for", err=True)
+    return 0
+
+
+async def _change(
+    file: Path,
+    flow: str | None,
+    connector: str,
+    body: str | None,
+    one: tuple[str | None, int | None, int | None],
+    timeout: float,
+    output: str,
+    dry_run: bool,
+) -> int:
+    from lockstep_cli.ask import exit_code
+    from lockstep_cli.flows import only_flow_of
+    from lockstep_protocol.verbs import OFFSETS_ALTER, OFFSETS_RESET
+
+    settings = only_flow_of(file, flow)
+    known = _connector(connector)
+    request = request_of(known, settings.flow.source, body, *one)
+    verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
+    if dry_run:
+        click.echo(json.dumps({"dry_run": True, "verb": verb, "connector": known.value, "request": request}, indent=2))
+        return 0
+    reply = await _asked(settings, verb, known, request, timeout)
+    _show(reply, output)
+    return exit_code([reply])
+
+
+def _connector(name: str) -> Connector:
+    from lockstep_cli.exits import CannotUse
+    from lockstep_protocol.verbs import Scope
+
+    try:
+        return Scope.parse(f"connector:{name}").connector
+    except ValueError as exc:
+        raise CannotUse(str(exc)) from exc
+
+
+async def _asked(
+    settings: FlowSettings, verb: str, connector: Connector, request: dict[str, Any] | None, timeout: float
+) -> Reply:
+    from lockstep_cli.ask import Reply
+    from lockstep_cli.asking import ask, new_question
+    from lockstep_cli.waiting import Waiting
+    from lockstep_protocol.verbs import Scope
+
+    reply = Reply(new_question(settings, verb, Scope.of(connector), request))
+    with Waiting([reply]):
+        await ask(settings, reply, timeout)
+    return reply
+
+
+def _show(reply: Reply, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(reply.as_json(), indent=2, ensure_ascii=False))
+        return
+    for line in reply.as_lines():
+        click.echo(line)

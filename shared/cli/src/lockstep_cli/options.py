@@ -1,0 +1,53 @@
+"""What the commands' arguments have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = [
+    "answer_timeout_option",
+    "file_argument",
+    "flow_option",
+    "flow_options",
+    "output_option",
+    "timeout_option",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+file_argument = click.argument("file", type=click.Path(path_type=Path))
+
+output_option = click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON for programs.",
+)
+
+
+def timeout_option(seconds: float, about: str) -> Callable[[F], F]:
+    """`--timeout`, `seconds` where nothing is said."""
+    number = click.FloatRange(min=0.1)
+    return click.option("--timeout", type=number, default=seconds, show_default=True, help=f"Seconds {about}.")
+
+
+answer_timeout_option = timeout_option(30.0, "to wait for answers; a take-over between replicas needs up to 10")
+
+flow_option = click.option("--flow", help="The flow, written 'A->B' with the quotes. Default: the only one enabled.")
+
+
+def flow_options(command: F) -> F:
+    """`--flow`, repeated, and `--all-flows`."""
+    named = click.option(
+        "--flow",
+        "flows",
+        multiple=True,
+        help="The flow, written 'A->B' with the quotes; repeat for more. Default: the only one that is enabled.",
+    )
+    every = click.option("--all-flows", is_flag=True, help="All flows of FILE that are enabled.")
+    return named(every(command))

@@ -1,0 +1,162 @@
+"""`lockstep status`: what a flow's state topic says, read once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.exits import Exit, end_with
+from lockstep_cli.options import file_argument, output_option, timeout_option
+
+if TYPE_CHECKING:
+    from lockstep_cli.report import Report
+    from lockstep_config import FlowSettings
+
+__all__ = ["PIPED_WIDTH", "command", "read_report", "read_rows"]
+
+PIPED_WIDTH = 200
+"""Columns where standard output is no terminal: wide enough that no name is folded."""
+
+HELP = """\
+Show how each flow is, from what its services have written down on the target.
+
+\b
+Example:
+  lockstep status mm2.properties
+  lockstep status mm2.properties --partitions --only trouble
+  lockstep status mm2.properties --output json | jq '.flows[].lag_records'
+
+Without sections it shows what all of them come to, and those that are short. Nothing is fresher than it was written:
+progress each second while records move. Of replicas the group's members are counted.
+"""
+
+EXIT_CODES = """\b
+Exit codes:
+  0    nothing is in trouble (what is paused or stopped is not)
+  1    something is: a partition halted, a topic, group, ACLs or heartbeats failing, a service that failed or that
+       nobody runs
+  2    FILE or the arguments cannot be used
+  3    a cluster cannot be reached, or a flow has never run"""
+
+
+@click.command(
+    name="status", short_help="Show flows, topics, partitions, slots, groups and lag.", help=HELP, epilog=EXIT_CODES
+)
+@file_argument
+@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@click.option("--services", is_flag=True, help="The services: what is wanted, replicas, who acts.")
+@click.option("--topics", is_flag=True, help="Every topic.")
+@click.option("--partitions", is_flag=True, help="Every partition.")
+@click.option("--slots", is_flag=True, help="Every slot of the data plane.")
+@click.option("--groups", is_flag=True, help="Every consumer group, and how ready it is to move.")
+@click.option("--only", type=click.Choice(["trouble"]), help="Of everything only what is in trouble.")
+@timeout_option(10.0, "to reach a cluster")
+@output_option
+def command(
+    file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **sections: bool
+) -> None:
+    asked = [name for name, wanted in sections.items() if wanted]
+    end_with(_status(file, flows, asked, only == "trouble", timeout, output))
+
+
+async def _status(
+    file: Path, flows: Sequence[str], sections: Sequence[str], only_trouble: bool, timeout: float, output: str
+) -> int:
+    from lockstep_cli.flows import flows_of
+    from lockstep_cli.tables import as_json, as_tables
+    from lockstep_runtime.errors import ClusterTrouble
+
+    meant = flows_of(file, flows, every=not flows)
+    answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
+    reports: list[Report] = []
+    unknown: dict[str, str] = {}
+    for settings, answer in zip(meant, answers, strict=True):
+        if isinstance(answer, ClusterTrouble):
+            unknown[str(settings.flow)] = _sentence(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            reports.append(answer)
+    if output == "json":
+        bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in reports]
+        bodies += [{"flow": flow, "fine": False, "unknown": why} for flow, why in unknown.items()]
+        click.echo(json.dumps({"flows": bodies}, indent=2, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
+        for number, report in enumerate(reports):
+            if number:
+                console.print()
+            for part in as_tables(report, sections, only_trouble=only_trouble):
+                console.print(part)
+        for flow, why in unknown.items():
+            console.print(f"[bold]{flow}[/]  [red]{why}[/]", soft_wrap=True)
+    if unknown:
+        return Exit.NO_ANSWER
+    return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
+
+
+def _sentence(trouble: Exception) -> str:
+    from lockstep_runtime.errors import TopicMissing
+
+    return f"{trouble}: the flow has never run" if isinstance(trouble, TopicMissing) else str(trouble)
+
+
+async def read_report(settings: FlowSettings, timeout: float) -> Report:
+    """How a flow is now. Raises ClusterTrouble: unreachable within `timeout` seconds, not permitted, never run
+    (TopicMissing); and NewerVersion."""
+    import time
+
+    from lockstep_cli.asking import members_of
+    from lockstep_cli.report import report_of
+    from lockstep_cli.services import SERVICES
+    from lockstep_config import clients
+    from lockstep_runtime.admin import Admin
+
+    target = Admin(settings.flow.target, clients.target_admin(settings))
+    await target.probe(timedelta(seconds=timeout))
+    services = [name for name, needed in SERVICES.items() if needed(settings)]
+    (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), members_of(target, settings, services))
+    return report_of(
+        settings.flow,
+        rows,
+        at_ms=time.time_ns() // 1_000_000,
+        services=services,
+        replicas=replicas,
+        unreadable=unreadable,
+    )
+
+
+async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
+    """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
+    ClusterTrouble and NewerVersion."""
+    from lockstep_config import clients
+    from lockstep_protocol.names import state_topic
+    from lockstep_protocol.state import MalformedRow
+    from lockstep_runtime.fold import StateFold
+    from lockstep_runtime.follow import Record, replay
+
+    fold = StateFold()
+    unreadable: dict[bytes, str] = {}
+
+    def take(records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                fold.fold(record.offset, record.key, record.value)
+            except MalformedRow as exc:
+                unreadable[record.key or b""] = str(exc)
+            else:
+                unreadable.pop(record.key or b"", None)
+
+    conf = clients.target_consumer(settings, "status")
+    topic = state_topic(settings.flow, settings.group_id)
+    await replay(conf, topic, on_records=take, partitions=[0], alias=settings.flow.target)
+    return fold.rows, list(unreadable.values())

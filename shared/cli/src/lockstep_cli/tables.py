@@ -1,0 +1,239 @@
+"""A `Report` as tables for a terminal, and as JSON. Pure: it prints nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lockstep_cli.amounts import ago, counted, in_bytes, in_time, lasting
+from lockstep_cli.report import GroupLine, PartitionLine, Report, ServiceLine, SlotLine, TopicLine
+
+__all__ = ["FEW", "SECTIONS", "as_json", "as_tables", "headline"]
+
+FEW = 20
+"""Lines of a kind that are shown unasked; of more only what they come to."""
+
+RESTRAINED, BAD, GOOD, FAINT = "yellow", "red", "green", "dim"
+
+
+def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) -> dict[str, Any]:
+    """The report for programs: its sums, its troubles, and the lines of `sections` (none named: of all)."""
+    body: dict[str, Any] = {
+        "flow": report.flow,
+        "at_ms": report.at_ms,
+        "fine": not report.troubles,
+        "lag_records": report.lag_records,
+        "lag_ms": report.lag_ms,
+        "heartbeat": report.heartbeat,
+        "acls": None if report.acls is None else asdict(report.acls),
+        "held_back": [asdict(one) for one in report.held_back],
+        "troubles": [asdict(trouble) for trouble in report.troubles],
+    }
+    for name, (lines, _) in SECTIONS.items():
+        if not sections or name in sections:
+            body[name] = [asdict(line) for line in lines(report) if line.trouble or not only_trouble]
+    return body
+
+
+def headline(report: Report) -> Text:
+    """One line that says how the flow is."""
+    lag = f"{counted(report.lag_records, 'record')} behind"
+    if report.lag_ms:
+        lag += f" ({in_time(report.lag_ms)})"
+    troubles = len(report.troubles)
+    state = Text(f"{counted(troubles, 'trouble')}", BAD) if troubles else Text("fine", GOOD)
+    mirrored = [line for line in report.topics if line.phase == "mirrored"]
+    counts = f"{counted(len(mirrored), 'topic')}, {counted(len(report.partitions), 'partition')}, {lag}: "
+    return Text.assemble((report.flow, "bold"), "  ", counts, state)
+
+
+def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
+    """What a person is shown: the headline, the sections asked for (none named: what they come to, and those that are
+    short), and what is in trouble."""
+    yield headline(report)
+    if not sections and not only_trouble:
+        yield _services(report, report.services)
+        yield _sums(report)
+    for name, (lines, table) in SECTIONS.items():
+        some = [line for line in lines(report) if line.trouble or not only_trouble]
+        if name in sections and some:
+            yield table(report, some)
+        elif name in sections:
+            yield Text(f"no {name}" + (" in trouble" if only_trouble else ""), FAINT)
+        elif not sections and not only_trouble and name in ("topics", "groups") and 0 < len(some) <= FEW:
+            yield table(report, some)
+    if not sections or only_trouble:
+        yield from _troubles(report, None if only_trouble else FEW)
+
+
+def _troubles(report: Report, most: int | None) -> Iterator[RenderableType]:
+    shown = report.troubles[:most]
+    if shown:
+        yield Text("\nin trouble", "bold")
+    for trouble in shown:
+        yield Text.assemble((trouble.what, BAD), f": {trouble.why}")
+    if left := len(report.troubles) - len(shown):
+        yield Text(f"and {counted(left, 'trouble')} more: --only trouble shows all", FAINT)
+
+
+def _sums(report: Report) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_row()
+    _add(table, "topics", _by_word(line.phase for line in report.topics))
+    _add(table, "partitions", _by_word(line.state for line in report.partitions))
+    held = sum(line.held_bytes for line in report.slots if line.phase == "started")
+    _add(table, "slots", f"{_by_word(line.phase for line in report.slots)}; {in_bytes(held)} in memory")
+    behind = sum(line.records for line in report.groups)
+    again = f"; at most {counted(behind, 'record')} read again" if behind else ""
+    _add(table, "groups", _by_word(line.readiness for line in report.groups) + again)
+    if report.acls is not None:
+        acls = report.acls
+        _add(table, "ACLs", f"{acls.phase}, {acls.copied:,} copied, {acls.left_out:,} left out")
+    _add(table, "heartbeats", report.heartbeat or "none yet")
+    if report.held_back:
+        words = [f"{one.scope} is {one.wanted}" for one in report.held_back[:FEW]]
+        more = len(report.held_back) - len(words)
+        _add(table, "held back", Text(", ".join(words) + (f", and {more:,} more" if more else ""), RESTRAINED))
+    return table
+
+
+def _by_word(words: Iterable[str]) -> str:
+    counts = Counter(words)
+    return ", ".join(f"{count:,} {word}" for word, count in counts.most_common()) or "none"
+
+
+def _table(title: str, *columns: str, numbers: Collection[str] = ()) -> Table:
+    table = Table(
+        title=f"\n{title}", title_justify="left", box=None, pad_edge=False, header_style=FAINT, title_style="bold"
+    )
+    for name in columns:
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    return table
+
+
+def _add(table: Table, *cells: str | Text) -> None:
+    """A row whose texts are shown as they are: names may look like markup."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+
+
+def _word(word: str) -> Text:
+    style = {
+        "paused": RESTRAINED,
+        "stopped": RESTRAINED,
+        "halted": BAD,
+        "failed": BAD,
+        "failing": BAD,
+        "waiting": RESTRAINED,
+    }
+    return Text(word, style.get(word, ""))
+
+
+def _services(report: Report, lines: Sequence[ServiceLine]) -> RenderableType:
+    table = _table("services", "service", "wanted", "replicas", "acting", "why", numbers=("replicas",))
+    for line in lines:
+        newest = max((one.since_ms for one in line.leaders), default=0)
+        who = ", ".join(sorted({one.instance for one in line.leaders}))
+        count = "?" if line.replicas is None else str(line.replicas)
+        acting = f"{who}, for {lasting(newest, report.at_ms)}" if who and line.replicas != 0 else ""
+        _add(table, line.service, _word(line.wanted), count, acting, Text(line.trouble, BAD))
+    return table
+
+
+def _topics(report: Report, lines: Sequence[TopicLine]) -> RenderableType:
+    numbers = "partitions", "behind", "lag"
+    table = _table("topics", "topic", "remote topic", "state", "partitions", "behind", "lag", "why", numbers=numbers)
+    for line in lines:
+        words = Text(" ").join(
+            [
+                _word(line.phase),
+                *([_word(line.wanted)] if line.wanted != "running" else []),
+                *([Text(f"{line.halted} halted", BAD)] if line.halted else []),
+            ]
+        )
+        lag = in_time(line.lag_ms) if line.lag_records else ""
+        _add(
+            table,
+            line.topic,
+            line.remote,
+            words,
+            f"{line.partitions:,}",
+            f"{line.lag_records:,}",
+            lag,
+            Text(line.trouble, BAD),
+        )
+    return table
+
+
+def _partitions(report: Report, lines: Sequence[PartitionLine]) -> RenderableType:
+    numbers = "behind", "lag", "copied to", "slot"
+    table = _table(
+        "partitions", "partition", "state", "behind", "lag", "copied to", "slot", "written", "why", numbers=numbers
+    )
+    for line in lines:
+        _add(
+            table,
+            f"{line.topic}-{line.partition}",
+            _word(line.state),
+            f"{line.lag_records:,}",
+            in_time(line.lag_ms) if line.lag_records else "",
+            f"{line.upstream:,}" if line.upstream >= 0 else "",
+            str(line.slot) if line.slot >= 0 else "",
+            ago(line.written_ms, report.at_ms),
+            Text(line.trouble, BAD),
+        )
+    return table
+
+
+def _slots(report: Report, lines: Sequence[SlotLine]) -> RenderableType:
+    table = _table(
+        "slots",
+        "slot",
+        "state",
+        "wanted",
+        "partitions",
+        "in memory",
+        "why",
+        numbers=("slot", "partitions", "in memory"),
+    )
+    for line in lines:
+        held = in_bytes(line.held_bytes) if line.phase == "started" else ""
+        _add(
+            table, str(line.slot), line.phase, _word(line.wanted), f"{line.partitions:,}", held, Text(line.trouble, BAD)
+        )
+    return table
+
+
+def _groups(report: Report, lines: Sequence[GroupLine]) -> RenderableType:
+    numbers = "exact", "behind", "read again", "waiting"
+    table = _table(
+        "groups", "group", "state", "exact", "behind", "read again", "waiting", "synced", "why", numbers=numbers
+    )
+    for line in lines:
+        _add(
+            table,
+            line.group,
+            _word(line.readiness),
+            f"{line.exact:,}",
+            f"{line.behind:,}",
+            f"{line.records:,}" if line.behind else "",
+            f"{line.waiting:,}",
+            "yes" if line.synced else "",
+            Text(line.trouble or line.why, BAD if line.trouble else FAINT),
+        )
+    return table
+
+
+SECTIONS: dict[str, tuple[Callable[[Report], Sequence[Any]], Callable[[Report, Any], RenderableType]]] = {
+    "services": (lambda report: report.services, _services),
+    "topics": (lambda report: report.topics, _topics),
+    "partitions": (lambda report: report.partitions, _partitions),
+    "slots": (lambda report: report.slots, _slots),
+    "groups": (lambda report: report.groups, _groups),
+}
+"""What can be asked for: the lines of a report, and how they are shown."""

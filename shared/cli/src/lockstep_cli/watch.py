@@ -1,0 +1,248 @@
+"""`lockstep watch`: every record of a flow's control topics, decoded as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.exits import Exit, end_with
+from lockstep_cli.options import file_argument, output_option
+
+if TYPE_CHECKING:
+    from lockstep_cli.decoding import RowChanges, Seen
+    from lockstep_config import FlowSettings
+    from lockstep_runtime.follow import Record
+
+__all__ = ["command"]
+
+TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbeats", "offsets", "quarantine")
+"""`decoding.ROLES`, which is not imported for --help."""
+
+LOOK_AGAIN_S = 2.0
+"""Until a topic that is not there is looked for again."""
+
+HELP = """\
+Show what happens in flows: each record of every topic that Lockstep and MirrorMaker 2 keep, decoded, until Ctrl-C.
+
+\b
+Examples:
+  lockstep watch mm2.properties
+  lockstep watch mm2.properties --topic events --kind PartitionHalted --from beginning
+  lockstep watch mm2.properties --topic state --kind partition --output json
+
+\b
+TOPIC is one of
+  events        what happened
+  state         rows: what is so now, shown as what changes
+  commands      what operators asked
+  checkpoints   where groups stand on the target          (MirrorMaker 2's)
+  offset-syncs  which offset of the target is which       (MirrorMaker 2's)
+  heartbeats    that the flow lives                       (MirrorMaker 2's)
+  offsets       how far Connect's connectors have copied  (MirrorMaker 2's)
+  quarantine    records that the target refused
+
+A record that is not what its topic should hold is shown as `undecoded`. Records of one partition are in order, those
+of several topics as they arrive.
+"""
+
+
+@click.command(name="watch", short_help="Show every control topic, decoded as it happens.", help=HELP)
+@file_argument
+@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Only this; repeat for more.")
+@click.option("--kind", "kinds", multiple=True, help="Only this kind of event, row or record; repeat for more.")
+@click.option("--from", "start", type=click.Choice(["beginning", "end"]), default="end", show_default=True)
+@click.option("--no-follow", is_flag=True, help="End when all that is there has been shown.")
+@output_option
+def command(
+    file: Path,
+    flows: tuple[str, ...],
+    topics: tuple[str, ...],
+    kinds: tuple[str, ...],
+    start: str,
+    no_follow: bool,
+    output: str,
+) -> None:
+    end_with(_watch(file, flows, topics or TOPICS, kinds, start == "beginning", no_follow, output))
+
+
+async def _watch(
+    file: Path,
+    flows: Sequence[str],
+    topics: Sequence[str],
+    kinds: Sequence[str],
+    from_beginning: bool,
+    no_follow: bool,
+    output: str,
+) -> int:
+    from lockstep_cli.flows import flows_of
+
+    meant = flows_of(file, flows, every=not flows)
+    screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(meant) > 1)
+    loop = asyncio.get_running_loop()
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(asked, screen.closed.set)
+    views = [view for settings in meant for view in _views(settings, topics, screen, from_beginning)]
+    if not no_follow and sys.stderr.isatty():
+        click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
+    following: asyncio.Future[Any] = asyncio.gather(*(_show(view, no_follow) for view in views))
+    closed: asyncio.Future[Any] = asyncio.ensure_future(screen.closed.wait())
+    try:
+        await asyncio.wait([following, closed], return_when=asyncio.FIRST_COMPLETED)
+        if following.done() and not screen.closed.is_set():
+            following.result()
+    finally:
+        closed.cancel()
+        following.cancel()
+        await asyncio.gather(following, closed, return_exceptions=True)
+    return Exit.FINE
+
+
+@dataclass(slots=True)
+class _View:
+    """One topic of one flow on the screen."""
+
+    settings: FlowSettings
+    role: str
+    topic: str
+    alias: str
+    conf: dict[str, str]
+    screen: _Screen
+    from_beginning: bool
+    rows: RowChanges
+    showing: bool = False
+    """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
+    them."""
+
+    @property
+    def reads_from_beginning(self) -> bool:
+        return self.from_beginning or self.role == "state"
+
+    def take(self, records: Sequence[Record]) -> None:
+        from lockstep_cli.decoding import decode
+
+        for record in records:
+            if self.role == "state":
+                seen = self.rows.decode(record.key, record.value)
+            else:
+                seen = decode(self.role, record.key, record.value)
+            if seen is not None and self.showing and self._is_ours(seen):
+                self.screen.show(str(self.settings.flow), self.role, record, seen)
+
+    def _is_ours(self, seen: Seen) -> bool:
+        """All flows into a cluster, and all of MM2's, beat in one topic."""
+        return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.flow)
+
+
+def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_beginning: bool) -> list[_View]:
+    from lockstep_cli.decoding import RowChanges
+    from lockstep_config import clients
+    from lockstep_protocol import names
+
+    flow, group_id, policy = settings.flow, settings.group_id, settings.policy
+    syncs_at_source = settings.data_plane.offset_syncs_location == "source"
+    topics = {
+        "events": names.events_topic(flow, group_id),
+        "state": names.state_topic(flow, group_id),
+        "commands": names.commands_topic(flow, group_id),
+        "checkpoints": policy.checkpoints_topic(flow.source),
+        "offset-syncs": policy.offset_syncs_topic(flow.target if syncs_at_source else flow.source),
+        "heartbeats": policy.heartbeats_topic(),
+        "offsets": settings.control.offset_storage_topic,
+        "quarantine": names.quarantine_topic(flow, group_id),
+    }
+    views = []
+    for role in roles:
+        on_source = role == "offset-syncs" and syncs_at_source
+        alias = flow.source if on_source else flow.target
+        consumer = clients.offset_syncs_consumer if role == "offset-syncs" else clients.target_consumer
+        conf = consumer(settings, "watch")
+        views.append(_View(settings, role, topics[role], alias, conf, screen, from_beginning, RowChanges()))
+    return views
+
+
+async def _show(view: _View, no_follow: bool) -> None:
+    """Follow one topic, also one that is made, or made anew, later."""
+    from lockstep_runtime.errors import LogTruncated, TopicMissing
+    from lockstep_runtime.follow import follow
+
+    from_beginning = view.reads_from_beginning
+    view.showing = view.from_beginning
+    while True:
+        follower = follow(view.conf, view.topic, on_records=view.take, from_beginning=from_beginning, alias=view.alias)
+        try:
+            async with follower:
+                await follower.caught_up()
+                view.showing = True
+                if no_follow:
+                    return
+                await follower.failed()
+                return
+        except TopicMissing:
+            if no_follow:
+                return
+        except LogTruncated as exc:
+            click.echo(str(exc), err=True)
+        view.showing = from_beginning = True  # what comes now is new
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+@dataclass(slots=True)
+class _Screen:
+    """Standard output. `closed` is set when nobody reads it any more."""
+
+    output: str
+    kinds: frozenset[str]
+    """Shown; none: all."""
+    several_flows: bool
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def show(self, flow: str, role: str, record: Record, seen: Seen) -> None:
+        if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
+            return
+        text = _as_json(flow, role, record, seen) if self.output == "json" else self._as_text(flow, role, record, seen)
+        try:
+            click.echo(text)
+        except BrokenPipeError:
+            # Python would write the rest of its buffer at exit and fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.closed.set()
+
+    def _as_text(self, flow: str, role: str, record: Record, seen: Seen) -> str:
+        at = datetime.fromtimestamp(max(0, record.timestamp_ms) / 1000).astimezone()
+        colour = "red" if seen.kind == "undecoded" else "cyan"
+        columns = [
+            click.style(at.strftime("%H:%M:%S.%f")[:-3], dim=True),
+            click.style(flow, fg="magenta") if self.several_flows else "",
+            click.style(role.ljust(12), dim=True),
+            click.style(seen.kind, fg=colour),
+            click.style(seen.about, bold=True),
+            seen.text,
+        ]
+        return "  ".join(column for column in columns if column)
+
+
+def _as_json(flow: str, role: str, record: Record, seen: Seen) -> str:
+    body: dict[str, Any] = {
+        "flow": flow,
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "at_ms": record.timestamp_ms,
+        "role": role,
+        "kind": seen.kind,
+        "about": seen.about,
+        "text": seen.text,
+        "detail": dict(seen.detail),
+    }
+    return json.dumps(body, ensure_ascii=False)

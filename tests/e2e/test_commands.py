@@ -1,0 +1,125 @@
+"""The commands as somebody types them, against real clusters."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_protocol.names import Flow, events_topic
+from tests.conftest import Pair
+from tests.harness.clusters import Record, produce
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+MARK = uuid.uuid4().hex[:6]
+FLOW = f"s{MARK}->t{MARK}"
+HEARTBEAT = "connector:MirrorHeartbeatConnector"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Path:
+    """A flow of which only heartbeats run, so far."""
+    source, _, target = FLOW.partition("->")
+    folder = tmp_path_factory.mktemp("commands")
+    return two_cluster_file(
+        folder, (source, pair.a.bootstrap), (target, pair.b.bootstrap), f"{FLOW}.enabled = true", "topics = none"
+    )
+
+
+@pytest.fixture(scope="module")
+def heartbeat(file: Path) -> Iterator[ServiceProcess]:
+    with ServiceProcess("lockstep_heartbeat", file, FLOW) as process:
+        process.hear("leading", flow=FLOW)
+        yield process
+
+
+def lockstep(*arguments: str, code: int = 0, stdin: str = "") -> str:
+    """What a command prints (both streams); it ends with `code` and without a traceback."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "lockstep_cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        input=stdin,
+    )
+    said = ran.stdout + ran.stderr
+    assert "Traceback" not in said, said
+    assert ran.returncode == code, said
+    return said
+
+
+def lockstep_json(*arguments: str, code: int = 0) -> Any:
+    return json.loads(lockstep(*arguments, "--output", "json", code=code))
+
+
+def test_a_connector_is_paused_and_resumed_and_says_so(file: Path, heartbeat: ServiceProcess) -> None:
+    (flow,) = lockstep_json("pause", str(file), HEARTBEAT)["flows"]
+    (answer,) = flow["answers"]
+    assert (answer["service"], answer["kind"], answer["detail"]["wanted"]) == ("heartbeat", "Paused", "paused")
+    assert heartbeat.hear("not running", flow=FLOW)
+    said = lockstep("refresh", str(file), HEARTBEAT, code=1)
+    assert "refused: the MirrorHeartbeatConnector is paused: resume it" in said
+    assert f"{HEARTBEAT} is to be running" in lockstep("resume", str(file), HEARTBEAT)
+
+
+def test_who_does_not_run_is_named(file: Path, heartbeat: ServiceProcess) -> None:
+    said = lockstep("refresh", str(file), "--timeout", "1", code=3)
+    assert f"{FLOW}  heartbeat: refreshed" in said
+    assert f"{FLOW}  topic-sync: no answer to refresh. No replica of it runs for this flow: start it." in said
+
+
+def test_status_tells_who_runs_and_who_does_not(file: Path, heartbeat: ServiceProcess) -> None:
+    (flow,) = lockstep_json("status", str(file), "--flow", FLOW, code=1)["flows"]
+    replicas = {line["service"]: line["replicas"] for line in flow["services"]}
+    assert (replicas["heartbeat"], replicas["topic-sync"]) == (1, 0)
+    assert {"what": "topic-sync", "why": "no replica of it runs"} in flow["troubles"]
+    said = lockstep("status", str(file), "--flow", FLOW, code=1)
+    assert f"{FLOW}  0 topics, 0 partitions, 0 records behind: 4 troubles" in said
+    assert "data-plane: no replica of it runs" in said
+
+
+def test_watch_shows_what_there_is_decoded_whatever_it_is(file: Path, heartbeat: ServiceProcess, pair: Pair) -> None:
+    produce(pair.b.bootstrap, events_topic(Flow.parse(FLOW)), [Record(key=b"k", value=b"rubbish")])
+    topics = ("--topic", "events", "--topic", "state", "--topic", "heartbeats", "--topic", "checkpoints")
+    said = lockstep(
+        "watch", str(file), "--flow", FLOW, "--from", "beginning", "--no-follow", "--output", "json", *topics
+    )
+    seen = [json.loads(line) for line in said.splitlines()]
+    assert {one["role"] for one in seen} == {"events", "state", "heartbeats"}
+    assert all(one["about"] == FLOW for one in seen if one["kind"] == "heartbeat")
+    assert any(one["kind"] == "leader" and one["about"] == "heartbeat" for one in seen)
+    (rubbish,) = (one for one in seen if one["kind"] == "undecoded")
+    assert bytes.fromhex(rubbish["detail"]["value"]) == b"rubbish"
+
+
+def test_watch_goes_on_until_it_is_interrupted_and_ends_cleanly(file: Path, heartbeat: ServiceProcess) -> None:
+    arguments = ["watch", str(file), "--flow", FLOW, "--topic", "heartbeats"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lockstep_cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert FLOW in running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        _, complaints = running.communicate(timeout=20)
+    assert (running.returncode, complaints) == (0, "")
+
+
+def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
+    file: Path, heartbeat: ServiceProcess, tmp_path: Path
+) -> None:
+    text = file.read_text()
+    never = tmp_path / "never.properties"
+    never.write_text(text.replace(f"s{MARK}", f"n{MARK}"))
+    assert "the flow has never run" in lockstep("pause", str(never), code=3)
+    assert "the flow has never run" in lockstep("status", str(never), code=3)
+    gone = tmp_path / "gone.properties"
+    gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
+    assert "127.0.0.1:1 cannot be reached" in lockstep("pause", str(gone), "--timeout", "1", code=3)

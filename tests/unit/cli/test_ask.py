@@ -1,0 +1,187 @@
+"""What is asked of whom, and what the answers come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from lockstep_cli.__main__ import main
+from lockstep_cli.ask import REFUSED, Reply, exit_code, question_of
+from lockstep_cli.exits import CannotUse, Exit
+from lockstep_cli.flows import flows_of
+from lockstep_config import FlowSettings
+from lockstep_protocol.events import Event
+from lockstep_protocol.verbs import FLOW, Scope
+
+Settings = Callable[..., FlowSettings]
+File = Callable[..., Path]
+
+
+def answer(service: str, kind: str = "Paused", *, answers: str = "1", **detail: Any) -> Event:
+    return Event(kind=kind, service=service, flow="A->B", answers=answers, detail=detail)
+
+
+@pytest.fixture
+def reply(settings: Settings) -> Reply:
+    return Reply(question_of(settings(), "pause", FLOW, id_="1", at_ms=5))
+
+
+def test_a_flow_is_asked_of_those_who_own_its_connectors(reply: Reply) -> None:
+    assert reply.question.services == {"topic-sync", "checkpoint", "heartbeat"}
+    assert (reply.question.command.id, reply.question.command.subject) == ("1", "flow")
+    assert reply.missing == ("checkpoint", "heartbeat", "topic-sync")
+
+
+def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings) -> None:
+    asked = question_of(settings("emit.checkpoints.enabled = false"), "pause", FLOW, id_="1", at_ms=5)
+    assert asked.services == {"topic-sync", "heartbeat"}
+    assert asked.absent == {"checkpoint"}
+
+
+def test_what_nobody_would_answer_is_not_asked(settings: Settings) -> None:
+    scope = Scope.parse("connector:MirrorCheckpointConnector")
+    with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
+        question_of(settings("emit.checkpoints.enabled = false"), "pause", scope, id_="1", at_ms=5)
+
+
+def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> None:
+    with pytest.raises(CannotUse, match="stop is not for a topic"):
+        question_of(settings(), "stop", Scope.parse("topic:orders"), id_="1", at_ms=5)
+
+
+def test_answers_of_all_are_fine(reply: Reply) -> None:
+    for service in sorted(reply.question.services):
+        reply.hear(answer(service, scope="connector:X", wanted="paused"))
+    assert reply.missing == ()
+    assert exit_code([reply]) is Exit.FINE
+    assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
+
+
+def test_only_events_with_the_id_and_of_who_was_asked_are_answers(reply: Reply) -> None:
+    reply.hear(answer("heartbeat", answers="2"))
+    reply.hear(answer("acl-sync"))
+    assert reply.heard == {}
+
+
+def test_the_first_answer_of_a_service_counts(reply: Reply) -> None:
+    reply.hear(answer("heartbeat"))
+    reply.hear(answer("heartbeat", REFUSED, reason="late"))
+    assert reply.heard["heartbeat"].kind == "Paused"
+
+
+def test_a_refusal_says_why_and_wins_over_silence(reply: Reply) -> None:
+    reply.hear(answer("topic-sync", REFUSED, reason="no topic 'x' is mirrored"))
+    assert exit_code([reply]) is Exit.TROUBLE
+    assert "A->B  topic-sync: refused: no topic 'x' is mirrored" in reply.as_lines()
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({}, "Look at its log"),
+        ({"heartbeat": 0}, "No replica of it runs for this flow: start it."),
+        ({"heartbeat": 1}, "1 replica runs and did not answer"),
+        ({"heartbeat": 3}, "3 replicas run and did not answer"),
+    ],
+)
+def test_who_does_not_answer_is_named_with_what_to_look_at(reply: Reply, members: dict[str, int], words: str) -> None:
+    reply.members.update(members)
+    assert exit_code([reply]) is Exit.NO_ANSWER
+    (line,) = (line for line in reply.as_lines() if line.startswith("A->B  heartbeat: no answer to pause."))
+    assert words in line
+    assert "kept for 7 days" in line
+
+
+def test_trouble_with_the_cluster_is_the_only_line(reply: Reply) -> None:
+    reply.trouble = "cluster B at x cannot be reached: y"
+    assert reply.as_lines() == ["A->B  cluster B at x cannot be reached: y"]
+    assert exit_code([reply]) is Exit.NO_ANSWER
+    reply.denied = True
+    assert exit_code([reply]) is Exit.TROUBLE
+
+
+def test_a_program_reads_all_of_it(reply: Reply) -> None:
+    reply.hear(answer("heartbeat", wanted="paused"))
+    body = json.loads(json.dumps(reply.as_json()))
+    assert body["answers"] == [{"service": "heartbeat", "kind": "Paused", "at_ms": 0, "detail": {"wanted": "paused"}}]
+    assert body["missing"] == ["checkpoint", "topic-sync"]
+    assert (body["flow"], body["verb"], body["subject"], body["id"]) == ("A->B", "pause", "flow", "1")
+
+
+# -- which flows ------------------------------------------------------------------------------------------------------
+
+
+def test_the_only_flow_need_not_be_named(file: File) -> None:
+    assert [str(one.flow) for one in flows_of(file(), [])] == ["A->B"]
+
+
+def test_of_several_flows_one_has_to_be_named(file: File) -> None:
+    both = file("B->A.enabled = true")
+    with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
+        flows_of(both, [])
+    assert [str(one.flow) for one in flows_of(both, ["B->A", "B->A"])] == ["B->A"]
+    assert [str(one.flow) for one in flows_of(both, [], every=True)] == ["A->B", "B->A"]
+
+
+@pytest.mark.parametrize(
+    ("named", "every", "words"),
+    [(["A"], False, "is not a flow"), (["A->C"], False, "A->B"), (["A->B"], True, "exclude each other")],
+)
+def test_flows_that_cannot_be_meant_are_refused(file: File, named: list[str], every: bool, words: str) -> None:
+    with pytest.raises(CannotUse, match=words):
+        flows_of(file(), named, every)
+
+
+def test_a_file_without_an_enabled_flow_has_nothing_to_ask(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = x:1\nB.bootstrap.servers = y:2\n")
+    with pytest.raises(CannotUse, match="no flow is enabled"):
+        flows_of(path, [])
+
+
+# -- as it is met -----------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_asks_nobody_and_says_whom(file: File) -> None:
+    ran = CliRunner().invoke(main, ["stop", str(file()), "slot:3", "--dry-run"])
+    assert (ran.exit_code, ran.output) == (0, "A->B  would ask topic-sync: stop slot:3\n")
+
+
+def test_a_dry_run_for_programs_shows_the_command(file: File) -> None:
+    ran = CliRunner().invoke(main, ["pause", str(file()), "topic:orders", "--dry-run", "--output", "json"])
+    (flow,) = json.loads(ran.output)["flows"]
+    assert (flow["verb"], flow["subject"], flow["asked"]) == ("pause", "topic:orders", ["topic-sync"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pause", "topics:x"], "is nothing that commands are about"),
+        (["stop", "topic:x"], "stop is not for a topic"),
+        (["refresh", "slot:1"], "refresh is not for a slot"),
+        (["pause", "flow", "--flow", "A->C"], "A->C"),
+    ],
+)
+def test_what_cannot_be_meant_is_bad_usage(file: File, arguments: list[str], words: str) -> None:
+    verb, what, *more = arguments
+    ran = CliRunner().invoke(main, [verb, str(file()), what, *more])
+    assert ran.exit_code == 2
+    assert words in ran.output
+
+
+def test_a_file_that_is_wrong_is_bad_usage(file: File) -> None:
+    ran = CliRunner().invoke(main, ["pause", str(file("nonsense = 1"))])
+    assert ran.exit_code == 2
+    assert "nonsense" in ran.output
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "stop", "restart", "refresh"])
+def test_every_verb_teaches_by_an_example_and_says_its_exit_codes(verb: str) -> None:
+    said = CliRunner().invoke(main, [verb, "--help"]).output
+    assert f"lockstep {verb} mm2.properties" in said
+    assert "Exit codes:" in said

@@ -1,0 +1,88 @@
+"""What is asked about offsets, checked before it is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lockstep_cli.__main__ import main
+from lockstep_cli.exits import CannotUse
+from lockstep_cli.offsets import request_of
+from lockstep_protocol.verbs import Connector
+
+File = Callable[..., Path]
+
+SOURCE, CHECKPOINT = Connector.SOURCE, Connector.CHECKPOINT
+WHERE = {"cluster": "A", "topic": "orders", "partition": 0}
+
+
+def test_one_partition_is_a_request_of_one_entry_with_the_source_alias() -> None:
+    assert request_of(SOURCE, "A", None, "orders", 0, 5) == {"offsets": [{"partition": WHERE, "offset": {"offset": 5}}]}
+    assert request_of(SOURCE, "A", None, "orders", 0, None) == {"offsets": [{"partition": WHERE, "offset": None}]}
+
+
+def test_nothing_named_means_everything() -> None:
+    assert request_of(SOURCE, "A", None, None, None, None) is None
+
+
+def test_a_request_goes_as_it_was_given() -> None:
+    body = {"offsets": [{"partition": WHERE, "offset": {"offset": 5}}]}
+    assert request_of(SOURCE, "A", json.dumps(body), None, None, None) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("{", "not JSON"),
+        ("[]", "a request is"),
+        ('{"offsets": [{"partition": {"topic": "t"}, "offset": {"offset": 1}}]}', "entry 1"),
+        (json.dumps({"offsets": [{"partition": WHERE, "offset": {"offset": -1}}]}), "may not be negative"),
+    ],
+)
+def test_a_request_that_would_be_refused_is_not_sent(body: str, words: str) -> None:
+    with pytest.raises(CannotUse, match=words):
+        request_of(SOURCE, "A", body, None, None, None)
+
+
+def test_only_the_source_connector_has_topics_and_partitions_by_name() -> None:
+    with pytest.raises(CannotUse, match="give a MirrorCheckpointConnector a REQUEST"):
+        request_of(CHECKPOINT, "A", None, "orders", 0, 0)
+
+
+def test_a_dry_run_shows_the_request(file: File) -> None:
+    path = str(file())
+    ran = CliRunner().invoke(
+        main, ["offsets", "alter", path, "--topic", "orders", "--partition", "0", "--offset", "5", "--dry-run"]
+    )
+    assert json.loads(ran.output)["request"]["offsets"][0]["partition"] == WHERE
+    ran = CliRunner().invoke(main, ["offsets", "reset", path, "--dry-run"])
+    assert (json.loads(ran.output)["verb"], json.loads(ran.output)["request"]) == ("offsets-reset", None)
+    request = json.dumps({"offsets": [{"partition": WHERE, "offset": None}]})
+    ran = CliRunner().invoke(main, ["offsets", "alter", path, "-", "--dry-run"], input=request)
+    assert json.loads(ran.output)["request"] == json.loads(request)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["alter", "FILE"],
+        ["alter", "FILE", "--topic", "orders", "--partition", "0"],
+        ["alter", "FILE", "-", "--topic", "orders"],
+        ["reset", "FILE", "--topic", "orders"],
+        ["alter", "FILE", "--topic", "orders", "--partition", "0", "--offset", "-1"],
+        ["list", "FILE", "--connector", "Mirror"],
+        ["list", "FILE", "--flow", "A->C"],
+    ],
+)
+def test_what_cannot_be_meant_is_bad_usage(file: File, arguments: list[str]) -> None:
+    verb, _, *more = arguments
+    assert CliRunner().invoke(main, ["offsets", verb, str(file()), *more], input="{}").exit_code == 2
+
+
+@pytest.mark.parametrize("verb", ["list", "alter", "reset"])
+def test_each_teaches_by_an_example(verb: str) -> None:
+    assert f"lockstep offsets {verb} mm2.properties" in CliRunner().invoke(main, ["offsets", verb, "--help"]).output

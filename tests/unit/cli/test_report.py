@@ -1,0 +1,260 @@
+"""How a flow is, from the rows of its state topic."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from lockstep_cli.amounts import ago, counted, in_bytes, in_time
+from lockstep_cli.report import AclLine, HeldBack, Report, Trouble, report_of
+from lockstep_cli.tables import FEW, as_json, as_tables
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import (
+    AclStatus,
+    FlowPulse,
+    GroupStatus,
+    Leader,
+    MirroredTopic,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    Wanted,
+)
+
+FLOW = Flow("A", "B")
+NOW = 1_000_000
+
+
+def reported(*rows: Row, replicas: Mapping[str, int] | None = None, unreadable: tuple[str, ...] = ()) -> Report:
+    by_key = {row.key(): row for row in rows}
+    return report_of(FLOW, by_key, at_ms=NOW, replicas=replicas, unreadable=unreadable)
+
+
+def topic(name: str = "t", partitions: int = 1, phase: str = "mirrored", reason: str = "") -> MirroredTopic:
+    remote = f"A.{name}"
+    return MirroredTopic(source_topic=name, target_topic=remote, partitions=partitions, phase=phase, reason=reason)
+
+
+def progress(name: str = "t", partition: int = 0, **fields: object) -> PartitionProgress:
+    return replace(PartitionProgress(topic=name, partition=partition, upstream=9, source_end=20), **fields)  # type: ignore[arg-type] # fields by name
+
+
+def shown(report: Report, *sections: str, only_trouble: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    for part in as_tables(report, sections, only_trouble=only_trouble):
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_an_empty_flow_is_fine_and_has_every_service() -> None:
+    report = reported()
+    assert report.troubles == ()
+    assert [line.service for line in report.services] == [
+        "topic-sync",
+        "acl-sync",
+        "data-plane",
+        "checkpoint",
+        "heartbeat",
+    ]
+    assert {line.wanted for line in report.services} == {"running"}
+    assert "0 topics, 0 partitions, 0 records behind: fine" in shown(report)
+
+
+def test_services_without_work_are_left_out() -> None:
+    report = report_of(FLOW, {}, at_ms=NOW, services=["topic-sync"], replicas={"topic-sync": 2})
+    assert [(line.service, line.replicas) for line in report.services] == [("topic-sync", 2)]
+    assert report.acls is None
+
+
+def test_a_service_that_nobody_runs_is_trouble_and_one_not_known_of_is_none() -> None:
+    report = reported(replicas={"heartbeat": 0, "topic-sync": 1})
+    assert report.troubles == (Trouble("heartbeat", "no replica of it runs"),)
+
+
+def test_leaders_are_those_of_the_service_and_of_its_shares() -> None:
+    rows = [Leader(service=name, instance=name, at_ms=5) for name in ("checkpoint-0", "checkpoint-5", "topic-sync")]
+    lines = {line.service: [one.label for one in line.leaders] for line in reported(*rows).services}
+    assert lines["checkpoint"] == ["checkpoint-0", "checkpoint-5"]
+    assert lines["topic-sync"] == ["topic-sync"]
+    assert lines["acl-sync"] == []
+
+
+def test_lag_adds_up_in_records_and_is_the_longest_in_time() -> None:
+    report = reported(
+        topic(partitions=2), progress(lag_records=3, lag_ms=50), progress("t", 1, lag_records=4, lag_ms=20)
+    )
+    (line,) = report.topics
+    assert (line.lag_records, line.lag_ms, line.begun) == (7, 50, 2)
+    assert (report.lag_records, report.lag_ms) == (7, 50)
+
+
+def test_partitions_without_progress_are_not_begun() -> None:
+    report = reported(topic(partitions=3), progress())
+    assert [(line.partition, line.phase) for line in report.partitions] == [
+        (0, "copying"),
+        (1, "not begun"),
+        (2, "not begun"),
+    ]
+    assert report.troubles == ()
+
+
+@pytest.mark.parametrize("phase", ["deleted", "excluded"])
+def test_topics_that_are_gone_count_nowhere(phase: str) -> None:
+    halted = progress(phase="halted", reason="x", lag_records=5)
+    report = reported(topic(phase=phase), halted)
+    assert report.partitions == ()
+    assert (report.lag_records, report.troubles) == (0, ())
+    assert report.topics[0].phase == phase
+
+
+def test_a_halted_partition_and_a_failed_topic_are_trouble_with_their_reasons() -> None:
+    report = reported(
+        topic(),
+        progress(phase="halted", reason="offsets 5 to 9 are gone"),
+        topic("u", phase="failed", reason="refused"),
+    )
+    assert report.troubles == (
+        Trouble("topic u", "refused"),
+        Trouble("partition t-0", "offsets 5 to 9 are gone"),
+    )
+    assert report.topics[0].halted == 1
+
+
+def test_what_is_wanted_shows_where_it_holds_back() -> None:
+    report = reported(
+        topic(partitions=2),
+        progress(),
+        progress("t", 1, phase="halted", reason="x"),
+        Wanted(scope="topic:t", phase="paused"),
+    )
+    assert report.topics[0].wanted == "paused"
+    assert [line.state for line in report.partitions] == ["paused", "halted"]
+    assert report.held_back == (HeldBack("topic:t", "paused"),)
+    assert "topic:t is paused" in shown(report)
+
+
+def test_a_slot_holds_its_partitions_back() -> None:
+    report = reported(
+        topic(), progress(slot=3), SlotStatus(slot=3, phase="started"), Wanted(scope="slot:3", phase="stopped")
+    )
+    assert report.partitions[0].state == "stopped"
+    assert report.slots[0].wanted == "stopped"
+
+
+def test_slots_are_in_the_order_of_their_numbers() -> None:
+    report = reported(*(SlotStatus(slot=n, phase="started") for n in (10, 2, 0)))
+    assert [line.slot for line in report.slots] == [0, 2, 10]
+
+
+def test_what_waits_for_a_restart_is_trouble_until_somebody_asks_for_one() -> None:
+    spent = Restarts(owner="topic-sync", phase="failed", count=3, reason="denied", asked=("",))
+    assert reported(spent).troubles == (
+        Trouble("topic-sync", "failed 3 times and waits for the command restart: denied"),
+    )
+    asked = Wanted(scope="connector:MirrorSourceConnector", restart="7")
+    assert reported(spent, asked).troubles == ()
+
+
+def test_groups_say_how_ready_they_are() -> None:
+    report = reported(
+        GroupStatus(group="a", phase="translated", exact=2, synced=True),
+        GroupStatus(group="b", phase="translated", exact=1, behind=(("A.t", 0, 7), ("A.t", 1, 5)), more_behind=2),
+        GroupStatus(
+            group="c", phase="waiting", waiting=(("A.t", 0, "y"), ("A.t", 1, "x"), ("A.t", 2, "x")), more_waiting=1
+        ),
+        GroupStatus(group="d", phase="failing", reason="denied"),
+    )
+    assert [(g.group, g.readiness, g.exact, g.behind, g.records, g.waiting, g.why) for g in report.groups] == [
+        ("a", "exact", 2, 0, 0, 0, ""),
+        ("b", "behind", 1, 4, 12, 0, ""),
+        ("c", "waiting", 0, 0, 0, 4, "x"),
+        ("d", "failing", 0, 0, 0, 0, ""),
+    ]
+    assert report.troubles == (Trouble("group d", "denied"),)
+
+
+@pytest.mark.parametrize(
+    ("phase", "trouble"), [("in-sync", ""), ("no-authorizer", ""), ("not-permitted", "why"), ("failing", "why")]
+)
+def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None:
+    report = reported(AclStatus(phase=phase, reason="why", copied=1, left_out=2))
+    assert report.acls == AclLine(phase, 1, 2, trouble)
+    assert bool(report.troubles) is bool(trouble)
+
+
+def test_failing_heartbeats_are_trouble() -> None:
+    assert reported(FlowPulse(source="A", target="B", phase="beating")).heartbeat == "beating"
+    failing = reported(FlowPulse(source="A", target="B", phase="failing", reason="gone"))
+    assert failing.troubles == (Trouble("heartbeats", "gone"),)
+
+
+def test_rows_that_nobody_can_read_are_trouble() -> None:
+    assert reported(unreadable=("state row b'x': y",)).troubles == (Trouble("state topic", "state row b'x': y"),)
+
+
+# -- shown ------------------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_partitions_come_to_a_few_lines() -> None:
+    rows: list[Row] = [topic(f"t{n}", 10) for n in range(1000)]
+    rows += [progress(f"t{n}", p) for n in range(1000) for p in range(10)]
+    text = shown(reported(*rows))
+    assert len(text.splitlines()) < 25
+    assert "10,000 copying" in text
+
+
+def test_troubles_are_cut_and_their_number_said_unless_they_are_asked_for() -> None:
+    rows: list[Row] = [
+        topic(partitions=FEW + 5),
+        *(progress("t", n, phase="halted", reason="x") for n in range(FEW + 5)),
+    ]
+    report = reported(*rows)
+    assert f"and {counted(5, 'trouble')} more" in shown(report)
+    assert shown(report, only_trouble=True).count("partition t-") == FEW + 5
+
+
+def test_sections_show_every_line_or_those_in_trouble() -> None:
+    report = reported(topic(partitions=2), progress(), progress("t", 1, phase="halted", reason="why it halted"))
+    assert "t-0" in shown(report, "partitions")
+    only = shown(report, "partitions", only_trouble=True)
+    assert "t-0" not in only
+    assert "why it halted" in only
+    assert "no slots" in shown(report, "slots")
+
+
+def test_programs_get_the_same_lines() -> None:
+    report = reported(topic(partitions=2), progress(), progress("t", 1, phase="halted", reason="x"))
+    whole = json.loads(json.dumps(as_json(report, (), only_trouble=False)))
+    assert (whole["flow"], whole["fine"], len(whole["partitions"]), len(whole["services"])) == ("A->B", False, 2, 5)
+    some = as_json(report, ["partitions"], only_trouble=True)
+    assert [line["partition"] for line in some["partitions"]] == [1]
+    assert "topics" not in some
+
+
+def test_names_with_brackets_are_shown_as_they_are() -> None:
+    assert "[red]x" in shown(reported(GroupStatus(group="[red]x", phase="translated")))
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "0 ms"), (999, "999 ms"), (2_400, "2.4 s"), (59_000, "59 s"), (90_000, "1.5 min"), (7_200_000, "2.0 h")],
+)
+def test_times_in_their_largest_unit(ms: int, text: str) -> None:
+    assert in_time(ms) == text
+
+
+def test_numbers_as_people_read_them() -> None:
+    assert [counted(1, "topic"), counted(2000, "topic"), counted(0, "entry", "entries")] == [
+        "1 topic",
+        "2,000 topics",
+        "0 entries",
+    ]
+    assert [in_bytes(5), in_bytes(1536), in_bytes(3 << 30)] == ["5 B", "1.5 KiB", "3.0 GiB"]
+    assert [ago(0, 5), ago(9_000, 5_000), ago(1_000, 3_000)] == ["", "0 ms ago", "2.0 s ago"]
