@@ -111,6 +111,14 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{committed}.enabled = true",
         f"{committed}.topics = committed-.*",
         f"{committed}.consumer.isolation.level = read_committed",
+        f"{committed}.offset.lag.max = 0",
+        # For who starts the checkpoint service beside them.
+        "checkpoints.topic.replication.factor = 1",
+        "groups = end-.*",
+        "emit.checkpoints.interval.seconds = 1",
+        "sync.group.offsets.interval.seconds = 1",
+        f"{there}.sync.group.offsets.enabled = true",
+        f"{committed}.sync.group.offsets.enabled = true",
         f"{backward}.emit.offset-syncs.enabled = false",
         *(
             f"{flow}.{line}"
