@@ -93,7 +93,7 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{committed.source}.bootstrap.servers = {pair.a.proxy.bootstrap}",
         f"{onward.source}.bootstrap.servers = {pair.a.proxy.bootstrap}",
         f"{onward.target}.bootstrap.servers = {pair.b.proxy.bootstrap}",
-        "offset-syncs.topic.replication.factor = 1",
+        *(f"{flow}.offset-syncs.topic.replication.factor = 1" for flow in (there, back, committed, onward)),
         "tasks.max = 1",
         f"{there}.enabled = true",
         f"{there}.tasks.max = 2",
@@ -111,6 +111,15 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{committed}.enabled = true",
         f"{committed}.topics = committed-.*",
         f"{committed}.consumer.isolation.level = read_committed",
+        f"{committed}.offset.lag.max = 0",
+        # For who starts the checkpoint service beside them.
+        "checkpoints.topic.replication.factor = 1",
+        "groups = end-.*",
+        "emit.checkpoints.interval.seconds = 1",
+        "sync.group.offsets.interval.seconds = 1",
+        f"{there}.sync.group.offsets.enabled = true",
+        f"{committed}.sync.group.offsets.enabled = true",
+        f"{backward}.emit.offset-syncs.enabled = false",
         *(
             f"{flow}.{line}"
             for flow in (onward, backward)
@@ -149,6 +158,6 @@ def committed(mirror: Mirror) -> MirroredFlow:
 
 @pytest.fixture
 def same_names(mirror: Mirror) -> tuple[MirroredFlow, MirroredFlow]:
-    """A->B and B->A, for topics that begin with `same-`, which keep their names."""
+    """A->B and B->A, for topics that begin with `same-`, which keep their names. The second writes no offset syncs."""
     onward, backward = list(mirror.flows.values())[3:]
     return onward, backward

@@ -146,8 +146,8 @@ class AclScene:
         )
 
     @contextmanager
-    def service(self, *lines: str) -> Iterator[ServiceProcess]:
-        with ServiceProcess("lockstep_acl_sync", self.file(*lines), str(self.flow)) as process:
+    def service(self, *lines: str, instance: str = "test") -> Iterator[ServiceProcess]:
+        with ServiceProcess("lockstep_acl_sync", self.file(*lines), str(self.flow), instance=instance) as process:
             yield process
 
     def row(self) -> AclStatus | None:

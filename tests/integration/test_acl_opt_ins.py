@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka.admin import AclBinding as ConfluentAcl
 
@@ -31,6 +32,7 @@ from tests.harness.acls import AclScene, acl, acls_of, add, remove, remove_all, 
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, create_topic, produce
 from tests.harness.control import read_so_far
+from tests.harness.services import ServiceProcess
 
 ALLOWED = ("ALLOW", "READ", "User:anna")
 EVERY_SECOND = "sync.topic.acls.interval.seconds = 1"
@@ -206,3 +208,41 @@ async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) ->
         assert (await own.take_back([binding])).done == (binding,)
         assert own.being_deleted(binding)
         assert acls_of(scene.b, scene.remote()) == set()
+
+
+@pytest.mark.long
+def test_a_leader_that_wakes_takes_nothing_back(scene: AclScene) -> None:
+    """It froze having looked once; another one took the ACL back, and made it again when it was granted again."""
+    asked = ("lockstep.acls.delete = true", EVERY_SECOND)
+    flow = str(scene.flow)
+    add(scene.a, acl(scene.topic), acl(scene.topic, principal="User:kept"))
+    with scene.service(*asked, instance="one") as one, scene.service(*asked, instance="two") as two:
+        both = (one, two)
+        until(lambda: all(0 < len(process.status(flow)["partitions"]) < 6 for process in both), what="work is divided")
+        old, _ = until(lambda: sorted(both, key=lambda one: -one.status(flow)["acting"]) if acts(both, flow) else ())
+        until(lambda: (row := scene.row()) and row.owned == 2)
+        remove(scene.a, acl(scene.topic))
+        until(lambda: (row := scene.row()) and row.revoked == 1)
+        psutil.Process(old.pid).suspend()
+        assert scene.told("AclDeleted") == []
+        until(lambda: readers(scene) == {"User:kept"}, what="the other one takes it back")
+        add(scene.a, acl(scene.topic))
+        until(lambda: readers(scene) == {"User:anna", "User:kept"})
+        claims = leaders(scene)
+        psutil.Process(old.pid).resume()
+        until(lambda: old.said("standing down"))
+        woken = time.monotonic()
+        until(lambda: time.monotonic() - woken > LOOKS_APART + 3, what="rounds enough")
+        assert readers(scene) == {"User:anna", "User:kept"}
+        assert len(scene.told("AclDeleted")) == 1
+        assert rows(scene)["User:anna"].phase == "owned"
+        assert leaders(scene) <= claims + 2, "the group may give it its work back, but it does not fight for it"
+
+
+def acts(replicas: Sequence[ServiceProcess], flow: str) -> bool:
+    return [process.status(flow)["acting"] for process in replicas].count(True) == 1
+
+
+def leaders(scene: AclScene) -> int:
+    """How often somebody claimed to lead."""
+    return sum(r.key == b"leader/acl-sync" for r in read_so_far(scene.b.bootstrap, state_topic(scene.flow)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +14,9 @@ from confluent_kafka.admin import AclBinding
 
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import MirroredTopic
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.errors import NotPermitted
 from tests.harness.acls import WITHIN, AclScene, acl, acls_of, add, remove, until
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, produce
@@ -88,9 +92,12 @@ def test_a_new_topic_does_not_wait_for_the_interval(scene: AclScene) -> None:
         assert page["lockstep_acls_added_total"] == [({"flow": str(scene.flow)}, 1)]
 
 
-def test_a_cluster_without_authorizer_is_a_state_said_once(tmp_path: Path, broker_b: Broker) -> None:
+def test_mm2_119_a_cluster_without_authorizer_is_said_once_and_the_target_left_alone(
+    tmp_path: Path, broker_b: Broker
+) -> None:
     with broker("bare", {}) as bare:
         scene = AclScene(tmp_path, bare, broker_b)
+        add(broker_b, acl(scene.remote(), principal="User:local"))
         with scene.service("sync.topic.acls.interval.seconds = 1") as process:
             row = scene.in_phase("no-authorizer")
             assert row.reason.startswith(f"cluster {scene.flow.source} has no authorizer")
@@ -98,17 +105,45 @@ def test_a_cluster_without_authorizer_is_a_state_said_once(tmp_path: Path, broke
             until(lambda: float(process.page("/metrics")[1].partition(rounds)[2].split("\n")[0]) >= 3)
             assert len(process.said("ACLs no-authorizer")) == 1
             assert process.ready()
+        assert acls_of(broker_b, scene.remote()) == {("ALLOW", "READ", "User:local")}
+        assert scene.added() == []
 
 
-def test_a_missing_permission_names_operation_resource_and_cluster(tmp_path: Path, broker_b: Broker) -> None:
-    strict = {
+MINE, OTHER = "mine", "other"
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[Broker]:
+    """A cluster that denies us DESCRIBE and CREATE on itself. We may create the topic MINE, and not OTHER."""
+    properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
     }
-    anonymous = partial(acl, "kafka-cluster", principal="User:ANONYMOUS", resource="BROKER")
-    with broker("strict", strict, [anonymous("ALL"), anonymous("DESCRIBE", "DENY")]) as one:
-        scene = AclScene(tmp_path, one, broker_b)
-        with scene.service() as process:
-            row = scene.in_phase("not-permitted")
-            assert row.reason.startswith(f"cluster {scene.flow.source} does not permit DESCRIBE on the cluster")
-            assert process.running
+    ours = partial(acl, principal="User:ANONYMOUS")
+    cluster = partial(ours, "kafka-cluster", resource="BROKER")
+    topics = [ours(MINE, "ALL"), ours(OTHER, "CREATE", "DENY")]
+    denied = [cluster("ALL"), cluster("DESCRIBE", "DENY"), cluster("CREATE", "DENY")]
+    with broker("strict", properties, [*topics, *denied]) as one:
+        admin = Admin("S", {"bootstrap.servers": one.bootstrap})
+        until(lambda: not {"DESCRIBE", "CREATE"} & asyncio.run(admin.cluster_operations()))
+        yield one
+
+
+def test_a_missing_permission_names_operation_resource_and_cluster(
+    tmp_path: Path, strict: Broker, broker_b: Broker
+) -> None:
+    scene = AclScene(tmp_path, strict, broker_b)
+    with scene.service() as process:
+        row = scene.in_phase("not-permitted")
+        assert row.reason.startswith(f"cluster {scene.flow.source} does not permit DESCRIBE on the cluster")
+        assert process.running
+
+
+async def test_mm2_149_150_a_right_that_is_missing_is_no_error_where_it_is_not_needed(strict: Broker) -> None:
+    """CREATE on the cluster is not needed where it is granted on the topic, and neither where the topic is there. Where
+    it is needed it is named, rather than passed over."""
+    admin = Admin("S", {"bootstrap.servers": strict.bootstrap})
+    assert await ensure_control_topics(admin, [ControlTopic(MINE)]) == (MINE,)
+    assert await ensure_control_topics(admin, [ControlTopic(MINE)]) == ()
+    with pytest.raises(NotPermitted, match=f"cluster S does not permit to create on topic {OTHER}"):
+        await ensure_control_topics(admin, [ControlTopic(MINE), ControlTopic(OTHER)])

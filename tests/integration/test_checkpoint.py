@@ -21,6 +21,7 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import Checkpoint, OffsetSync
 from lockstep_protocol.state import GroupStatus, MirroredTopic
+from tests.harness.acls import acl, add, remove
 from tests.harness.broker import Broker
 from tests.harness.clusters import (
     Record,
@@ -35,7 +36,7 @@ from tests.harness.clusters import (
 )
 from tests.harness.control import events, last_row, read_so_far
 from tests.harness.eventually import wait_until
-from tests.harness.metrics import wait_for_all_declared
+from tests.harness.metrics import wait_for_all_declared, wait_for_value
 from tests.harness.services import ServiceProcess, two_cluster_file
 from tests.unit.offset_truth import FIRST, Copied
 
@@ -221,10 +222,12 @@ def test_a_group_that_moved_comes_back_at_the_very_record(tmp_path: Path, broker
         assert consumer.next().value() == b"17", "nothing is read again, and nothing left out"
 
 
-def test_the_checkpoints_topic_is_compacted_with_one_partition(scene: Scene) -> None:
+def test_mm2_035_without_groups_there_is_the_checkpoints_topic_and_nothing_in_it(scene: Scene) -> None:
     with scene.service() as process:
         process.hear("topic created", topic=scene.checkpoints)
         assert process.ready()
+        wait_for_value(process, 2, "lockstep_rounds_total", flow=str(scene.flow), round="checkpoint emission")
+        assert not any(process.status(str(scene.flow))["groups"].values())
     assert scene.written() == []
 
 
@@ -262,13 +265,17 @@ def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Bro
         until(lambda: scene.emitted() == [(10, 9)])
 
 
-def test_mm2_108_offset_syncs_may_lie_on_the_target(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
+def test_mm2_108_110_offset_syncs_may_lie_on_the_target_and_their_topic_is_created_there(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker
+) -> None:
     scene = Scene(tmp_path, broker_a, broker_b, location="target")
-    create_topic(broker_b.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
-    scene.sync((10, 9))
     scene.commit(10)
-    with scene.service():
+    with scene.service() as process:
+        process.hear("topic created", topic=scene.syncs)
+        scene.sync((10, 9))
         until(lambda: scene.emitted() == [(10, 9)])
+    of_the_source = admin(broker_a.bootstrap).list_topics(timeout=30.0).topics
+    assert scene.syncs not in of_the_source
 
 
 def test_a_re_created_syncs_topic_is_read_anew(scene: Scene) -> None:
@@ -376,6 +383,37 @@ def test_mm2_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Sc
     with scene.service():
         until(lambda: scene.emitted() == [(100, 90)])
         assert {decode_checkpoint(one.key, one.value).group for one in scene.written()} == {scene.group}
+
+
+@pytest.mark.long
+def test_mm2_026_without_the_right_to_read_what_was_written_it_starts_all_the_same(
+    tmp_path: Path, broker_a: Broker
+) -> None:
+    strict = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker("strict", properties=strict) as target:
+        scene = Scene(tmp_path, broker_a, target)
+        create_topic(broker_a.bootstrap, scene.syncs)
+        create_topic(target.bootstrap, scene.checkpoints, configs={"cleanup.policy": "compact"})
+        key, value = encode_checkpoint(scene.checkpoint(1, 1, partition=1))
+        produce(target.bootstrap, scene.checkpoints, [Record(key=key, value=value, partition=0)])
+        mine = partial(acl, scene.checkpoints, principal="User:ANONYMOUS")
+        add(target, mine("ALL"), mine("READ", "DENY"))
+        scene.sync((0, 0), (50, 45), (100, 90))
+        scene.commit(50)
+        with scene.service() as process:
+            said = process.hear("checkpoints topic failing", within=WITHIN)
+            assert f"cluster {scene.target} does not permit READ on topic {scene.checkpoints}" in said["text"]
+            # Nothing tells what was written before, so only the newest sync may be used, which is too late for it.
+            row = until(scene.row)
+            assert (row.phase, row.positions) == ("waiting", ())
+            scene.commit(100)
+            until(lambda: (found := scene.row()) and found.phase == "translated")
+            assert process.ready()
+        remove(target, mine("READ", "DENY"))
+        until(lambda: scene.emitted() == [(100, 90)])
 
 
 def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:

@@ -11,7 +11,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from lockstep_protocol.state import Origin
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.origins import counts, first_of, same_everywhere
-from tests.harness.clusters import admin, create_topic, read_topic
+from tests.harness.clusters import Record, admin, create_topic, produce, read_topic
+from tests.harness.control import read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
 
@@ -50,6 +51,20 @@ def test_what_is_written_on_both_sides_is_on_both_sides_once(
     assert own == (onward.flow.source, onward.flow.target)
     assert not onward.events("PartitionHalted", topic)
     assert not backward.events("PartitionHalted", topic)
+
+
+def test_mm2_169_183_without_offset_syncs_records_are_copied_and_there_is_no_topic_for_them(
+    same_names: SameNames, topic_name: str
+) -> None:
+    onward, backward = same_names
+    topic = f"same-{topic_name}"
+    create_topic(backward.source, topic)
+    produce(backward.source, topic, [Record(value=b"%d" % n) for n in range(50)])
+    wait_until(lambda: len(read_so_far(backward.target, topic)) == 50, within=90, what="the copy")
+    backward.wait_written_down(topic)
+    there_are = {*client(onward.source).list_topics(timeout=30).topics, *client(onward.target).list_topics().topics}
+    assert f"mm2-offset-syncs.{backward.flow.target}.internal" not in there_are
+    assert f"mm2-offset-syncs.{onward.flow.target}.internal" in there_are, "the other flow's, so that names are right"
 
 
 def _written(both: list[str], topic: str) -> list[int]:

@@ -13,7 +13,7 @@ from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.described import AclBinding, NewTopic
-from lockstep_runtime.errors import ClusterUnreachable, LogTruncated, TopicMissing
+from lockstep_runtime.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.follow import Record, follow, replay
 from tests.harness.broker import Broker, free_port
@@ -135,6 +135,17 @@ async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits
     assert len(described[topic_name].topic_id) == 22
     configs = (await admin.describe_configs([topic_name])).done[topic_name]
     assert {c.value for c in configs if c.name == "segment.index.bytes"} == {str(64 << 10)}
+
+
+async def test_mm2_151_152_a_topic_that_cannot_be_created_is_an_error_with_its_cause(
+    broker_b: Broker, topic_name: str
+) -> None:
+    wrong = [ControlTopic(topic_name, 1, 1, {"cleanup.policy": "shred"})]
+    with pytest.raises(RequestRefused, match=rf"refused to create topic {topic_name}: .*shred"):
+        await ensure_control_topics(Admin("B", conf(broker_b)), wrong)
+    nobody = Admin("C", {"bootstrap.servers": f"127.0.0.1:{free_port()}"}, timedelta(seconds=1))
+    with pytest.raises(ClusterUnreachable, match=r"cluster C at .* cannot be reached: "):
+        await ensure_control_topics(nobody, [ControlTopic(topic_name)])
 
 
 async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> None:

@@ -230,7 +230,7 @@ def test_a_remote_topic_with_more_partitions_keeps_them(
     assert events(broker_b, topic, "TopicCreated") == []
 
 
-def test_mm2_174_configs_follow_the_source_and_manual_changes_are_reverted(
+def test_mm2_174_176_configs_follow_the_source_and_manual_changes_are_reverted(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
     remote = f"{SOURCE}.{topic}"

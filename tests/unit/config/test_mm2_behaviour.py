@@ -117,6 +117,55 @@ def test_mm2_071_093_heartbeats_can_be_off_for_two_pairs(load_text: LoadText) ->
     assert pairs(load_text(whole=clusters("A", "B", "C") + lines)) == ["B->A", "B->C", "C->A", "C->B"]
 
 
+def test_mm2_031_037_a_flow_that_is_not_enabled_has_no_checkpoints_and_no_mistakes_about_them(
+    load_text: LoadText, mistakes_of: MistakesOf
+) -> None:
+    at_odds = "A->B.emit.offset-syncs.enabled = false\nA->B.offset-syncs.topic.location = target\n"
+    (mistake,) = mistakes_of(at_odds)
+    assert "A->B writes no offset syncs" in mistake
+    off = "A->B.enabled = false\n"
+    loaded = load_text(whole=clusters("A", "B") + off + at_odds)
+    assert not flow(loaded).checkpoint.enabled
+    assert flow(loaded).heartbeat.enabled
+    assert not any("checkpoints" in note.message for note in loaded.notes)
+    assert not flow(load_text(whole=clusters("A", "B") + off)).checkpoint.enabled
+    assert flow(load_text()).checkpoint.enabled
+
+
+ENABLED = "B.exactly.once.source.support = enabled\n"
+COMMITTED = "A.consumer.isolation.level = read_committed\n"
+REQUIRED = "A->B.exactly.once.support = required\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "needed"),
+    [
+        ("", "B.exactly.once.source.support=enabled and A.consumer.isolation.level=read_committed"),
+        (ENABLED, "A.consumer.isolation.level=read_committed"),
+        (COMMITTED, "B.exactly.once.source.support=enabled"),
+        # The flow's own source consumer beats the cluster's.
+        (
+            ENABLED + COMMITTED + "A->B.source.consumer.isolation.level = read_uncommitted\n",
+            "A.consumer.isolation.level=read_committed",
+        ),
+    ],
+)
+def test_mm2_129_130_exactly_once_that_is_required_needs_committed_records(
+    mistakes_of: MistakesOf, lines: str, needed: str
+) -> None:
+    assert mistakes_of(REQUIRED + lines) == [f"5 A->B.exactly.once.support: is required, so A->B needs {needed}"]
+    beside = mistakes_of(REQUIRED + lines + "tasks.max = none\n")
+    assert len(beside) == 2, "any other mistake is said beside it"
+
+
+def test_mm2_129_130_where_it_is_supported_or_only_requested_nothing_is_wrong(load_text: LoadText) -> None:
+    assert flow(load_text(REQUIRED + ENABLED + COMMITTED)).data_plane.exactly_once
+    own = "A->B.source.consumer.isolation.level = read_committed\n"
+    assert flow(load_text(REQUIRED + ENABLED + own)).data_plane.exactly_once
+    assert flow(load_text("exactly.once.support = requested\n" + ENABLED)).data_plane.exactly_once
+    assert not flow(load_text(whole=clusters("A", "B") + REQUIRED)).enabled, "nothing is asked of a flow that is off"
+
+
 def test_mm2_094_with_heartbeats_off_only_enabled_flows_run(load_text: LoadText) -> None:
     lines = "emit.heartbeats.enabled = false\n" + "".join(
         f"{pair}.enabled = true\n" for pair in ("A->B", "A->D", "E->F")

@@ -40,7 +40,7 @@ def sync_log(topic: Topic) -> SyncLog:
     return SyncLog(topic, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
 
 
-async def test_what_waits_goes_in_one_append_the_oldest_and_the_newest_of_each_partition() -> None:
+async def test_mm2_162_what_waits_goes_in_one_append_the_oldest_and_the_newest_of_each_partition() -> None:
     topic = Topic()
     log = sync_log(topic)
     for upstream in (1, 2, 3):

@@ -50,7 +50,9 @@ def test_who_does_not_lead_the_share_may_not_write_its_rows(tmp_path: Path, row:
 
 def test_who_was_not_heard_from_lately_may_write_nothing(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "heartbeat", (0, 5))
+    assert ctx.heard
     ctx.heard_at = ctx.clock.monotonic() - HEARD_WITHIN - 0.1
+    assert not ctx.heard
     with pytest.raises(StoodDown, match="does not lead now"):
         ctx._term_of(FlowPulse(source="A", target="B", phase="beating"))
 

@@ -25,7 +25,7 @@ from lockstep_runtime.source_offsets import SourceOffsets
 
 __all__ = ["Heartbeats", "build"]
 
-LOOKED_EVERY = timedelta(seconds=30)
+LOOKED_EVERY = timedelta(seconds=60)
 """How often the target is asked which heartbeats there are: a list of all its topics."""
 
 

@@ -133,6 +133,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     _check_separator(of, findings)
     plane = _data_plane(layers, flow, of, worker, enabled)
     _check_recompress(of, plane, findings)
+    _check_exactly_once(of, plane, findings)
     _check_spark(layers, plane, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
@@ -311,6 +312,19 @@ def _check_recompress(of: _Reader, plane: DataPlaneSettings, findings: Findings)
             f"is true, but no compression.type of the producer on {of.flow.target} says into what: batches pass as "
             "they are",
         )
+
+
+def _check_exactly_once(of: _Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+    found = of.found("exactly.once.support")
+    if not (found and plane.enabled and of.choice("exactly.once.support") == "required"):
+        return
+    lacking = []
+    if not plane.exactly_once:
+        lacking.append(f"{of.flow.target}.exactly.once.source.support=enabled")
+    if plane.isolation_level != "read_committed":
+        lacking.append(f"{of.flow.source}.consumer.isolation.level=read_committed")
+    if lacking:
+        findings.problem(found.entry, f"is required, so {of.flow} needs {' and '.join(lacking)}")
 
 
 def _control(of: _Reader, worker: _Reader, flow: Flow) -> ControlSettings:

@@ -237,6 +237,14 @@ _WORKER_KEYS = (
         meaning="enabled: records and progress go to this target in transactions; restarts are exact without, too",
     ),
     Key(
+        name="exactly.once.support",
+        default="requested",
+        choices=("requested", "required"),
+        scopes=CONNECTOR,
+        meaning="required: the flow does not start unless its target has exactly.once.source.support=enabled and its "
+        "source is read with isolation.level=read_committed",
+    ),
+    Key(
         name="transaction.boundary",
         default="poll",
         choices=("poll", "interval"),

@@ -42,7 +42,6 @@ KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
     without_effect("auto.include.jmx.reporter", "there is no JMX here", ANYWHERE),
     without_effect("add.source.alias.to.metrics", "removed in Kafka 4.0: metrics always name the source"),
     without_effect("use.incremental.alter.configs", "removed in Kafka 4.0: configs are always altered incrementally"),
-    without_effect("exactly.once.support", "it asks whether a connector can do it; see exactly.once.source.support"),
     without_effect("offsets.storage.topic", "progress is kept in the target's offset.storage.topic"),
     without_effect("tasks.max.enforce", "tasks.max is always the upper limit"),
     without_effect("config.action.reload", "there is no Connect herder here"),

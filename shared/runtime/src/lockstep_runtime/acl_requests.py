@@ -88,7 +88,7 @@ class AclRequests(Requests):
             theirs = {make(*_fields(b)): b for b in piece}
             futures = ask(list(theirs), request_timeout=timeout)
             outcome = await self._many(
-                futures, operation, lambda a: f"topic {a.name}", lambda a: self.acl_key(theirs[a])
+                futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: self.acl_key(theirs[a])
             )
             return _of(piece, outcome)
 

@@ -102,7 +102,7 @@ class FlowContext:
         self.state = StateLog(self.log, clock.wall_ms, self._term_of)
         self.rounds = Rounds(self.log, clock.monotonic, self._round_ended)
         self.heard_at: float | None = None
-        """When our group last answered a heartbeat (`clock.monotonic`)."""
+        """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
         self.connector = connector_of(service)
         """MM2's connector that we are part of."""
         self.pauses_itself = pauses_itself
@@ -128,11 +128,15 @@ class FlowContext:
     # -- leadership ----------------------------------------------------------------------------------------------------
 
     @property
+    def heard(self) -> bool:
+        """Whether our group was heard from within half its session time-out: what it gave us is ours still."""
+        return self.heard_at is not None and self.clock.monotonic() - self.heard_at <= HEARD_WITHIN
+
+    @property
     def acting(self) -> bool:
-        """Whether we may act now: we lead (any share of the work) and our group was heard from within half its session
-        time-out. Ask again before each act on the outside."""
-        heard = self.heard_at is not None and self.clock.monotonic() - self.heard_at <= HEARD_WITHIN
-        return heard and bool(self.leadership.leading())
+        """Whether we may act now: we lead (any share of the work), and `heard`. Ask again before each act on the
+        outside."""
+        return self.heard and bool(self.leadership.leading())
 
     def must_act(self) -> None:
         """Raises StoodDown unless `acting`. Call before each act on a cluster; `run` need not catch it."""

@@ -106,7 +106,7 @@ class FaustMembership:
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
         self._listen_to_heartbeats()
-        self._runner.heard()
+        self._runner.heard(self._runner.ctx.clock.monotonic())
         self._runner.assigned(frozenset(tp.partition for tp in assigned))
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
@@ -139,7 +139,6 @@ class FaustMembership:
             asked = self._runner.ctx.clock.monotonic()
             answered: bool = await beat()
             if answered:
-                # From the question on: who froze before it read the answer has an old one.
                 self._runner.heard(asked)
             return answered
 
