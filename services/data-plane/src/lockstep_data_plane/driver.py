@@ -25,7 +25,7 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
@@ -167,11 +167,7 @@ class Driver:
 
     async def _control_topics(self) -> None:
         settings, plane = self.ctx.settings, self.ctx.settings.data_plane
-        control = settings.control
-        progress = ControlTopic(
-            control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
-        )
-        wanted = [(self.ctx.target, progress)]
+        wanted = [(self.ctx.target, source_offsets_topic(settings.control))]
         if plane.emit_offset_syncs:
             at_source = plane.offset_syncs_location == "source"
             other = self.ctx.flow.target if at_source else self.ctx.flow.source

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import offsets, status, steering, watch
+from lockstep_cli import moving, offsets, status, steering, watch
 
 __all__ = ["main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    commands=(status.command, watch.command, offsets.command, *steering.COMMANDS, *moving.COMMANDS),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="lockstep-cli", prog_name="lockstep", message="%(prog)s %(version)s")
 def main() -> None:
     """Keep Kafka clusters in step: topics, records, ACLs and consumer-group positions of one cluster appear on another.
@@ -71,10 +74,6 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
     except running.CannotStart as exc:
         click.echo(str(exc), err=True)
         sys.exit(2)
-
-
-for _command in (status.command, watch.command, offsets.command, *steering.COMMANDS):
-    main.add_command(_command)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from lockstep_config.model import ControlSettings
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import NewTopic
 
-__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics"]
+__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics", "source_offsets_topic"]
 
 KEPT = timedelta(days=7)
 """How long events and commands are kept."""
@@ -45,6 +46,13 @@ def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tu
         ControlTopic(state_topic(flow, group_id), 1, replication_factor, state),
         ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),
         ControlTopic(commands_topic(flow, group_id), COMMANDS_PARTITIONS, replication_factor, kept),
+    )
+
+
+def source_offsets_topic(control: ControlSettings) -> ControlTopic:
+    """Where Connect keeps the source offsets of connectors."""
+    return ControlTopic(
+        control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
     )
 
 
