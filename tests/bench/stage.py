@@ -18,9 +18,10 @@ from tests.bench.distance import Distance
 from tests.bench.figures import OURS, Failed
 from tests.bench.latency import Course, Lost, floor
 from tests.bench.load import load
-from tests.bench.systems import System, SystemEnded, properties
+from tests.bench.systems import System, SystemEnded
 from tests.bench.wire import BrokerRefused
 from tests.harness.eventually import NeverHappened
+from tests.harness.mm2 import properties
 
 __all__ = ["PARTITIONS", "Stage"]
 

@@ -18,36 +18,11 @@ from typing import Self
 import psutil
 
 from tests.bench.usage import Cpu, TreeAccount, sample
-from tests.harness import kafka_jars, processes
-from tests.harness.java import find_java
+from tests.harness import mm2, processes
 
-__all__ = ["SYSTEMS", "System", "SystemEnded", "SystemRun", "properties"]
+__all__ = ["SYSTEMS", "System", "SystemEnded", "SystemRun"]
 
 LEAVE_WITHIN_S = 30.0
-
-# What kafka-run-class.sh and connect-mirror-maker.sh of the 4.3 distribution pass to the JVM.
-MM2_JVM = [
-    "-Xms256M",
-    "-Xmx2G",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-XX:MaxInlineLevel=15",
-    "-Djava.awt.headless=true",
-]
-MM2_LOG4J = """\
-Configuration:
-  Appenders:
-    Console:
-      name: out
-      PatternLayout: {pattern: "[%d] %p %X{connector.context}%m (%c:%L)%n"}
-  Loggers:
-    Root:
-      level: INFO
-      AppenderRef: [{ref: out}]
-"""
 
 
 class SystemEnded(Exception):
@@ -61,20 +36,6 @@ class System:
     name: str
     command: Callable[[Path], Sequence[str]]
     settings: Callable[[str], Mapping[str, str]]
-
-
-def _mm2(file: Path) -> Sequence[str]:
-    log4j = file.with_name("log4j2.yaml")
-    log4j.write_text(MM2_LOG4J)
-    return [
-        str(find_java()),
-        *MM2_JVM,
-        f"-Dlog4j2.configurationFile={log4j}",
-        "-cp",
-        kafka_jars.classpath(),
-        "org.apache.kafka.connect.mirror.MirrorMaker",
-        str(file),
-    ]
 
 
 def _lockstep(file: Path) -> Sequence[str]:
@@ -100,34 +61,10 @@ SYSTEMS: Mapping[str, System] = {
     system.name: system
     for system in (
         System("lockstep", _lockstep, lambda codec: {"tasks.max": "2"}),
-        System("mm2_tuned", _mm2, _tuned),
-        System("mm2", _mm2, lambda codec: {}),
+        System("mm2_tuned", mm2.command, _tuned),
+        System("mm2", mm2.command, lambda codec: {}),
     )
 }
-
-
-def properties(source: str, target: str, topic: str, settings: Mapping[str, str]) -> str:
-    """An ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers ask
-    for.
-
-    ``topic`` is a regular expression there, so a plain name without dots.
-    """
-    once = {
-        "clusters": "A, B",
-        "A.bootstrap.servers": source,
-        "B.bootstrap.servers": target,
-        "A->B.enabled": "true",
-        "A->B.topics": topic,
-        "B->A.enabled": "false",
-        "replication.factor": "1",
-        "checkpoints.topic.replication.factor": "1",
-        "heartbeats.topic.replication.factor": "1",
-        "offset-syncs.topic.replication.factor": "1",
-        "offset.storage.replication.factor": "1",
-        "status.storage.replication.factor": "1",
-        "config.storage.replication.factor": "1",
-    }
-    return "".join(f"{key} = {value}\n" for key, value in (once | dict(settings)).items())
 
 
 class SystemRun:

@@ -5,24 +5,28 @@ progress topic and its offset syncs.
 """
 
 import re
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import psutil
 
 from lockstep_protocol.codec import decode_offset_sync, decode_source_progress
+from lockstep_protocol.commands import Command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, events_topic, progress_topic, state_topic
+from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
-from tests.harness.clusters import Comparison, Isolation, Record, compare, read_topic
+from tests.harness.clusters import Comparison, Isolation, Record, compare, produce, read_topic
 from tests.harness.eventually import wait_until
 from tests.harness.processes import show, starting
 from tests.harness.services import ServiceProcess, two_cluster_file
 
-__all__ = ["Mirror", "MirroredFlow", "ports_of"]
+__all__ = ["SOURCE_CONNECTOR", "Mirror", "MirroredFlow", "ports_of"]
+
+SOURCE_CONNECTOR = "connector:MirrorSourceConnector"
 
 R = TypeVar("R", bound=Row)
 COPIED_WITHIN = 90.0  # seconds; usual is 2, but several test runs may share the cores
@@ -127,6 +131,32 @@ class MirroredFlow:
     def wait_event(self, kind: str, about: str = "", *, within: float = COPIED_WITHIN) -> Event:
         """The first such event."""
         return wait_until(lambda: self.events(kind, about), within=within, every=0.25, what=f"{kind} {about}")[0]
+
+    def ask(self, verb: str, subject: str, **arguments: Any) -> Event:
+        """The first answer to a command."""
+        command = Command(id=uuid.uuid4().hex, verb=verb, subject=subject, arguments=arguments)
+        key, value = command.encode()
+        produce(self.target, commands_topic(self.flow), [Record(key, value, partition=0)])
+
+        def answers() -> list[Event]:
+            decoded = [decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow))]
+            return [event for event in decoded if event.answers == command.id]
+
+        return wait_until(answers, within=COPIED_WITHIN, every=0.1, what=f"{verb} {subject} is answered")[0]
+
+    def alter(self, topic: str, offset: int | None, partition: int = 0) -> Event:
+        """The answer to altering the offset of a source partition; None resets it."""
+        which = {"cluster": self.flow.source, "topic": topic, "partition": partition}
+        entry = {"partition": which, "offset": None if offset is None else {"offset": offset}}
+        return self.ask("offsets-alter", SOURCE_CONNECTOR, offsets=[entry])
+
+    def listed(self, *topics: str) -> dict[str, dict[int, int]]:
+        """The offsets that are listed of these topics, by partition."""
+        found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        for entry in self.ask("offsets-list", SOURCE_CONNECTOR).detail["offsets"]:
+            of, offset = entry["partition"], entry["offset"]["offset"]
+            found.setdefault(of["topic"], {})[of["partition"]] = offset
+        return {topic: found[topic] for topic in topics}
 
     def _copied(self, topic: str) -> int:
         return sum(row.upstream + 1 for row in self.progress(topic).values())

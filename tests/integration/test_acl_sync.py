@@ -2,131 +2,26 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclBinding
 
-from lockstep_protocol.events import Event
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.state import AclStatus, MirroredTopic
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.state import MirroredTopic
+from tests.harness.acls import WITHIN, AclScene, acl, acls_of, add, remove, until
 from tests.harness.broker import Broker
-from tests.harness.clusters import Record, admin, produce
-from tests.harness.control import events, last_row
-from tests.harness.eventually import wait_until
+from tests.harness.clusters import Record, produce
 from tests.harness.metrics import wait_for_all_declared
-from tests.harness.services import ServiceProcess, two_cluster_file
-
-WITHIN = 90.0
-"""Seconds for what has to happen; it takes one or two, unless the machine is shared."""
-
-until = partial(wait_until, within=WITHIN)
-
-ANYBODY: Any = None
-"""In a filter; the library's types do not know it."""
-
-Words = tuple[str, str, str]
-"""Permission, operation, principal."""
-
-
-def acl(
-    name: str,
-    operation: str = "READ",
-    permission: str = "ALLOW",
-    *,
-    principal: str = "User:anna",
-    resource: str = "TOPIC",
-    pattern: str = "LITERAL",
-) -> AclBinding:
-    return AclBinding(
-        ResourceType[resource],
-        name,
-        ResourcePatternType[pattern],
-        principal,
-        "*",
-        AclOperation[operation],
-        AclPermissionType[permission],
-    )
-
-
-def add(broker: Broker, *bindings: AclBinding) -> None:
-    client = admin(broker.bootstrap)
-    for future in client.create_acls(list(bindings)).values():
-        future.result(WITHIN)
-
-
-def acls_of(broker: Broker, topic: str) -> set[Words]:
-    wanted = AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        ANYBODY,
-        ANYBODY,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    client = admin(broker.bootstrap)
-    found = client.describe_acls(wanted).result(WITHIN)
-    return {(one.permission_type.name, one.operation.name, one.principal) for one in found}
-
-
-@dataclass
-class Scene:
-    """One flow between A and B under aliases and topic names that no other test uses."""
-
-    folder: Path
-    a: Broker
-    b: Broker
-    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:6])
-
-    def __post_init__(self) -> None:
-        self.flow = Flow(f"s{self.mark}", f"t{self.mark}")
-        self.topic = f"orders-{self.mark}"
-
-    def remote(self, topic: str = "") -> str:
-        return f"{self.flow.source}.{topic or self.topic}"
-
-    @contextmanager
-    def service(self, *lines: str) -> Iterator[ServiceProcess]:
-        file = two_cluster_file(
-            self.folder,
-            (self.flow.source, self.a.bootstrap),
-            (self.flow.target, self.b.bootstrap),
-            f"{self.flow}.enabled = true",
-            f"topics = .*-{self.mark}",
-            *lines,
-        )
-        with ServiceProcess("lockstep_acl_sync", file, str(self.flow)) as process:
-            yield process
-
-    def row(self) -> AclStatus | None:
-        row = last_row(self.b.bootstrap, self.flow, "acl/sync")
-        return row if isinstance(row, AclStatus) else None
-
-    def in_phase(self, phase: str) -> AclStatus:
-        return until(lambda: (row := self.row()) and row.phase == phase and row, what=phase)
-
-    def added(self) -> list[Event]:
-        return events(self.b.bootstrap, self.flow, "AclAdded")
 
 
 @pytest.fixture
-def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Scene:
-    return Scene(tmp_path, broker_a, broker_b)
+def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> AclScene:
+    return AclScene(tmp_path, broker_a, broker_b)
 
 
 @contextmanager
@@ -137,7 +32,7 @@ def broker(alias: str, properties: Mapping[str, str], bindings: Iterable[AclBind
         yield one
 
 
-def test_mm2_117_118_who_may_read_a_topic_may_read_its_remote_topic(scene: Scene) -> None:
+def test_mm2_117_118_who_may_read_a_topic_may_read_its_remote_topic(scene: AclScene) -> None:
     topic = scene.topic
     add(
         scene.a,
@@ -168,24 +63,12 @@ def test_mm2_117_118_who_may_read_a_topic_may_read_its_remote_topic(scene: Scene
         assert process.stop() == 0
 
 
-def test_what_is_there_is_not_added_again_and_nothing_is_revoked(scene: Scene) -> None:
+def test_what_is_there_is_not_added_again_and_nothing_is_revoked(scene: AclScene) -> None:
     add(scene.a, acl(scene.topic))
     with scene.service("sync.topic.acls.interval.seconds = 1") as process:
         scene.in_phase("in-sync")
         until(lambda: len(scene.added()) == 1)
-        binding = acl(scene.topic)
-        selected = AclBindingFilter(
-            binding.restype,
-            binding.name,
-            binding.resource_pattern_type,
-            binding.principal,
-            binding.host,
-            binding.operation,
-            binding.permission_type,
-        )
-        client = admin(scene.a.bootstrap)
-        for future in client.delete_acls([selected]).values():
-            assert future.result(WITHIN)
+        remove(scene.a, acl(scene.topic))
         process.kill()
         process.start()
         until(lambda: (row := scene.row()) and row.copied == 0)
@@ -193,7 +76,7 @@ def test_what_is_there_is_not_added_again_and_nothing_is_revoked(scene: Scene) -
         assert len(scene.added()) == 1
 
 
-def test_a_new_topic_does_not_wait_for_the_interval(scene: Scene) -> None:
+def test_a_new_topic_does_not_wait_for_the_interval(scene: AclScene) -> None:
     with scene.service() as process:
         scene.in_phase("in-sync")
         add(scene.a, acl(scene.topic))
@@ -207,7 +90,7 @@ def test_a_new_topic_does_not_wait_for_the_interval(scene: Scene) -> None:
 
 def test_a_cluster_without_authorizer_is_a_state_said_once(tmp_path: Path, broker_b: Broker) -> None:
     with broker("bare", {}) as bare:
-        scene = Scene(tmp_path, bare, broker_b)
+        scene = AclScene(tmp_path, bare, broker_b)
         with scene.service("sync.topic.acls.interval.seconds = 1") as process:
             row = scene.in_phase("no-authorizer")
             assert row.reason.startswith(f"cluster {scene.flow.source} has no authorizer")
@@ -224,7 +107,7 @@ def test_a_missing_permission_names_operation_resource_and_cluster(tmp_path: Pat
     }
     anonymous = partial(acl, "kafka-cluster", principal="User:ANONYMOUS", resource="BROKER")
     with broker("strict", strict, [anonymous("ALL"), anonymous("DESCRIBE", "DENY")]) as one:
-        scene = Scene(tmp_path, one, broker_b)
+        scene = AclScene(tmp_path, one, broker_b)
         with scene.service() as process:
             row = scene.in_phase("not-permitted")
             assert row.reason.startswith(f"cluster {scene.flow.source} does not permit DESCRIBE on the cluster")

@@ -37,7 +37,7 @@ from tests.harness.control import events, last_row, read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
-from tests.unit.offset_truth import Copied
+from tests.unit.offset_truth import FIRST, Copied
 
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
@@ -188,6 +188,39 @@ def test_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(sce
         assert consumer.next().value() == b"47", "nothing is read again, and nothing left out"
 
 
+def test_a_group_that_moved_comes_back_at_the_very_record(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
+    """It was moved from B, where its topic is written, to A, where the flow in the opposite direction copies it to."""
+    scene = Scene(tmp_path, broker_a, broker_b)
+    there, copy = f"{scene.topic}-back", f"{scene.target}.{scene.topic}-back"
+    opposite = Flow(scene.target, scene.source)
+    scene.lines = (f"lockstep.checkpoint.opposite = {state_topic(opposite)}",)
+    create_topic(scene.b.bootstrap, there)
+    produce(scene.b.bootstrap, there, [Record(value=b"%d" % n) for n in range(30)])
+    create_topic(scene.a.bootstrap, copy)
+    produce(scene.a.bootstrap, copy, [Record(value=b"%d" % n) for n in range(10, 30)])
+    copied = Copied(progress=replace(FIRST, upstream=9))
+    copied.copies([(10, 0, 20)])
+    copied.writes()
+    topic = MirroredTopic(
+        source_topic=there, target_topic=copy, source_topic_id="source", target_topic_id="target", partitions=1
+    )
+    rows = [topic, *(replace(row, topic=there) for row in copied.log)]
+    commit(scene.a, scene.group, copy, 0, 7)
+    with scene.service() as process:
+        row = until(lambda: (row := scene.row()) and row.waiting != () and row)
+        assert [(name, partition) for name, partition, _ in row.waiting] == [(there, 0)]
+        assert "no flow from there to here" in row.waiting[0][2]
+        create_topic(scene.a.bootstrap, state_topic(opposite), configs={"cleanup.policy": "compact"})
+        records = [Record(key=key, value=value, partition=0) for key, value in (row.encode() for row in rows)]
+        produce(scene.a.bootstrap, state_topic(opposite), records)
+        until(lambda: committed_offset(scene.b.bootstrap, scene.group, there, 0) == 17, what="the exact place")
+        row = until(lambda: (row := scene.row()) and row.exact > 0 and row)
+        assert (row.exact, row.behind, row.waiting) == (1, (), ())
+        assert process.status(str(scene.flow))["opposite"]["read"]
+    with Consuming(scene.b.bootstrap, scene.group, there) as consumer:
+        assert consumer.next().value() == b"17", "nothing is read again, and nothing left out"
+
+
 def test_the_checkpoints_topic_is_compacted_with_one_partition(scene: Scene) -> None:
     with scene.service() as process:
         process.hear("topic created", topic=scene.checkpoints)
@@ -317,6 +350,22 @@ def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
             assert scene.on_target() is None
         member.close()
         until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
+
+
+def test_groups_of_the_consumer_protocol_are_groups_like_others(scene: Scene) -> None:
+    """KIP-848: members on the source commit, members on the target are left alone, and an empty group is moved."""
+    scene.sync((0, 0), (100, 90))
+    with (
+        reading(scene.a, scene.group, scene.topic, "consumer") as there,
+        reading(scene.b, scene.group, scene.remote, "consumer") as here,
+    ):
+        there.commit(offsets=[TopicPartition(scene.topic, 0, 100)], asynchronous=False)
+        with scene.service() as process:
+            process.hear("group left alone", group=scene.group, reason="it has members on the target")
+            until(lambda: scene.emitted() == [(100, 90)])
+            assert scene.on_target() is None
+            here.close()
+            until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
 
 
 def test_mm2_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
@@ -486,12 +535,13 @@ def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) 
 
 
 @contextmanager
-def reading(broker: Broker, group: str, topic: str) -> Iterator[Consumer]:
+def reading(broker: Broker, group: str, topic: str, protocol: str = "classic") -> Iterator[Consumer]:
     """A member of the group that has its partitions and commits nothing."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
             "group.id": group,
+            "group.protocol": protocol,
             "enable.auto.commit": "false",
             "auto.offset.reset": "earliest",
         }

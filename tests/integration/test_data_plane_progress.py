@@ -30,6 +30,8 @@ MARK = uuid.uuid4().hex[:6]
 LAG_MAX = 10
 STARTED_WITHIN = 150.0  # seconds; usual is 12, but the cores may be shared
 TAKEN_OVER_AT = 39
+CONNECTOR = f"s{MARK}->t{MARK}.MirrorSourceConnector"
+"""The name under which progress is kept here. Another connector's in the same topic is nothing to us."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,9 @@ def prepare(flow: MirroredFlow) -> Before:
     create_topic(flow.target, progress_topic(flow.flow), partitions=25, configs={"cleanup.policy": "compact"})
     first_partition = len([r for r in read_topic(flow.source, taken_over) if r.partition == 0])
     assert first_partition > TAKEN_OVER_AT + 1
-    key, value = encode_source_progress(flow.flow.source, taken_over, 0, TAKEN_OVER_AT)
-    produce(flow.target, progress_topic(flow.flow), [Record(key=key, value=value)])
+    ours = encode_source_progress(flow.flow.source, taken_over, 0, TAKEN_OVER_AT, CONNECTOR)
+    others = encode_source_progress(flow.flow.source, taken_over, 0, TAKEN_OVER_AT + 30)
+    produce(flow.target, progress_topic(flow.flow), [Record(key, value) for key, value in (ours, others)])
     compacted = unique_name(f"{MARK}-compacted")
     create_topic(flow.target, flow.remote(compacted))  # no cleaner on this side, so that the copy can be compared
     left = compacted_topic(flow.source, compacted)
@@ -68,6 +71,7 @@ def mine(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Mirror:
         (pair.a.bootstrap,) * 2,
         (pair.b.bootstrap,) * 2,
         f"offset.lag.max = {LAG_MAX}",
+        f"lockstep.progress.connector = {CONNECTOR}",
         "sync.topic.configs.enabled = false",
     )
 
@@ -191,9 +195,9 @@ def test_it_drains_within_ten_seconds_and_continues_from_progress(running: Mirro
     # Right after it: progress is complete, in MM2's own bytes.
     assert flow.mm2_progress(topic) == {0: 499}
     assert flow.mm2_progress(overtaken) == {0: 49, 1: 49}
-    key = b'["MirrorSourceConnector",{"cluster":"%s","partition":0,"topic":"%s"}]'
+    key = b'["%s",{"cluster":"%s","partition":0,"topic":"%s"}]'
     raw = [r for r in read_topic(flow.target, progress_topic(flow.flow)) if topic.encode() in (r.key or b"")]
-    assert {r.key for r in raw} == {key % (flow.flow.source.encode(), topic.encode())}
+    assert {r.key for r in raw} == {key % (CONNECTOR.encode(), flow.flow.source.encode(), topic.encode())}
     assert json.loads(raw[-1].value or b"") == {"offset": 499}
     assert raw[-1].value == b'{"offset":499}'
 

@@ -69,6 +69,18 @@ def test_partitions_added_while_it_is_copied(there: MirroredFlow) -> None:
     assert {r.partition for r in copied} == {0, 1, 2}
 
 
+def test_a_topic_is_copied_from_the_time_that_its_setting_names(there: MirroredFlow) -> None:
+    begins = 1_700_000_000_000  # as the flow's file says
+    topic = create_topic(there.source, unique_name("there-dated"))
+    days = [Record(value=b"%d" % n, timestamp_ms=begins + (n - 50) * 86_400_000) for n in range(100)]
+    produce(there.source, topic, days, settings={"batch.num.messages": "7"})
+    there.wait_mirrored(topic)
+    there.wait_written_down(topic)
+    source = read_topic(there.source, topic)
+    copied = read_topic(there.target, there.remote(topic))
+    assert [r.same_as() for r in copied] == [r.same_as() for r in source[50:]]
+
+
 def test_batches_larger_than_the_target_takes_are_split(there: MirroredFlow) -> None:
     topic = small_target(there, "split")
     for codec in ("none", "lz4", "zstd"):

@@ -5,26 +5,42 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import psutil
 import pytest
 
-from lockstep_protocol.codec import decode_heartbeat
+from lockstep_protocol.codec import decode_heartbeat, encode_heartbeat
 from lockstep_protocol.records import Heartbeat
 from tests.harness.broker import Broker
-from tests.harness.clusters import Record, read_topic
+from tests.harness.clusters import Record, create_topic, produce, read_topic
 from tests.harness.eventually import wait_until
-from tests.harness.metrics import wait_for_all_declared
+from tests.harness.metrics import read_page, wait_for_all_declared
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
 ALIASES = f"s{MARK}", f"t{MARK}"
+
+NEAR, FAR = f"{ALIASES[0]}.heartbeats", f"{ALIASES[0]}.far.heartbeats"
+"""As the flow between the two would mirror them: from its source, and from a cluster behind that."""
+
+LONG_AGO_MS = 1_700_000_000_000
+
+SHOWN = ("hops", "heartbeat_age_seconds", "heartbeat_latency_seconds")
+
+
+def sent(beat: Heartbeat) -> Record:
+    key, value = encode_heartbeat(beat)
+    return Record(key=key, value=value, partition=0, timestamp_ms=beat.timestamp_ms)
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_b: Broker) -> Iterator[ServiceProcess]:
     """One for the whole file, with aliases of its own; each test leaves it running."""
     one, other = ALIASES
+    for topic in (NEAR, FAR):
+        create_topic(broker_b.bootstrap, topic)
+    produce(broker_b.bootstrap, FAR, [sent(Heartbeat("x", "far", LONG_AGO_MS))])
     folder = tmp_path_factory.mktemp("heartbeat")
     file = two_cluster_file(folder, (one, broker_a.bootstrap), (other, broker_b.bootstrap))
     with ServiceProcess("lockstep_heartbeat", file) as process:
@@ -55,6 +71,33 @@ def test_mm2_072_080_every_ordered_pair_beats_each_second_on_its_target(
         times = [beat.timestamp_ms for beat, _ in found]
         assert times == sorted(times)
         assert max(later - earlier for earlier, later in pairwise(times)) < 5_000
+
+
+def test_heartbeats_that_arrive_show_the_clusters_upstream(service: ServiceProcess, broker_b: Broker) -> None:
+    flow = f"{ALIASES[0]}->{ALIASES[1]}"
+
+    def upstreams() -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = service.status(flow)["upstreams"]
+        return found
+
+    wait_until(lambda: upstreams().keys() == {ALIASES[0], "far"}, within=60)
+    now_ms = time.time_ns() // 1_000_000
+    produce(broker_b.bootstrap, NEAR, [sent(Heartbeat(ALIASES[1], ALIASES[0], now_ms))])
+    near = wait_until(lambda: (one := upstreams()[ALIASES[0]])["latency_ms"] is not None and one, within=60)
+    assert (near["hops"], near["topic"], near["trouble"]) == (1, NEAR, "")
+    assert 0 <= near["latency_ms"] < 30_000
+    assert near["age_seconds"] < 60
+    produce(broker_b.bootstrap, NEAR, [Record(key=b"", value=b"no heartbeat", partition=0)])
+    wait_until(lambda: "holds what is no heartbeat" in upstreams()[ALIASES[0]]["trouble"], within=60)
+    far = upstreams()["far"]
+    assert (far["hops"], far["latency_ms"]) == (2, None), "it was there before anybody listened"
+    assert far["age_seconds"] > (now_ms - LONG_AGO_MS) / 1e3 - 1
+
+    page = read_page(service.page("/metrics")[1])
+    shown = {name: {s["upstream"]: v for s, v in page[f"lockstep_upstream_{name}"]} for name in SHOWN}
+    assert shown["hops"] == {ALIASES[0]: 1, "far": 2}
+    assert shown["heartbeat_latency_seconds"] == {ALIASES[0]: near["latency_ms"] / 1e3}
+    assert shown["heartbeat_age_seconds"]["far"] > shown["heartbeat_age_seconds"][ALIASES[0]]
 
 
 def test_it_stays_small_while_it_runs(service: ServiceProcess, broker_b: Broker) -> None:

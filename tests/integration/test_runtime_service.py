@@ -14,9 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
+from lockstep_protocol.codec import connect_json
 from lockstep_protocol.commands import Command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
+from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.state import Leader, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker, free_port
@@ -105,6 +106,40 @@ def test_what_is_wanted_outlives_the_process(file: Path, flow: Flow, broker_b: B
         wait_until(lambda: service.status(str(flow))["last_beat_ms"])
         assert [event.kind for event in answers(broker_b, flow, "p2")] == ["Resumed"]
         assert answers(broker_b, flow, "t1") == []
+
+
+def test_mm2_047_048_078_079_offsets_without_a_function_are_records_and_nothing_else(
+    file: Path, flow: Flow, broker_b: Broker
+) -> None:
+    """Those of the heartbeat connector; of the checkpoint connector they are the same, by the same code."""
+    name = "connector:MirrorHeartbeatConnector"
+    mine = {"sourceClusterAlias": flow.source, "targetClusterAlias": flow.target}
+    key = connect_json(["MirrorHeartbeatConnector", mine])
+
+    def change(partition: dict[str, str], offset: int | None) -> dict[str, Any]:
+        return {"partition": partition, "offset": None if offset is None else {"offset": offset}}
+
+    def asked(verb: str, *offsets: dict[str, Any]) -> Event:
+        command = Command(id=uuid.uuid4().hex, verb=verb, subject=name, arguments={"offsets": list(offsets)})
+        ask(broker_b, flow, command)
+        return wait_until(lambda: answers(broker_b, flow, command.id))[0]
+
+    def records() -> list[tuple[bytes | None, bytes | None]]:
+        return [(record.key, record.value) for record in read_topic(broker_b.bootstrap, progress_topic(flow))]
+
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        assert "stop it first" in asked("offsets-alter", change(mine, 0)).detail["reason"]
+        asked("stop")
+        assert asked("offsets-list").detail["offsets"] == []
+        assert "can only be 0" in asked("offsets-alter", change(mine, 0), change(mine, 7)).detail["reason"]
+        assert asked("offsets-alter", change(mine, 0)).kind == "OffsetsAltered"
+        assert records() == [(key, b'{"offset":0}')]
+        assert asked("offsets-list").detail["offsets"] == [change(mine, 0)]
+        assert asked("offsets-alter", change({"rubbish": "x"}, None)).kind == "OffsetsAltered"
+        assert asked("offsets-reset").detail["entries"] == 1
+        assert (key, None) in records()
+        assert asked("offsets-list").detail["offsets"] == []
 
 
 # -- leadership --------------------------------------------------------------------------------------------------------

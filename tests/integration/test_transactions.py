@@ -20,7 +20,7 @@ from tests.harness.clusters import (
     unique_name,
 )
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 
 SOON = 90.0
 
@@ -85,6 +85,30 @@ def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
         assert last[partition] <= progress < ends[partition], "what is committed, and perhaps a marker behind it"
     rows = flow.wait_written_down(topic)
     assert all(row.transactional for row in rows.values())
+
+
+@pytest.mark.long
+def test_mm2_165_offsets_are_altered_and_reset_and_records_are_copied_again_from_there(exactly: Mirror) -> None:
+    flow = exactly.flow
+    topic = topic_of(flow, "altered", partitions=1)
+    produce(flow.source, topic, numbered(100))
+    wanted = wait_committed(flow, topic)
+
+    def copied(records: int) -> None:
+        flow.ask("resume", SOURCE_CONNECTOR)
+        wait_until(lambda: len(flow.copy_of(topic)) == records, within=SOON, every=0.25)
+        wait_until(lambda: flow.mm2_progress(topic)[0] or 0 >= 99, within=SOON, every=0.25)
+        flow.ask("stop", SOURCE_CONNECTOR)
+
+    flow.ask("stop", SOURCE_CONNECTOR)
+    assert flow.alter(topic, 0).kind == "OffsetsAltered"
+    copied(100 + 99)
+    assert flow.ask("offsets-reset", SOURCE_CONNECTOR).detail["entries"] >= 1
+    assert flow.listed(topic) == {topic: {}}
+    copied(100 + 99 + 100)
+    flow.ask("resume", SOURCE_CONNECTOR)
+    assert compare([*wanted, *wanted[1:], *wanted], flow.copy_of(topic)).equal
+    assert flow.events("PartitionHalted", topic) == []
 
 
 def test_what_was_good_is_committed_before_the_partition_halts(exactly: Mirror) -> None:

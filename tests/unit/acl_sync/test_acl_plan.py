@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_acl_sync.bindings import UNKNOWN, AclBinding
-from lockstep_acl_sync.plan import AclRule, LeftOut, Reason, judge, plan
+from lockstep_acl_sync.plan import NAMED, AclPlan, AclRule, LeftOut, Reason, judge, plan
 
 RULE = AclRule(replicates=lambda topic: not topic.startswith("hidden"), remote_topic=lambda topic: f"A.{topic}")
+
+
+def planned(source: Iterable[AclBinding], target: Iterable[AclBinding], rule: AclRule = RULE) -> AclPlan:
+    """By MirrorMaker 2's rule alone."""
+    return plan(source, target, partial(judge, rule=rule))
 
 
 def acl(
@@ -83,19 +91,19 @@ class TestJudge:
 
 class TestPlan:
     def test_only_what_the_target_lacks_is_missing(self) -> None:
-        found = plan([acl("READ"), acl("DESCRIBE")], [acl("READ", name="A.orders")], RULE)
+        found = planned([acl("READ"), acl("DESCRIBE")], [acl("READ", name="A.orders")])
         assert found.missing == (acl("DESCRIBE", name="A.orders"),)
         assert found.present == 1
 
     def test_two_bindings_that_become_one_are_added_once(self) -> None:
-        assert plan([acl("READ"), acl("ALL")], [], RULE).missing == (acl("READ", name="A.orders"),)
+        assert planned([acl("READ"), acl("ALL")], []).missing == (acl("READ", name="A.orders"),)
 
     def test_what_the_target_has_besides_is_none_of_our_business(self) -> None:
-        found = plan([], [acl("READ", name="A.orders"), acl("WRITE", name="local")], RULE)
+        found = planned([], [acl("READ", name="A.orders"), acl("WRITE", name="local")])
         assert (found.missing, found.present) == ((), 0)
 
     def test_every_binding_left_out_has_its_reason(self) -> None:
-        found = plan([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [], RULE)
+        found = planned([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [])
         assert set(found.left_out) == {
             LeftOut(acl("WRITE"), Reason.WRITE),
             LeftOut(acl(pattern="PREFIXED"), Reason.NOT_LITERAL),
@@ -103,9 +111,20 @@ class TestPlan:
         }
         assert found.unknown == (acl(UNKNOWN),)
 
+    def test_what_is_left_out_is_counted_and_the_least_expected_named(self) -> None:
+        hidden = [acl(name=f"hidden-{n:02}") for n in range(NAMED)]
+        found = planned([acl("WRITE"), *hidden, acl(UNKNOWN)], [])
+        assert found.counted == (("unknown-word", 1), ("write", 1), ("not-mirrored", NAMED))
+        assert len(found.named) == NAMED
+        assert found.named[:2] == ((str(acl(UNKNOWN)), "unknown-word"), (str(acl("WRITE")), "write"))
+
+    def test_every_copy_knows_its_source(self) -> None:
+        found = planned([acl("READ"), acl("ALL", name="payments")], [])
+        assert found.wanted == {acl("READ", name="A.orders"): "orders", acl("READ", name="A.payments"): "payments"}
+
     def test_identity_renaming_leaves_what_is_there(self) -> None:
         rule = AclRule(replicates=lambda topic: True, remote_topic=lambda topic: topic)
-        assert plan([acl("READ")], [acl("READ")], rule).missing == ()
+        assert planned([acl("READ")], [acl("READ")], rule).missing == ()
 
 
 BINDINGS = st.builds(
@@ -123,15 +142,15 @@ SETS = st.frozensets(BINDINGS, max_size=30)
 
 @given(SETS, SETS)
 def test_after_applying_nothing_is_missing(source: frozenset[AclBinding], target: frozenset[AclBinding]) -> None:
-    first = plan(source, target, RULE)
-    second = plan(source, target | set(first.missing), RULE)
+    first = planned(source, target)
+    second = planned(source, target | set(first.missing))
     assert second.missing == ()
     assert second.present == first.present + len(first.missing)
 
 
 @given(SETS)
 def test_no_plan_lets_anybody_write(source: frozenset[AclBinding]) -> None:
-    for binding in plan(source, [], RULE).missing:
+    for binding in planned(source, []).missing:
         assert binding.permission == "DENY" or binding.operation not in ("WRITE", "ALL", UNKNOWN)
         assert (binding.resource, binding.pattern) == ("TOPIC", "LITERAL")
         assert binding.name.startswith("A.")

@@ -13,8 +13,9 @@ from tests.bench.compacted import key_of, left_of
 from tests.bench.compare import places
 from tests.bench.limit import requests
 from tests.bench.orders import Orders
-from tests.bench.systems import SYSTEMS, properties
+from tests.bench.systems import SYSTEMS
 from tests.bench.wire import record_count, whole_batches
+from tests.harness.mm2 import properties
 
 
 def batch(base: int, records: int, payload: int = 100) -> bytes:

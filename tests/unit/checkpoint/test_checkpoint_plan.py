@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from lockstep_checkpoint.plan import (
     Committed,
     TargetPartition,
     beyond,
+    came_from,
     consumes_mirrored,
     is_more_recent,
     plan_checkpoints,
@@ -228,10 +230,23 @@ class TestLogEnds:
 
 class TestGroups:
     def test_mm2_040_a_group_counts_when_one_of_its_topics_passes(self) -> None:
-        only = NameFilter(("orders",), ())
+        only = replace(RULE, topics=NameFilter(("orders",), ()))
         assert consumes_mirrored([at("payments", 0, 1), at("orders", 0, 1)], only)
         assert not consumes_mirrored([at("payments", 0, 1)], only)
         assert not consumes_mirrored([], only)
+
+    def test_what_the_opposite_flow_writes_counts_where_its_own_topic_passes(self) -> None:
+        only = replace(RULE, topics=NameFilter(("orders",), ()))
+        assert not only.counts("B.orders")
+        assert replace(only, fails_back=True).counts("B.orders")
+        assert not replace(only, fails_back=True).counts("B.payments")
+        assert not replace(only, fails_back=True).counts("C.orders")
+
+    def test_what_came_from_the_target_is_known_by_its_name(self) -> None:
+        assert came_from(RULE, "B.orders") == "orders"
+        assert came_from(RULE, "orders") is None
+        assert came_from(RULE, "C.orders") is None
+        assert came_from(replace(RULE, policy=IdentityReplicationPolicy()), "orders") == "orders"
 
 
 ROUNDS = st.lists(st.tuples(st.integers(0, 400), st.lists(st.integers(1, 60), max_size=5)), min_size=1, max_size=40)

@@ -79,6 +79,31 @@ def test_acls_follow_mm2s_rule_unless_asked(load_text: LoadText) -> None:
     assert (asked.prefixed, asked.groups, asked.delete, asked.delete_max) == (True, True, True, 3)
 
 
+THREE = "clusters = A, B, C\n" + "".join(f"{alias}.bootstrap.servers = {alias.lower()}:9092\n" for alias in "ABC")
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+
+
+@pytest.mark.parametrize(
+    ("flows", "lines", "shared"),
+    [
+        ("A->B", IDENTITY, ()),
+        ("A->B B->A", "", ()),
+        ("A->B B->A", IDENTITY, ("B->A",)),
+        ("A->B B->A", "lockstep.acls.groups = true\n", ("B->A",)),
+        ("A->B B->A", IDENTITY + "B->A.sync.topic.acls.enabled = false\n", ()),
+        ("A->B C->B", IDENTITY, ("C->B",)),
+        ("C->A A->B", IDENTITY, ()),
+        ("A->B B->C C->A", IDENTITY, ("C->A",)),
+    ],
+)
+def test_acls_that_keep_their_name_are_shared_with_other_flows(
+    load_text: LoadText, flows: str, lines: str, shared: tuple[str, ...]
+) -> None:
+    enabled = "".join(f"{flow}.enabled = true\n" for flow in flows.split())
+    loaded = load_text(whole=THREE + enabled + lines).flow(Flow("A", "B"))
+    assert tuple(str(flow) for flow in loaded.acl_sync.shared) == shared
+
+
 def test_groups_fail_back_by_the_flow_in_the_opposite_direction(load_text: LoadText) -> None:
     assert ab(load_text, "").checkpoint.opposite is None, "B->A only beats"
     pair = load_text("B->A.enabled = true\nA.group.id = two\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,9 @@ moved = st.dictionaries(
     st.tuples(st.sampled_from(["orders", "payments", "gone"]), st.integers(0, 9)), st.floats(0, 1e9), max_size=20
 )
 present = st.dictionaries(st.integers(0, 6), st.lists(st.tuples(st.just("orders"), st.integers(0, 12)), max_size=6))
+
+
+closed = st.sets(st.integers(0, 6))
 
 
 def topic(name: str, count: int) -> list[TopicPartition]:
@@ -111,3 +116,33 @@ def test_slots_without_partitions_are_there_too() -> None:
 def test_without_slots_there_is_no_answer(slots: int) -> None:
     with pytest.raises(ValueError, match="at least one slot"):
         assign([], slots, {})
+
+
+@given(partitions, st.integers(1, 5), present, moved, closed)
+def test_a_slot_that_is_closed_keeps_what_it_has_and_is_given_nothing(
+    wanted: set[TopicPartition],
+    slots: int,
+    before: dict[int, list[TopicPartition]],
+    weights: dict[TopicPartition, float],
+    shut: set[int],
+) -> None:
+    found = assign(wanted, slots, before, weights, shut)
+    assert sorted(tp for held in found.values() for tp in held) == sorted(wanted)
+    open_slots = set(range(slots)) - shut
+    if not open_slots:
+        assert found == assign(wanted, slots, before, weights), "somebody has to have them"
+        return
+    for slot in shut & found.keys():
+        assert set(found[slot]) <= set(before.get(slot, ()))
+    counts = [len(found[slot]) for slot in open_slots]
+    assert max(counts) - min(counts) <= 1
+
+
+@pytest.mark.parametrize("slots", [2, 50])
+def test_ten_thousand_partitions_take_no_time(slots: int) -> None:
+    wanted = [(f"topic-{n // 10}", n % 10) for n in range(10_000)]
+    for before in ({}, {0: wanted}):
+        began = time.process_time()
+        found = assign(wanted, slots, before)
+        assert time.process_time() - began < 0.5, "usual is 0.06"
+        assert sum(map(len, found.values())) == 10_000

@@ -28,7 +28,7 @@ def ended(at: int, producer: int, *, commit: bool) -> Batch:
 
 
 def known(*batches: Batch) -> dict[tuple[str, int], int]:
-    fold = CommittedProgress("S")
+    fold = CommittedProgress("MirrorSourceConnector", "S")
     fold.take(batches)
     return fold.known
 
@@ -73,7 +73,7 @@ def test_other_clusters_and_other_connectors_do_not_matter() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["write", "commit", "abort"]))))
 def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[int, int, str]]) -> None:
-    fold = CommittedProgress("S")
+    fold = CommittedProgress("MirrorSourceConnector", "S")
     open_now: dict[int, dict[tuple[str, int], int]] = {}
     wanted: dict[tuple[str, int], int] = {}
     for at, (producer, partition, what) in enumerate(steps):
@@ -85,3 +85,13 @@ def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[i
             held = open_now.pop(producer, {})
             wanted |= held if what == "commit" else {}
         assert fold.known == wanted
+
+
+def test_another_connector_of_the_same_source_is_another_copy() -> None:
+    mine, other = (encode_source_progress("S", "t", 3, offset, name) for offset, name in ((40, "mine"), (90, "other")))
+    fold = CommittedProgress("mine", "S")
+    fold.take([batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))])
+    assert fold.known == {("t", 3): 40}
+    reset = encode_source_progress_reset("S", "t", 3, "other")
+    fold.take([batch([record(2, reset[1], key=reset[0])])])
+    assert fold.known == {("t", 3): 40}

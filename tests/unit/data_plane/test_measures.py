@@ -11,13 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from lockstep_data_plane.measures import CASES, Measures, SlotRun
 from lockstep_data_plane.metrics import METRICS
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus, Wanted
 from lockstep_runtime import common_metrics
 from lockstep_runtime.context import Clock
 from lockstep_runtime.follow import Record
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.state_log import StateLog
+from lockstep_runtime.wanted import WantedNow
 
 T = 1_700_000_000_000
 FLOW = Flow("A", "B")
@@ -48,6 +49,10 @@ class Driver:
         self.measures = Measures(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
         self._offset = 0
         self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
+
+    @property
+    def wanted(self) -> WantedNow:
+        return WantedNow(self.state.rows)
 
     def say(self, *rows: Row) -> None:
         for row in rows:
@@ -218,6 +223,13 @@ class TestLag:
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_stuck") == 1
 
+    def test_of_one_that_an_operator_lets_rest_too_and_it_is_not_stuck(self) -> None:
+        driver = copying(phase="paused", upstream=9, lag_records=1)
+        driver.measures.looked((), {("t", 0): 100}, {("t", 0)})
+        assert driver.value("lockstep_lag_records") == 90
+        assert driver.value("lockstep_partition_paused") == 1
+        assert driver.value("lockstep_partition_stuck") == driver.value("lockstep_partition_halted") == 0
+
 
 class TestStates:
     def test_halted_partitions_are_counted_by_case(self) -> None:
@@ -250,6 +262,15 @@ class TestStates:
         assert driver.value("lockstep_held_bytes") == 0
         driver.say(SlotStatus(slot=0, phase="started", run="r2"))
         assert driver.value("kafka_connect_worker_connector_failed_task_count") == 0
+
+    def test_a_slot_that_is_to_rest_has_connect_s_word_for_it(self) -> None:
+        driver = copying()
+        driver.say(SlotStatus(slot=0, phase="started", run="r1"), Wanted(scope="slot:0", phase="paused"))
+        assert driver.value("kafka_connect_connector_status", **TASK, status="paused") == 1
+        assert driver.value("lockstep_slots", state="paused") == driver.value("kafka_connect_worker_task_count") == 1
+        driver.say(Wanted(scope="slot:0", phase="stopped"))
+        driver.kept = {}
+        assert driver.value("kafka_connect_connector_status", **TASK, status="stopped") == 1
 
 
 class TestWindows:

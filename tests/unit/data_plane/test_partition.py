@@ -102,6 +102,17 @@ class TestTheTable:
         p.on(Happening.REFUSED, "timestamps")
         assert p.on(Happening.DRAINED) is Phase.RELEASED
 
+    def test_one_that_is_to_rest_says_so_once_what_flew_has_been_acknowledged(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        flight = p.launch()
+        p.rests = "paused"
+        p.on(Happening.LEAVE)
+        assert p.row().phase == "copying"
+        p.acknowledged(flight, 0)
+        p.on(Happening.DRAINED)
+        assert (p.row().phase, p.row().upstream) == ("paused", 1)
+
     @pytest.mark.parametrize("happening", [Happening.FAILED, Happening.LEAVE])
     def test_who_fails_or_leaves_sends_nothing_more(self, happening: Happening) -> None:
         p = partition()

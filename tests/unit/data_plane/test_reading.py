@@ -107,13 +107,13 @@ def progress(at: int, offset: int) -> bytes:
 async def test_committed_progress_is_not_passed_over_when_an_answer_holds_nothing() -> None:
     """Else the copy would go on from before what is on the target already, and records would be there twice."""
     leading = Leading([progress(0, 10), progress(1, 20)], [False, True])
-    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    log = ProgressLog(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
 
 
 async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [False, *[True] * 10])
-    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    log = ProgressLog(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
     with pytest.raises(ConnectionError):
         await log.newest(("u", 0))
     leading.empty = []
@@ -123,7 +123,7 @@ async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
 async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it_said_before_does_not_count() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     cluster = cluster_led_by(leading)
-    log = ProgressLog(cluster, TP[0], "S")
+    log = ProgressLog(cluster, TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
     cluster._leaders[TP] = Leader(1, 0, UUID(int=8))
     leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
@@ -133,7 +133,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it
 @pytest.mark.parametrize("left", [0, 1])
 async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
-    log = ProgressLog(cluster_led_by(leading), TP[0], "S")
+    log = ProgressLog(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
     del leading.log[left:]
     assert await log.newest(("u", 0)) == (10 if left else None)

@@ -38,6 +38,14 @@ def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_r
     assert dog.look([row(9)], {TP: 11}, 561)[0]
 
 
+def test_one_that_rests_because_somebody_wants_it_is_not_stuck_and_its_patience_begins_when_it_goes_on() -> None:
+    dog = Watchdog(60)
+    dog.look([row(9)], {TP: 20}, 0)
+    assert dog.look([row(9, "paused")], {TP: 20}, 100, {TP}) == ([], [])
+    assert dog.look([row(9, "paused")], {TP: 20}, 150) == ([], [])
+    assert dog.look([row(9)], {TP: 20}, 161)[0]
+
+
 def test_a_halted_partition_has_a_name_already_and_no_answer_says_nothing() -> None:
     dog = Watchdog(60)
     dog.look([row(9)], {TP: 20}, 0)

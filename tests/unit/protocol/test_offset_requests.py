@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol.codec import encode_source_progress
-from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets, changes_of, listing, record_of
+from lockstep_protocol.offset_requests import (
+    OffsetChange,
+    RefusedOffsets,
+    change_in,
+    changes_of,
+    listing,
+    record_of,
+)
 from lockstep_protocol.verbs import Connector
 
 SOURCE, CHECKPOINT, HEARTBEAT = Connector.SOURCE, Connector.CHECKPOINT, Connector.HEARTBEAT
@@ -247,3 +254,33 @@ def test_what_is_listed_can_be_asked_for_again() -> None:
     changes = asked(SOURCE, (PARTITION[SOURCE], {"offset": 7}), (PARTITION[SOURCE] | {"partition": 3}, None))
     assert listing(changes) == {"offsets": [{"partition": PARTITION[SOURCE], "offset": {"offset": 7}}]}
     assert changes_of(SOURCE, listing(changes)) == changes[:1]
+
+
+@pytest.mark.parametrize("connector", list(Connector))
+@pytest.mark.parametrize("offset", [0, None])
+def test_what_was_written_is_read_again_and_only_by_its_connector(connector: Connector, offset: int | None) -> None:
+    (one,) = asked(connector, (PARTITION[connector], None if offset is None else {"offset": offset}))
+    record = record_of("mine", one)
+    assert change_in("mine", *record) == one
+    assert change_in("other", *record) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "offset"),
+    [
+        (b'["mine",{"rubbish":1}]', b'{"offset":3}', 3),
+        (b'["mine",null]', None, None),
+        (b'["mine",{}]', b'{"pos":3}', None),
+        (b'["mine",{}]', b'{"offset":true}', None),
+        (b'["mine",{}]', b"7", None),
+    ],
+)
+def test_rubbish_of_ours_is_found_so_that_it_can_be_reset(key: bytes, value: bytes | None, offset: int | None) -> None:
+    found = change_in("mine", key, value)
+    assert found is not None
+    assert found.offset == offset
+
+
+@pytest.mark.parametrize("key", [None, b"", b"{", b'"mine"', b'["mine"]', b'["mine",3]', b"[7,{}]", b"\xff"])
+def test_what_is_no_offset_is_passed_over(key: bytes | None) -> None:
+    assert change_in("mine", key, b'{"offset":1}') is None

@@ -57,7 +57,7 @@ def test_every_field_is_in_its_schema_and_no_other() -> None:
 
 
 def test_a_schema_that_there_is_not_is_told_which_there_are() -> None:
-    with pytest.raises(KeyError, match=r"no schema of 'topics' in version 1; there are acl\.v1"):
+    with pytest.raises(KeyError, match=r"no schema of 'topics' in version 1; there are acl-binding\.v1"):
         schema("topics")
 
 

@@ -77,6 +77,14 @@ def test_rows_without_a_leader_of_their_own_are_not_judged_by_terms() -> None:
     assert fold.fold(3, *progress.encode()) == progress
 
 
+def test_progress_of_an_epoch_that_is_over_does_not_count() -> None:
+    late = PartitionProgress(topic="t", partition=0, producer_id=7, producer_epoch=1, upstream=50)
+    altered = PartitionProgress(topic="t", partition=0, producer_id=7, producer_epoch=2, upstream=9, begins="altered")
+    assert folded([late, altered, late]).all(PartitionProgress) == [altered]
+    other = PartitionProgress(topic="t", partition=0, producer_id=8, producer_epoch=0)
+    assert folded([altered, other]).all(PartitionProgress) == [other], "of another chain it may be"
+
+
 def test_every_kind_of_row_says_who_may_write_it() -> None:
     assert {*OWNERS, *UNLED, *BY_ROW} == set(KINDS.values())
     assert len(OWNERS) + len(UNLED) + len(BY_ROW) == len(KINDS)

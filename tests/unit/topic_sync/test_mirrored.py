@@ -93,6 +93,10 @@ def test_what_changes_of_rows_stand_for() -> None:
     assert kinds(failed, ROW) == []
     assert kinds(ROW, replace(ROW, phase="deleted")) == ["TopicDeleted"]
     assert kinds(ROW, replace(ROW, phase="excluded")) == ["TopicExcluded"]
+    assert kinds(replace(ROW, phase="excluded"), ROW) == ["TopicIncluded"]
+    assert kinds(replace(ROW, phase="excluded"), failed) == ["TopicFailed", "TopicIncluded"]
+    assert kinds(replace(ROW, phase="excluded"), replace(ROW, phase="deleted")) == ["TopicDeleted"]
+    assert kinds(replace(ROW, phase="deleted"), ROW) == []
     assert kinds(ROW, replace(ROW, partitions=5)) == []
 
 

@@ -1,18 +1,23 @@
-"""The ACL sync service: read both sides, add what the target lacks, say how it stands."""
+"""The ACL sync service: read both sides, add what the target lacks, take back what is ours, say how it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
 from lockstep_acl_sync import metrics
-from lockstep_acl_sync.apply import NoAuthorizer, add_acls, read_acls
+from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, add_acls, read_acls
 from lockstep_acl_sync.bindings import AclBinding
-from lockstep_acl_sync.plan import AclPlan, AclRule, plan
+from lockstep_acl_sync.opt_in import OptIns, TopicsThere, judge_with
+from lockstep_acl_sync.owned import Deletions, Looks, Review, deletions, review
+from lockstep_acl_sync.ownership import Ownership
+from lockstep_acl_sync.plan import AclPlan, AclRule, Verdict, plan
+from lockstep_acl_sync.tokens import about_tokens
 from lockstep_protocol.commands import Command
-from lockstep_protocol.filters import should_replicate_topic
-from lockstep_protocol.state import AclStatus, MirroredTopic, Row
+from lockstep_protocol.filters import should_replicate_group, should_replicate_topic
+from lockstep_protocol.state import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
@@ -27,11 +32,12 @@ class AclSync:
     round.
     """
 
-    wants: ClassVar[frozenset[type[Row]]] = frozenset({AclStatus, MirroredTopic})
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({AclStatus, CopiedAcl, MirroredTopic})
 
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
         self._ctx = ctx
+        self._asked = settings.acl_sync
         self._rule = AclRule(
             replicates=partial(
                 should_replicate_topic,
@@ -43,21 +49,31 @@ class AclSync:
             ),
             remote_topic=partial(settings.policy.format_remote_topic, ctx.flow.source),
         )
+        self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
+        self._own = Ownership(ctx)
+        self._looks = Looks()
+        self._tokens = about_tokens(
+            {
+                ctx.flow.source: settings.clients.source_admin,
+                ctx.flow.target: settings.clients.target_admin,
+            },
+            ctx.flow.target,
+        )
         self._status = AclStatus(phase="failing", reason="not looked yet")
         self._mirrored: set[str] = set()
         self._reported: frozenset[AclBinding] = frozenset()
         self._added = ctx.metrics.of(metrics.ADDED, str(ctx.flow))
+        self._deleted = ctx.metrics.of(metrics.DELETED, str(ctx.flow))
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
-        await self._ctx.every(ROUND, self._ctx.settings.acl_sync.every, self._round)
+        await self._ctx.every(ROUND, self._asked.every, self._round)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
 
     def status(self) -> Mapping[str, Any]:
-        row = self._status
-        return {"phase": row.phase, "reason": row.reason, "copied": row.copied, "left_out": row.left_out}
+        return {name: value for name, value in asdict(self._status).items() if name not in ("at_ms", "term")}
 
     def _topic_seen(self, row: Row) -> None:
         """A topic that is mirrored from now on: who may read it should not wait for the interval."""
@@ -74,6 +90,8 @@ class AclSync:
             await self._sync()
         except NoAuthorizer as none:
             await self._stand("no-authorizer", str(none))
+        except OAuthRules as oauth:
+            await self._stand("oauth", str(oauth))
         except NotPermitted as denied:
             await self._stand("not-permitted", str(denied))
         except ClusterUnreachable:
@@ -83,25 +101,87 @@ class AclSync:
 
     async def _sync(self) -> None:
         ctx = self._ctx
-        source = await read_acls(ctx.source)
-        wanted = plan(source, await read_acls(ctx.target), self._rule)
-        self._report_unknown(wanted)
-        if not wanted.missing:
-            await self._stand("in-sync", "", wanted.present, len(wanted.left_out))
-            return
+        source = await read_acls(ctx.source, self._resources)
+        target = await read_acls(ctx.target, self._resources)
+        found = plan(source, target, await self._verdict(source))
+        self._report_unknown(found)
+        await self._own.claim(found.wanted, frozenset(found.missing))
+        added = await self._add(found.missing)
+        reviewed = review(self._own.held(), source, target, found.wanted, self._resources)
+        decided = self._decide(reviewed)
+        deleted = await self._take_back(reviewed, decided)
+
+        troubles = [*added.refused.values(), *deleted.refused.values()]
+        phase, reason = _how(troubles)
+        await self._stand(
+            phase,
+            reason,
+            copied=found.present + len(added.done),
+            left_out=len(found.left_out),
+            left_out_for=found.counted,
+            left_out_named=found.named,
+            revoked=len(reviewed.revoked) + len(reviewed.silent) - len(deleted.done),
+            notes=decided.notes,
+        )
+
+    async def _verdict(self, source: Iterable[AclBinding]) -> Verdict:
+        """What decides about each binding of the source, as things are now."""
+        there = None
+        if self._asked.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
+            ctx = self._ctx
+            rows = ctx.state.all(MirroredTopic)
+            copies = {row.target_topic for row in rows if row.phase != "failed"}
+            there = TopicsThere.seen(await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule)
+        follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
+        return partial(judge_with, rule=self._rule, opt_ins=OptIns(there, follows))
+
+    async def _add(self, missing: Collection[AclBinding]) -> AclsChanged:
+        """Make them; they are claimed already. What the target refuses is not ours, whoever makes it later."""
+        ctx = self._ctx
+        if not missing:
+            return AclsChanged()
         ctx.must_act()
-        added = await add_acls(ctx.target, wanted.missing)
+        added = await add_acls(ctx.target, sorted(missing))
+        await self._own.release(added.refused, "the target refused it")
         for binding in added.done:
             self._added.add()
             await ctx.event("AclAdded", binding.name, str(binding), **_detail(binding))
-        troubles: list[ClusterTrouble] = [trouble for _, trouble in added.refused]
-        copied = wanted.present + len(added.done)
-        if troubles:
-            denied = any(isinstance(trouble, NotPermitted) for trouble in troubles)
-            reason = "; ".join(sorted({str(trouble) for trouble in troubles}))
-            await self._stand("not-permitted" if denied else "failing", reason, copied, len(wanted.left_out))
-            return
-        await self._stand("in-sync", "", copied, len(wanted.left_out))
+        return added
+
+    def _decide(self, found: Review) -> Deletions:
+        ctx, asked = self._ctx, self._asked
+        now = ctx.clock.monotonic()
+        self._looks = self._looks.then(ctx.term, now, found.revoked)
+        if not asked.delete:
+            return Deletions()
+        return deletions(
+            found,
+            self._looks,
+            now,
+            limit=asked.delete_max,
+            shared=[str(flow) for flow in asked.shared],
+            source=ctx.flow.source,
+            target=ctx.flow.target,
+        )
+
+    async def _take_back(self, found: Review, decided: Deletions) -> AclsChanged:
+        gone = {one.binding for one in found.gone}
+        begun = {binding for binding in gone if self._own.being_deleted(binding)}
+        await self._own.release(sorted(gone - begun), "not on the target any more")
+        await self._gone(begun)  # by an earlier round, which did not come to say so
+        due = [one.binding for one in decided.due]
+        if not due:
+            return AclsChanged()
+        deleted = await self._own.take_back(due)
+        await self._gone(deleted.done)
+        return deleted
+
+    async def _gone(self, bindings: Collection[AclBinding]) -> None:
+        """Said first: whoever is killed in between says it again, rather than never."""
+        for binding in sorted(bindings):
+            self._deleted.add()
+            await self._ctx.event("AclDeleted", binding.name, str(binding), **_detail(binding))
+        await self._own.release(sorted(bindings), "revoked on the source")
 
     def _report_unknown(self, wanted: AclPlan) -> None:
         unknown = frozenset(wanted.unknown)
@@ -109,16 +189,30 @@ class AclSync:
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown
 
-    async def _stand(self, phase: str, reason: str, copied: int = 0, left_out: int = 0) -> None:
-        """Keep the row true; say it once when the phase or its reason changes."""
+    async def _stand(self, phase: str, reason: str, *, notes: tuple[str, ...] = (), **found: Any) -> None:
+        """Keep the row true; say it once when the phase, its reason or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
-        self._status = AclStatus(phase=phase, reason=reason, copied=copied, left_out=left_out)
-        for state, count in (("copied", copied), ("left-out", left_out)):
+        row = AclStatus(phase=phase, reason=reason, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
+        self._status = row
+        counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
+        for state, count in counts.items():
             self._ctx.metrics.of(metrics.ACLS, str(self._ctx.flow), state).set(count)
-        changed = before is None or (before.phase, before.reason) != (phase, reason)
-        if await self._ctx.state.write_if_changed(self._status) and changed:
-            text = reason or f"{copied} bindings on {self._ctx.flow.target}, {left_out} of the source left out"
+        if not await self._ctx.state.write_if_changed(row):
+            return
+        if before is None or (before.phase, before.reason) != (phase, reason):
+            text = reason or f"{row.copied} bindings on {self._ctx.flow.target}, {row.left_out} of the source left out"
             self._ctx.log.say(f"ACLs {phase}", text, phase=phase)
+        for note in row.notes:
+            if before is None or note not in before.notes:
+                self._ctx.log.warn("ACLs", note)
+
+
+def _how(troubles: Collection[ClusterTrouble]) -> tuple[str, str]:
+    """Phase and reason after a round in which the target refused so."""
+    if not troubles:
+        return "in-sync", ""
+    denied = any(isinstance(trouble, NotPermitted) for trouble in troubles)
+    return "not-permitted" if denied else "failing", "; ".join(sorted({str(trouble) for trouble in troubles}))
 
 
 def _detail(binding: AclBinding) -> dict[str, Any]:
@@ -128,6 +222,8 @@ def _detail(binding: AclBinding) -> dict[str, Any]:
         "operation": binding.operation,
         "permission": binding.permission,
         "topic": binding.name,
+        "resource": binding.resource,
+        "pattern": binding.pattern,
     }
 
 

@@ -1,18 +1,20 @@
-"""Read ACLs and add those a plan found missing."""
+"""Read ACLs, add those a plan found missing, and take back what is ours."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
 from lockstep_acl_sync.bindings import AclBinding
+from lockstep_acl_sync.tokens import by_tokens
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import AclBinding as DescribedAcl
 from lockstep_runtime.errors import NotPermitted, RequestRefused
+from lockstep_runtime.outcome import Outcome
 
-__all__ = ["AclsAdded", "NoAuthorizer", "add_acls", "read_acls"]
+__all__ = ["AclsChanged", "NoAuthorizer", "OAuthRules", "add_acls", "delete_acls", "read_acls"]
 
 CLUSTER = "the cluster (resource CLUSTER kafka-cluster)"
 
@@ -27,23 +29,36 @@ class NoAuthorizer(Exception):
         self.alias = alias
 
 
+class OAuthRules(Exception):
+    """The cluster decides by OAuth tokens and has no ACLs. A state of that cluster, not a failure."""
+
+    def __init__(self, alias: str, authorizer: str) -> None:
+        super().__init__(
+            f"cluster {alias} has no ACLs: it decides by OAuth tokens ({authorizer}), and what tokens grant cannot be "
+            "copied; let the issuer of the tokens grant the remote topics"
+        )
+        self.alias = alias
+
+
 @dataclass(frozen=True, slots=True)
-class AclsAdded:
-    """What became of each binding that was to be added."""
+class AclsChanged:
+    """What became of each binding that was to be added, or deleted."""
 
     done: tuple[AclBinding, ...] = ()
-    refused: tuple[tuple[AclBinding, NotPermitted | RequestRefused], ...] = ()
+    refused: Mapping[AclBinding, NotPermitted | RequestRefused] = field(default_factory=dict)
 
 
-async def read_acls(admin: Admin) -> frozenset[AclBinding]:
-    """Every binding about topics, of any pattern.
+async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBinding]:
+    """Every binding about such resources (TOPIC, GROUP), of any pattern.
 
-    Raises NoAuthorizer, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable. librdkafka
-    answers with no bindings where the first two hold, so they are asked for then; where the broker's settings may not
-    be read, no authorizer looks like no bindings.
+    Raises NoAuthorizer, OAuthRules, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable.
+    librdkafka answers with no bindings where one of the first three holds, so they are asked for then; where the
+    broker's settings may not be read, they look like no bindings.
     """
+    described: list[DescribedAcl] = []
     try:
-        described = await admin.describe_acls("TOPIC")
+        for resource in sorted(resources):
+            described += await admin.describe_acls(resource)
     except RequestRefused as refused:
         raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
     except NotPermitted as denied:
@@ -51,25 +66,34 @@ async def read_acls(admin: Admin) -> frozenset[AclBinding]:
     if not described:
         if "DESCRIBE" not in await admin.cluster_operations():
             raise NotPermitted(admin.alias, "DESCRIBE", CLUSTER)
-        if await admin.broker_config("authorizer.class.name") == "":
+        authorizer = await admin.broker_config("authorizer.class.name")
+        if authorizer == "":
             raise NoAuthorizer(admin.alias)
+        if authorizer is not None and by_tokens(authorizer):
+            raise OAuthRules(admin.alias, authorizer)
     return frozenset(_ours(one) for one in described)
 
 
-async def add_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsAdded:
+async def add_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
     """Add each binding; one that is there already counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    theirs = [_theirs(one) for one in bindings]
-    outcome = await admin.create_acls(theirs)
+    return _changed(admin.alias, bindings, await admin.create_acls([_theirs(one) for one in bindings]))
+
+
+async def delete_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
+    """Delete each binding; one that is not there counts as done. Raises NoAuthorizer and ClusterUnreachable."""
+    return _changed(admin.alias, bindings, await admin.delete_acls([_theirs(one) for one in bindings]))
+
+
+def _changed(alias: str, bindings: Sequence[AclBinding], outcome: Outcome[DescribedAcl]) -> AclsChanged:
     if any(trouble.code == KafkaError.SECURITY_DISABLED for trouble in outcome.failed.values()):
-        raise NoAuthorizer(admin.alias)
-    by_key = {Admin.acl_key(their): our for their, our in zip(theirs, bindings, strict=True)}
+        raise NoAuthorizer(alias)
+    by_key = {Admin.acl_key(_theirs(binding)): binding for binding in bindings}
     refused: dict[AclBinding, NotPermitted | RequestRefused] = {
         by_key[key]: trouble for key, trouble in outcome.failed.items()
     }
     for key in outcome.denied:
-        refused[by_key[key]] = NotPermitted(admin.alias, "ALTER", CLUSTER)
-    done = tuple(sorted(by_key[key] for key in outcome.done))
-    return AclsAdded(done, tuple((binding, refused[binding]) for binding in sorted(refused)))
+        refused[by_key[key]] = NotPermitted(alias, "ALTER", CLUSTER)
+    return AclsChanged(tuple(sorted(by_key[key] for key in outcome.done)), refused)
 
 
 def _ours(acl: DescribedAcl) -> AclBinding:

@@ -2,15 +2,21 @@
 
 from lockstep_runtime.metrics import Metric, Type
 
-__all__ = ["ACLS", "ADDED", "METRICS"]
+__all__ = ["ACLS", "ADDED", "DELETED", "METRICS"]
 
 ADDED = Metric("lockstep_acls_added", Type.COUNTER, ("flow",), "ACL bindings added on the target")
+DELETED = Metric(
+    "lockstep_acls_deleted",
+    Type.COUNTER,
+    ("flow",),
+    "ACL bindings of ours deleted on the target, revoked on the source",
+)
 ACLS = Metric(
     "lockstep_acls",
     Type.GAUGE,
     ("flow", "state"),
-    "Bindings of the source when last compared: `copied` ones, which the target has too, and ones `left-out`, which"
-    " MirrorMaker 2's rule does not copy",
+    "Bindings when last compared: of the source `copied` ones, which the target has too, and ones `left-out`; of the"
+    " target ones `owned`, which we made, and of these ones `revoked`, which the source has no more",
 )
 
-METRICS = (ADDED, ACLS)
+METRICS = (ADDED, DELETED, ACLS)

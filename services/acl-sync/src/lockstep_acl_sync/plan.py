@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from lockstep_acl_sync.bindings import AclBinding
 
-__all__ = ["AclPlan", "AclRule", "LeftOut", "Reason", "judge", "plan"]
+__all__ = ["NAMED", "AclPlan", "AclRule", "LeftOut", "Reason", "Verdict", "judge", "plan"]
+
+NAMED = 20
+"""Bindings left out that the state names; of more it has the number."""
 
 
 class Reason(Enum):
-    """Why a source binding is not copied."""
+    """Why a source binding is not copied, in the words of `docs/acls.md`; those first that one would least expect."""
 
-    NOT_A_TOPIC = "not about a topic"
-    NOT_LITERAL = "not a literal name"
-    WRITE = "ALLOW WRITE is never copied: only the mirror writes to a remote topic"
-    NOT_MIRRORED = "its topic is not mirrored"
-    UNKNOWN = "an operation this release cannot name"
+    UNKNOWN = "unknown-word"
+    """Its operation, or another word, is one that this release cannot name."""
+    TOO_WIDE = "too-wide"
+    """Its prefix also matches topics, on either side, that are no part of the mirror; or it is about every group."""
+    GROUP_OPERATION = "group-operation"
+    """Of groups only reading is copied."""
+    GROUP_NOT_MIRRORED = "group-not-mirrored"
+    NOT_LITERAL = "not-literal"
+    WRITE = "write"
+    """ALLOW WRITE is never copied: only the mirror writes to a remote topic."""
+    NOT_MIRRORED = "not-mirrored"
+    NOT_A_TOPIC = "other-resource"
+
+
+LEAST_EXPECTED = {reason: place for place, reason in enumerate(Reason)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +51,33 @@ class LeftOut:
     reason: Reason
 
 
+Verdict = Callable[[AclBinding], AclBinding | Reason]
+"""A source binding as it belongs on the target, or why it does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class AclPlan:
-    """What the target lacks. Bindings are only ever added: revoking is the operator's."""
+    """What belongs on the target, and what of it the target lacks."""
 
+    wanted: Mapping[AclBinding, str]
+    """With the name of what each was copied from on the source."""
     missing: tuple[AclBinding, ...]
-    present: int
     left_out: tuple[LeftOut, ...]
+
+    @property
+    def present(self) -> int:
+        return len(self.wanted) - len(self.missing)
+
+    @property
+    def counted(self) -> tuple[tuple[str, int], ...]:
+        """How many were left out for each reason, in the order of `Reason`."""
+        counts = Counter(left.reason for left in self.left_out)
+        return tuple((reason.value, counts[reason]) for reason in Reason if counts[reason])
+
+    @property
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """The first `NAMED` bindings left out, each with its reason."""
+        return tuple((str(left.binding), left.reason.value) for left in self.left_out[:NAMED])
 
     @property
     def unknown(self) -> tuple[AclBinding, ...]:
@@ -71,18 +105,17 @@ def judge(binding: AclBinding, rule: AclRule) -> AclBinding | Reason:
     return replace(binding, name=rule.remote_topic(binding.name), operation=operation)
 
 
-def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], rule: AclRule) -> AclPlan:
+def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Verdict) -> AclPlan:
     """Hold the source's bindings against a fresh reading of the target's. Applying the plan and planning again finds
     nothing missing.
     """
-    wanted: set[AclBinding] = set()
+    wanted: dict[AclBinding, str] = {}
     left_out: list[LeftOut] = []
-    for binding in source:
-        match judge(binding, rule):
+    for binding in sorted(source):
+        match verdict(binding):
             case AclBinding() as copy:
-                wanted.add(copy)
+                wanted[copy] = binding.name
             case Reason() as reason:
                 left_out.append(LeftOut(binding, reason))
-    missing = wanted.difference(target)
-    left_out.sort(key=lambda left: left.binding)
-    return AclPlan(tuple(sorted(missing)), len(wanted) - len(missing), tuple(left_out))
+    left_out.sort(key=lambda left: (LEAST_EXPECTED[left.reason], left.binding))
+    return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))

@@ -8,7 +8,8 @@ groups among themselves (`FlowContext.owns`); each of them follows both topics w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from lockstep_checkpoint import metrics
@@ -17,8 +18,9 @@ from lockstep_checkpoint.group_sync import Look, Membership, after, plan_group_s
 from lockstep_checkpoint.groups import SourceGroups, SourceLook
 from lockstep_checkpoint.latency import CheckpointLatencies
 from lockstep_checkpoint.memory import CheckpointMemory
+from lockstep_checkpoint.opposite import OppositeFlow
 from lockstep_checkpoint.places import Places
-from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, plan_checkpoints, within
+from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, came_from, plan_checkpoints, within
 from lockstep_checkpoint.report import GroupReport, Standing
 from lockstep_checkpoint.syncs import OffsetSyncsFollower
 from lockstep_checkpoint.target_groups import commit, look_at
@@ -27,10 +29,11 @@ from lockstep_protocol.codec import encode_checkpoint
 from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.verbs import Connector, Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic
 from lockstep_runtime.metrics import Sample
+from lockstep_runtime.source_offsets import SourceOffsets
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
@@ -57,15 +60,18 @@ class CheckpointFlow:
         bound = asyncio.Semaphore(QUESTIONS if tasks is None else QUESTIONS_A_TASK * tasks)
         for cluster in (ctx.source, ctx.target):
             cluster.bound_groups(bound)
-        self._rule = CheckpointRule(ctx.flow, settings.policy, settings.topics)
+        opposite = self._settings.opposite
+        self._opposite = None if opposite is None else OppositeFlow(ctx, opposite)
+        self._rule = CheckpointRule(ctx.flow, settings.policy, settings.topics, fails_back=opposite is not None)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
-        self._groups = SourceGroups(ctx.source, settings.groups, settings.topics, refresh_every)
+        self._groups = SourceGroups(ctx.source, settings.groups, self._rule, refresh_every)
         self._memory = CheckpointMemory(
             ctx,
             ControlTopic(
                 settings.policy.checkpoints_topic(ctx.flow.source), 1, self._settings.topic_replication_factor
             ),
         )
+        self._offsets = SourceOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
         self._exact = ExactPlaces()
@@ -83,10 +89,12 @@ class CheckpointFlow:
         self._looks.clear()
         self._report.forget()
         self._latencies.only(())
-        await together(self._memory.run(), self._syncs.run(), self._rounds())
+        following = [self._opposite.run()] if self._opposite is not None else []
+        # Offset syncs are read only when it is known whether checkpoints can be.
+        await together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return None
+        return await self._offsets.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
         store = self._syncs.store
@@ -103,6 +111,7 @@ class CheckpointFlow:
                 "readings": self._syncs.generation,
                 "malformed": self._syncs.malformed,
             },
+            "opposite": None if self._opposite is None else self._opposite.status(),
             "checkpoints": {"read": self._memory.is_loaded, "malformed": self._memory.written.malformed},
         }
 
@@ -135,7 +144,6 @@ class CheckpointFlow:
             self._ctx.rounds.troubles,
             create=plane.emit_offset_syncs,
             keep_only_newest=lambda: self._memory.unreadable,
-            first=self._memory.loaded,
         )
 
     async def _rounds(self) -> None:
@@ -147,6 +155,8 @@ class CheckpointFlow:
 
     async def _emissions(self) -> None:
         await self._syncs.judged()  # else the first look would find nothing translatable
+        if self._opposite is not None:
+            await self._opposite.judged()
         await self._ctx.every(EMISSION, self._settings.emit_every, self._emit)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
@@ -156,6 +166,8 @@ class CheckpointFlow:
         await self._memory.loaded()
         self._ctx.must_act()
         await self._syncs.verify()
+        if self._opposite is not None:
+            await self._opposite.verify()
         look = await self._groups.look(self._ctx.clock.monotonic(), self._ctx.owns)
         standing, refused = await self._write(look)
         failed = {**{group: str(trouble) for group, trouble in look.failed.items()}, **refused}
@@ -171,14 +183,15 @@ class CheckpointFlow:
         """
         planned_at = self._ctx.clock.wall_ms()
         store = self._syncs.store
-        places = Places(self._exact, store, self._syncs.trouble)
+        opposite = None if self._opposite is None else self._opposite.known()
+        places = Places(self._exact, store, self._syncs.trouble, opposite, partial(came_from, self._rule))
         syncs = self._syncs.trouble if store is None else store.position
         translation = (self._memory.generation, self._syncs.generation, syncs)
         due: list[Checkpoint] = []
         refused: dict[str, str] = {}
         settled: dict[str, tuple[object, Standing]] = {}
         for group, committed in look.committed.items():
-            seen = (committed, translation, self._exact.changes(position.topic for position in committed))
+            seen = (committed, translation, *self._changes(position.topic for position in committed))
             if group in self._settled and self._settled[group][0] == seen:
                 settled[group] = self._settled[group]
                 continue
@@ -199,6 +212,14 @@ class CheckpointFlow:
         self._settled = settled
         self._latencies.only(look.committed)
         return standing, refused
+
+    def _changes(self, topics: Iterable[str]) -> tuple[object, ...]:
+        """Something else than before, if the runs say anything else of these topics of the source."""
+        names = set(topics)
+        said = self._exact.changes(names)
+        if self._opposite is None:
+            return (said,)
+        return said, self._opposite.changes(filter(None, (came_from(self._rule, name) for name in names)))
 
     async def _append(self, due: list[Checkpoint], planned_at: int) -> dict[str, dict[TargetPartition, Place]]:
         """Append the due ones that lie within the target's logs as they are right now. Returns the others, by group."""

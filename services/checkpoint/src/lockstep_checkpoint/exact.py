@@ -5,16 +5,18 @@ The rows of a flow's state topic go in; what they say together of one partition 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeAlias
 
-from lockstep_protocol.offset_runs import RunMap
+from lockstep_protocol.offset_runs import Run, RunMap, translate_back
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress, Row
 
-__all__ = ["ExactPlaces", "Place", "Unsaid"]
+__all__ = ["Back", "ExactPlaces", "Place", "Unsaid"]
 
 _Partition: TypeAlias = tuple[str, int]
 
@@ -43,6 +45,20 @@ class Unsaid:
     """The runs say nothing of the position, and offset syncs may: nothing beyond `most`, where that is known."""
 
     most: DownstreamOffset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Where a position downstream stands upstream, by the runs of the flow that wrote there."""
+
+    upstream: UpstreamOffset
+    """Nothing that the flow copied to the position or beyond, or is still to copy, lies before it."""
+    follows: bool
+    """The position is behind a record that the flow is known to have copied; else before the first such record."""
+    told: int
+    """What the flow copied before the position lies before this offset downstream, as far as runs tell."""
+    since: int = 0
+    """Unless the position follows a record: what was copied before it lay, upstream, before this offset."""
 
 
 class ExactPlaces:
@@ -114,6 +130,51 @@ class ExactPlaces:
             return Place(found.downstream, behind=upstream - told)
         return Place(found.downstream, behind=found.reread)
 
+    def copied_to(self, topic: str, partition: int, upstream: int) -> int:
+        """The end of the stretch of records copied in which the upstream offset lies; the offset itself, where it lies
+        in none that is known."""
+        runs = self._runs_of(topic, partition)
+        index = bisect_right(runs, upstream, key=attrgetter("upstream")) - 1
+        return max(upstream, runs[index].upstream_end) if index >= 0 else upstream
+
+    def copied_between(self, topic: str, partition: int, first: int, end: int) -> int:
+        """How many of the upstream offsets from `first` up to `end` are known to be copied."""
+        runs = self._runs_of(topic, partition)
+        lying = runs[max(0, bisect_right(runs, first, key=attrgetter("upstream")) - 1) :]
+        lying = lying[: bisect_left(lying, end, key=attrgetter("upstream"))]
+        return sum(max(0, min(end, run.upstream_end) - max(first, run.upstream)) for run in lying)
+
+    def copy_of(self, topic: str) -> str | None:
+        """What the copy of a source topic is called that the flow keeps, or kept; None: it never copied it."""
+        row = self._topics.get(topic)
+        return None if row is None else row.target_topic
+
+    def translate_back(self, topic: str, partition: int, downstream: int) -> Back | str:
+        """Where a group that reads `downstream` of the copy of `topic` next stands upstream; a sentence, where that is
+        not known.
+
+        Nothing that the flow copied to `downstream` or beyond, or that it is still to copy, lies before the place. It
+        does not fall when `downstream` rises, as long as the rows stand still.
+        """
+        where = (topic, partition)
+        progress = self._progress.get(where)
+        if progress is None:
+            return "the flow in the opposite direction has not begun with it"
+        if why := self._of_another_log(progress):
+            return why
+        known = self._map(where, progress)
+        if not known.runs:
+            return "the flow in the opposite direction has copied nothing yet" + (
+                f": {progress.reason}" if progress.reason else ""
+            )
+        return _back(known, downstream)
+
+    def _runs_of(self, topic: str, partition: int) -> Sequence[Run]:
+        progress = self._progress.get((topic, partition))
+        if progress is None or self._of_another_log(progress):
+            return ()
+        return self._map((topic, partition), progress).runs
+
     def _of_another_log(self, progress: PartitionProgress) -> str:
         """Why the progress is not about the present topics, "" when it is. Then offset syncs are not asked either: they
         bear no ids, and the old ones lead too far."""
@@ -131,6 +192,22 @@ class ExactPlaces:
         if known is None:
             known = self._maps[where] = RunMap.of(progress, self._chunks.get(where, {}).values())
         return known
+
+
+def _back(known: RunMap, downstream: int) -> Back | str:
+    records = tuple(run for run in known.runs if run.length)
+    index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
+    found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
+    if found is not None:
+        return Back(found.upstream, follows=True, told=records[index].downstream_end)
+    first = records[0] if records else None
+    if first is not None and first.downstream == downstream:
+        return Back(UpstreamOffset(first.upstream), follows=False, told=downstream, since=first.upstream)
+    begin = known.begin[0] if known.begin else None
+    if begin is not None and begin.downstream <= downstream:
+        upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
+        return Back(upstream, follows=False, told=begin.downstream, since=begin.upstream)
+    return "its position is before the first one of which the flow in the opposite direction tells"
 
 
 def _continues(before: PartitionProgress, row: PartitionProgress) -> bool:

@@ -12,19 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_checkpoint.plan import Committed, consumes_mirrored
-from lockstep_protocol.filters import NameFilter
+from lockstep_checkpoint.plan import CheckpointRule, Committed, consumes_mirrored
+from lockstep_protocol.filters import NameFilter, should_replicate_group
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import GroupOffset
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 
-__all__ = ["OUR_GROUPS", "SourceGroups", "SourceLook", "is_consumer_group", "offsets_of"]
-
-OUR_GROUPS = "lockstep-"
-"""The groups through which our own services divide their work (`service_group`): where the target is itself a source,
-they are there.
-"""
+__all__ = ["SourceGroups", "SourceLook", "is_consumer_group", "offsets_of"]
 
 CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
 """Brokers older than 3.8 do not say; all they have are classic ones."""
@@ -44,7 +39,7 @@ def is_consumer_group(group: str, kind: str, groups: NameFilter) -> bool:
     """Whether a listed group may be of interest, as far as the listing tells. `kind` is Kafka's group type in upper
     case.
     """
-    return kind in CONSUMER_TYPES and not group.startswith(OUR_GROUPS) and groups.matches(group)
+    return kind in CONSUMER_TYPES and should_replicate_group(group, groups)
 
 
 async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterTrouble:
@@ -65,10 +60,10 @@ class SourceGroups:
     be.
     """
 
-    def __init__(self, admin: Admin, groups: NameFilter, topics: NameFilter, refresh_every: timedelta | None) -> None:
+    def __init__(self, admin: Admin, groups: NameFilter, rule: CheckpointRule, refresh_every: timedelta | None) -> None:
         self._admin = admin
         self._groups = groups
-        self._topics = topics
+        self._rule = rule
         self._refresh_every = refresh_every
         self._listed: set[str] = set()
         self._tracked: set[str] = set()
@@ -90,7 +85,7 @@ class SourceGroups:
         for group, answer in zip(names, answers, strict=True):
             if isinstance(answer, ClusterTrouble):
                 failed[group] = answer
-            elif consumes_mirrored(answer, self._topics):
+            elif consumes_mirrored(answer, self._rule):
                 committed[group] = answer
             elif answer:
                 # A group without any offset may be about to commit its first one; this one consumes something else.

@@ -1,26 +1,64 @@
-"""Which of two answers counts: the data plane's runs, or MirrorMaker 2's offset syncs (decision 0021)."""
+"""Which of several answers counts: the data plane's runs, those of the flow in the opposite direction, or offset syncs
+(decisions 0021 and 0025)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from lockstep_checkpoint.exact import ExactPlaces, Place
+from lockstep_checkpoint.failback import place_back
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["Places"]
+__all__ = ["Opposite", "Places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opposite:
+    """What is known of the flow from the target to the source."""
+
+    places: ExactPlaces | None = None
+    """What its rows say; None where there are none or they cannot be read."""
+    trouble: str = ""
+    """Why they cannot be read; "" where they are read, and where the flow never ran."""
 
 
 class Places:
     """Where runs say anything of a position they alone count, also where the syncs lead further: after a truncated or
     re-created topic old ones lead too far. `store` None: the syncs cannot be read, for the reason `trouble`.
+    `theirs` answers with the target's topic whose copy a topic of the source may be, by its name.
     """
 
-    def __init__(self, exact: ExactPlaces, store: OffsetSyncStore | None, trouble: str = "") -> None:
+    def __init__(
+        self,
+        exact: ExactPlaces,
+        store: OffsetSyncStore | None,
+        trouble: str = "",
+        opposite: Opposite | None = None,
+        theirs: Callable[[str], str | None] = lambda topic: None,
+    ) -> None:
         self._exact = exact
         self._store = store
         self._trouble = trouble
+        self._opposite = opposite
+        self._theirs = theirs
 
     def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> Place:
         """Where a group that reads `upstream` of a source partition next stands, as far as it can be said."""
+        theirs = self._theirs(topic)
+        if theirs is not None and self._opposite is not None:
+            if self._opposite.trouble:
+                return Place(None, why=self._opposite.trouble)
+            back = self._opposite.places
+            if back is not None and back.copy_of(theirs) == topic:
+                return place_back(back, theirs, self._exact, topic, partition, upstream)
+        place = self._forth(topic, partition, upstream)
+        if place.at is None and theirs is not None and theirs != topic:
+            return Place(None, why="its records come from the target, and no flow from there to here tells where from")
+        return place
+
+    def _forth(self, topic: str, partition: int, upstream: UpstreamOffset) -> Place:
         found = self._exact.translate(topic, partition, upstream)
         return found if isinstance(found, Place) else self._by_syncs(topic, partition, upstream, found.most)
 

@@ -20,6 +20,7 @@ __all__ = [
     "TargetPartition",
     "Translate",
     "beyond",
+    "came_from",
     "consumes_mirrored",
     "is_more_recent",
     "plan_checkpoints",
@@ -53,6 +54,16 @@ class CheckpointRule:
     flow: Flow
     policy: ReplicationPolicy
     topics: NameFilter
+    fails_back: bool = False
+    """What the flow in the opposite direction writes on the source counts too, where the topic that it comes from
+    passes the filter."""
+
+    def counts(self, topic: str) -> bool:
+        """Whether a group of the source that consumes the topic is of interest."""
+        if self.topics.matches(topic):
+            return True
+        theirs = came_from(self, topic) if self.fails_back else None
+        return theirs is not None and self.topics.matches(theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +80,9 @@ class CheckpointPlan:
     """How each partition with an offset stands once the due ones are written, ordered by target topic and partition."""
 
 
-def consumes_mirrored(committed: Iterable[Committed], topics: NameFilter) -> bool:
-    """Whether a group is of interest at all: it has an offset in at least one topic that passes the filter (`mm2.md`
-    §2.3).
-    """
-    return any(topics.matches(position.topic) for position in committed)
+def consumes_mirrored(committed: Iterable[Committed], rule: CheckpointRule) -> bool:
+    """Whether a group is of interest at all: it has an offset in at least one topic that counts (`mm2.md` §2.3)."""
+    return any(rule.counts(position.topic) for position in committed)
 
 
 def plan_checkpoints(
@@ -91,7 +100,7 @@ def plan_checkpoints(
     untranslated: list[str] = []
     places: dict[TargetPartition, Place] = {}
     for position in committed:
-        if position.offset is None or not rule.topics.matches(position.topic):
+        if position.offset is None or not rule.counts(position.topic):
             continue
         place = translate(position.topic, position.partition, position.offset)
         where = (target_topic(rule, position.topic), position.partition)
@@ -163,3 +172,9 @@ def target_topic(rule: CheckpointRule, topic: str) -> str:
     if rule.policy.topic_source(topic) == rule.flow.target:
         return rule.policy.original_topic(topic)
     return rule.policy.format_remote_topic(rule.flow.source, topic)
+
+
+def came_from(rule: CheckpointRule, topic: str) -> str | None:
+    """The target's topic whose copy on the source `topic` may be, by its name; None when it cannot be one."""
+    theirs = target_topic(rule, topic)
+    return theirs if rule.policy.format_remote_topic(rule.flow.target, theirs) == topic else None

@@ -21,6 +21,7 @@ main = service_command(
     build="lockstep_data_plane.app:build",
     needs=lambda settings: settings.data_plane.enabled,
     first="lockstep_data_plane.app:start_spark",
+    pauses_itself=True,
 )
 
 if __name__ == "__main__":

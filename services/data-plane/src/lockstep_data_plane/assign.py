@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
+from heapq import heapify, heapreplace
 
 __all__ = ["TopicPartition", "assign"]
 
@@ -17,28 +19,29 @@ def assign(
     slots: int,
     present: Mapping[int, Iterable[TopicPartition]],
     moved: Mapping[TopicPartition, float] | None = None,
+    closed: Collection[int] = (),
 ) -> dict[int, tuple[TopicPartition, ...]]:
     """Which slot copies which partitions; every slot number below `slots` is there, also with nothing to do.
 
     A partition stays where `present` has it. New ones, heaviest first, go where least is moved (`moved`: bytes a
     second lately, `load.py`). While a slot has at least two partitions more than another, one that was not there
-    before, else the lightest, changes over. The same arguments give the same answer. Raises ValueError for no slots.
+    before, else the lightest, changes over. Slots that are `closed` keep what they have and get nothing, as long as
+    another is open. The same arguments give the same answer. Raises ValueError for no slots.
     """
     if slots < 1:
         raise ValueError(f"at least one slot is needed, not {slots}")
     weights = _weights(moved or {})
     wanted = set(partitions)
-    result: dict[int, list[TopicPartition]] = {slot: [] for slot in range(slots)}
+    result: dict[int, set[TopicPartition]] = {slot: set() for slot in range(slots)}
     placed: set[TopicPartition] = set()
     for slot, held in sorted(present.items()):
-        for tp in held:
-            if slot < slots and tp in wanted and tp not in placed:
-                result[slot].append(tp)
-                placed.add(tp)
-    for tp in sorted(wanted - placed, key=lambda tp: (-weights.get(tp, BASE), tp)):
-        lightest = min(result, key=lambda s: (sum(weights.get(t, BASE) for t in result[s]), len(result[s]), s))
-        result[lightest].append(tp)
-    _even_out(result, weights, placed)
+        if slot < slots:
+            stay = (set(held) & wanted) - placed
+            result[slot] |= stay
+            placed |= stay
+    open_slots = [slot for slot in result if slot not in closed] or list(result)
+    _place(sorted(wanted - placed, key=lambda tp: (-weights.get(tp, BASE), tp)), open_slots, result, weights)
+    _even_out(open_slots, result, weights, placed)
     return {slot: tuple(sorted(held)) for slot, held in result.items()}
 
 
@@ -51,14 +54,42 @@ def _weights(moved: Mapping[TopicPartition, float]) -> dict[TopicPartition, floa
     return {tp: BASE + value / mean for tp, value in moved.items()}
 
 
-def _even_out(
-    result: dict[int, list[TopicPartition]], weights: Mapping[TopicPartition, float], settled: set[TopicPartition]
+def _place(
+    new: Iterable[TopicPartition],
+    slots: Iterable[int],
+    result: Mapping[int, set[TopicPartition]],
+    weights: Mapping[TopicPartition, float],
 ) -> None:
-    while True:
-        most = max(result, key=lambda s: (len(result[s]), s))
-        least = min(result, key=lambda s: (len(result[s]), s))
-        if len(result[most]) - len(result[least]) < 2:
-            return
-        tp = min(result[most], key=lambda t: (t in settled, weights.get(t, BASE), t))
-        result[most].remove(tp)
-        result[least].append(tp)
+    lightest = [(math.fsum(weights.get(tp, BASE) for tp in result[s]), len(result[s]), s) for s in slots]
+    heapify(lightest)
+    for tp in new:
+        weight, count, slot = lightest[0]
+        result[slot].add(tp)
+        heapreplace(lightest, (weight + weights.get(tp, BASE), count + 1, slot))
+
+
+def _even_out(
+    slots: Collection[int],
+    result: Mapping[int, set[TopicPartition]],
+    weights: Mapping[TopicPartition, float],
+    settled: Collection[TopicPartition],
+) -> None:
+    """Who was given one has the fewest then, so who gives never gets one, and the other way round: what each would give
+    up is put in order once."""
+    most = [(-len(result[s]), -s) for s in slots]
+    least = [(len(result[s]), s) for s in slots]
+    heapify(most)
+    heapify(least)
+    leaving: dict[int, list[TopicPartition]] = {}
+    while -most[0][0] - least[0][0] >= 2:
+        (left, giver), (had, taker) = most[0], least[0]
+        giver = -giver
+        if giver not in leaving:
+            leaving[giver] = sorted(
+                result[giver], key=lambda tp: (tp in settled, weights.get(tp, BASE), tp), reverse=True
+            )
+        tp = leaving[giver].pop()
+        result[giver].remove(tp)
+        result[taker].add(tp)
+        heapreplace(most, (left + 1, -giver))
+        heapreplace(least, (had + 1, taker))

@@ -1,4 +1,5 @@
-"""Where a partition begins that has no row of ours yet: at MM2's progress, else where `auto.offset.reset` says."""
+"""Where a partition begins that has no row of ours yet: at MM2's progress, else where `lockstep.start.timestamp` says,
+else where `auto.offset.reset` does."""
 
 from __future__ import annotations
 
@@ -23,7 +24,17 @@ async def first_row(
     if progress is not None:
         begin = progress + 1
     else:
-        reset = EARLIEST if settings.data_plane.auto_offset_reset == "earliest" else LATEST
-        begin = await source.end_offset(tp, timestamp=reset)
+        begin = await _first_offset(source, settings, tp)
     end = await target.end_offset((target_topic, tp[1]))
     return PartitionProgress(topic=tp[0], partition=tp[1], upstream=begin - 1, downstream=end - 1)
+
+
+async def _first_offset(source: Cluster, settings: FlowSettings, tp: TopicPartition) -> int:
+    plane = settings.data_plane
+    moment = plane.start_timestamp.of(tp[0])
+    if moment is None:
+        return await source.end_offset(tp, timestamp=EARLIEST if plane.auto_offset_reset == "earliest" else LATEST)
+    # The end first: a record of that time that comes between the two questions is copied.
+    end = await source.end_offset(tp, timestamp=LATEST)
+    found = await source.end_offset(tp, timestamp=moment)
+    return end if found < 0 else found

@@ -23,9 +23,11 @@ COMMIT = 1
 
 
 class CommittedProgress:
-    """A fold of one partition of the progress topic, batch by batch: how far each partition of a source is."""
+    """A fold of one partition of the progress topic, batch by batch: how far each partition of a source is, as the
+    connector of that name keeps it. Connectors share the topic in Connect, also several of one source."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, connector: str, source: str) -> None:
+        self._connector = connector
         self._source = source
         self._open: dict[int, list[tuple[TopicPartition, int | None]]] = {}
         self.known: dict[TopicPartition, int] = {}
@@ -54,7 +56,7 @@ class CommittedProgress:
                 progress = decode_source_progress(record.key, record.value)
             except MalformedRecord:
                 continue  # a shared Connect cluster keeps other connectors' offsets here too, in whatever form
-            if progress is not None and progress.cluster == self._source:
+            if progress is not None and (progress.connector, progress.cluster) == (self._connector, self._source):
                 found.append(((progress.topic, progress.partition), progress.offset))
         return found
 
@@ -77,10 +79,11 @@ class CommittedProgress:
 class ProgressLog:
     """The progress topic of one flow, read as far as somebody needs it."""
 
-    def __init__(self, target: Cluster, topic: str, source: str) -> None:
-        """`source` is the alias of the flow's source."""
+    def __init__(self, target: Cluster, topic: str, connector: str, source: str) -> None:
+        """`connector`: the name in the keys; `source`: the alias of the flow's source."""
         self._target = target
         self.topic = topic
+        self._connector = connector
         self._source = source
         self._logs: dict[int, _PartitionLog] = {}
         """By partition of the topic."""
@@ -97,7 +100,7 @@ class ProgressLog:
             if code == UNKNOWN_TOPIC:
                 return None
             raise kafka_error(code, f"cluster {self._target.alias}: topic {self.topic}")
-        key, _ = encode_source_progress_reset(self._source, *tp)
+        key, _ = encode_source_progress_reset(self._source, *tp, self._connector)
         return self.topic, partition_for(key, count)
 
     async def newest(self, tp: TopicPartition) -> int | None:
@@ -106,19 +109,22 @@ class ProgressLog:
         place = await self.place(tp)
         if place is None:
             return None
-        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place, self._source))
+        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place, self._fold()))
         await log.reading.done()
         return log.fold.known.get(tp)
+
+    def _fold(self) -> CommittedProgress:
+        return CommittedProgress(self._connector, self._source)
 
 
 class _PartitionLog:
     """One partition of the progress topic, as far as it was read."""
 
-    def __init__(self, target: Cluster, place: TopicPartition, source: str) -> None:
+    def __init__(self, target: Cluster, place: TopicPartition, fold: CommittedProgress) -> None:
         self._target = target
         self._place = place
         self._cursor = Cursor(target, place)
-        self.fold = CommittedProgress(source)
+        self.fold = fold
         self.reading = Shared(self._read_on)
 
     async def _read_on(self) -> None:

@@ -151,10 +151,14 @@ class Copying:
             self._ledger.forget(partition)
             self._tracing.forget(partition)
 
-    def leave(self, tp: TopicPartition) -> None:
-        """The partition is to leave: what flies is awaited, then it is released."""
+    def leave(self, tp: TopicPartition, rests: str = "") -> None:
+        """The partition is to leave: what flies is awaited, then it is released. `rests`: why nobody is to copy it
+        then, in a word that its progress bears."""
         partition = self.partitions.get(tp)
-        if partition is not None and not partition.leaving and partition.phase is not Phase.RELEASED:
+        if partition is None:
+            return
+        partition.rests = rests
+        if not partition.leaving and partition.phase is not Phase.RELEASED:
             partition.on(Happening.LEAVE)
             self._fetching.detach(partition)
             self._transacting.look(partition)

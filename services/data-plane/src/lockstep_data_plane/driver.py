@@ -17,12 +17,14 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.metrics import SLOT_RESTARTS
+from lockstep_data_plane.obeying import closed_slots, orders, slot_scope
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
+from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
-from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus, Wanted
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics, source_offsets_topic
@@ -30,6 +32,7 @@ from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within
+from lockstep_runtime.wanted import Phase
 
 __all__ = ["Driver", "slots_of"]
 
@@ -39,6 +42,8 @@ DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WATCH_EVERY_S = 10.0
 STUCK_AFTER_S = 60.0
+SLOT_ENDS_WITHIN_S = 10.0
+"""How long a slot that is to end, alone, gets to drain: whoever ends it by hand may do so because it hangs."""
 
 
 def slots_of(settings: FlowSettings) -> int:
@@ -56,9 +61,12 @@ class Running:
         self.since = 0.0
         self.restarts = 0
         self._failures = driver.ctx.metrics.of(SLOT_RESTARTS, str(driver.ctx.flow), str(slot))
-        self.ending = False
+        self.told_at: float | None = None
+        """When it was told to end (`Clock.monotonic`)."""
+        self.asked = driver.ctx.wanted.restarts(slot_scope(slot))
         self.started_at: float | None = None
         self.complained = False
+        self._told = asyncio.Event()
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
     async def _keep(self) -> None:
@@ -89,7 +97,17 @@ class Running:
                 reason=reason,
                 restarts=self.restarts,
             )
-            await asyncio.sleep(wait)
+            await set_within(self._told, wait)
+
+    @property
+    def ending(self) -> bool:
+        return self._told.is_set()
+
+    def end(self) -> None:
+        """Let it not be started again. What runs is told by its assignment."""
+        if not self.ending:
+            self.told_at = self._driver.ctx.clock.monotonic()
+            self._told.set()
 
     def _copied_s(self) -> float:
         """For how long its last run has been at work: since it said so first, zero if it never did."""
@@ -115,13 +133,19 @@ class Driver:
         self._changed = asyncio.Event()
         self._measures = Measures(ctx, self._runs_of_slots)
         self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._placing = Placing(ctx)
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
         self._looked_at = float("-inf")
+        ctx.state.listen(self._on_row)
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        async with self._placing.copying:
+            await self._copy()
+
+    async def _copy(self) -> None:
         ctx = self.ctx
         try:
             await self._control_topics()
@@ -129,7 +153,6 @@ class Driver:
             if ctx.settings.data_plane.tasks_max is None:
                 ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
             ctx.log.say("spark ready", await self.spark.address())
-            ctx.state.listen(self._on_row)
             self._changed.set()
             while True:
                 if self._changed.is_set():
@@ -144,7 +167,7 @@ class Driver:
             await self._drain()
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return None
+        return await self._placing.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
@@ -160,6 +183,7 @@ class Driver:
             "producer_id": self._producer_id,
             "partitions": len(partitions),
             "lag_records": sum(p.lag_records for p in partitions),
+            "paused": sum(p.phase in ("paused", "stopped") for p in partitions),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 
@@ -209,8 +233,11 @@ class Driver:
     # -- while it runs -------------------------------------------------------------------------------------------------
 
     def _on_row(self, row: Row) -> None:
-        if isinstance(row, MirroredTopic):
+        if isinstance(row, MirroredTopic | Wanted):
             self._changed.set()
+
+    def _restarts_of(self, slot: int) -> tuple[str, ...]:
+        return self.ctx.wanted.restarts(slot_scope(slot))
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
         return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}
@@ -231,15 +258,20 @@ class Driver:
         rows = ctx.state.all(Assignment)
         self._measures.follow(wanted)
         held = {row.slot: row.partitions for row in rows} if present is None else present
-        plan = assign(wanted, self._limit, held, self._load.rates())
+        closed = closed_slots(ctx.state.rows, self._limit)
+        plan = assign(wanted, self._limit, held, self._load.rates(), closed)
         for slot, partitions in plan.items():
-            row = self._assignment(slot)
-            if row.partitions != partitions or (row.ending and partitions):
+            row, running = self._assignment(slot), self._running.get(slot)
+            stopped = ctx.wanted.slot(slot) is Phase.STOPPED
+            if running is not None and (stopped or not partitions or running.asked != self._restarts_of(slot)):
+                running.end()
+            ending = stopped or not partitions or (running is not None and running.ending)
+            if row.partitions != partitions or (partitions and row.ending != ending):
                 ctx.must_act()
                 await ctx.state.write(
-                    Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=not partitions)
+                    Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending)
                 )
-            if partitions and slot not in self._running:
+            if running is None and not ending:
                 self._running[slot] = Running(self, slot)
         for row in rows:
             if row.slot >= self._limit and row.partitions:
@@ -253,11 +285,12 @@ class Driver:
             return
         self._weighed_at = now
         self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
-        held = {slot: self._assignment(slot).partitions for slot in range(self._limit)}
+        closed = closed_slots(ctx.state.rows, self._limit)
+        held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
         if better := self._balance.look(held, self._load.rates(), now):
             moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
             ctx.log.say("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
-            await self._plan(better)
+            await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))
 
     async def _watch(self) -> None:
         """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
@@ -274,6 +307,9 @@ class Driver:
             spec = running.spec
             age = ctx.clock.monotonic() - running.since
             if spec is None:
+                continue
+            if running.told_at is not None:
+                await self._see_it_end(running, spec)
                 continue
             spoke = status is not None and status.run == spec.run
             if spoke and running.started_at is None:
@@ -296,6 +332,14 @@ class Driver:
                 await ctx.event("SlotFrozen", f"slot {slot}", text, loud=True, slot=slot, run=spec.run)
                 await self.spark.cancel(spec)
 
+    async def _see_it_end(self, running: Running, spec: SlotSpec) -> None:
+        told_s = self.ctx.clock.monotonic() - (running.told_at or 0.0)
+        if told_s > SLOT_ENDS_WITHIN_S and not running.complained:
+            running.complained = True
+            text = f"slot {running.slot} has not drained within {SLOT_ENDS_WITHIN_S:.0f} s; the next one continues from"
+            self.ctx.log.warn("slot cancelled", f"{text} the target's log", slot=running.slot)
+            await self.spark.cancel(spec)
+
     async def _watch_partitions(self) -> None:
         """Ask the source itself how far its logs go: a slot that does not move cannot say that it should."""
         ctx = self.ctx
@@ -303,8 +347,13 @@ class Driver:
         if now - self._looked_at < WATCH_EVERY_S:
             return
         self._looked_at = now
-        assigned = {tp for slot in self._running for tp in self._assignment(slot).partitions}
-        rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in assigned]
+        ordered = {
+            tp: order
+            for slot in range(self._limit)
+            for tp, order in orders(ctx.state.rows, slot, self._assignment(slot).partitions).items()
+        }
+        resting = {tp for tp, order in ordered.items() if order.rests}
+        rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         try:
             ends = await ctx.source.end_offsets([(p.topic, p.partition) for p in rows], read_committed=committed)
@@ -312,14 +361,14 @@ class Driver:
             ctx.rounds.troubles.began("watching the source", trouble)
             return
         ctx.rounds.troubles.over("watching the source")
-        found, over = self._watchdog.look(rows, ends, now)
+        found, over = self._watchdog.look(rows, ends, now, resting)
         for stuck in found:
             name = f"{stuck.tp[0]}-{stuck.tp[1]}"
             text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
             await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
-        self._measures.looked(self._watchdog.stuck, ends)
+        self._measures.looked(self._watchdog.stuck, ends, resting)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 
@@ -328,7 +377,7 @@ class Driver:
         now, they are cancelled at once: the assignments are not ours to change."""
         running, self._running = list(self._running.values()), {}
         for r in running:
-            r.ending = True
+            r.end()
         tasks = {r.task for r in running}
         if not tasks:
             return

@@ -19,7 +19,7 @@ from lockstep_data_plane.syncing import SyncLog, now_ms
 from lockstep_data_plane.timings import Timings
 from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.events import Event
-from lockstep_protocol.names import events_topic, progress_topic, quarantine_topic, state_topic
+from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
@@ -50,7 +50,7 @@ class Ledger:
         self._producers = [target]
         self.state = FactLog(target, state_topic(flow, settings.group_id))
         self._events = FactLog(target, events_topic(flow, settings.group_id))
-        self._progress = FactLog(target, settings.control.offset_storage_topic or progress_topic(flow))
+        self._progress = FactLog(target, settings.control.offset_storage_topic)
         self._quarantine: FactLog | None = None
         self.syncs: SyncLog | None = None
         plane = settings.data_plane
@@ -145,9 +145,9 @@ class Ledger:
         await self.state.append_all((replace(row, at_ms=at).encode() for row in facts), partition=0)
         for p, rows in ended:
             p.runs.written(rows)
-        source = self._settings.flow.source
+        source, connector = self._settings.flow.source, self._settings.control.progress_connector
         await self._progress.append_all(
-            encode_source_progress(source, p.topic, p.number, row.upstream)
+            encode_source_progress(source, p.topic, p.number, row.upstream, connector)
             for p, row in due
             if row.upstream >= 0 and not row.transactional
         )
@@ -159,11 +159,11 @@ class Ledger:
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
         """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
         if nothing was ever copied. Raises ClusterTrouble."""
-        source = self._settings.flow.source
+        source, connector = self._settings.flow.source, self._settings.control.progress_connector
         if upstream < 0:
-            await self._progress.append(*encode_source_progress_reset(source, topic, partition))
+            await self._progress.append(*encode_source_progress_reset(source, topic, partition, connector))
         else:
-            await self._progress.append(*encode_source_progress(source, topic, partition, upstream))
+            await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
     def _offer_delayed(self, partition: Partition) -> None:
         delayed = partition.syncs.flush() if self.syncs is not None else None

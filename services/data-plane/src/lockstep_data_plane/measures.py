@@ -15,6 +15,7 @@ from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress
 from lockstep_runtime import common_metrics as common
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.metrics import Sample
+from lockstep_runtime.wanted import Phase
 from lockstep_runtime.window import Rate, stats
 
 __all__ = ["Measures", "SlotRun"]
@@ -65,6 +66,7 @@ class Measures:
         self._outgoing: dict[int, int] = defaultdict(int)
         self._syncs: dict[int, Count] = defaultdict(Count)
         self._stuck: Collection[TopicPartition] = ()
+        self._resting: Collection[TopicPartition] = ()
         self._ends: Mapping[TopicPartition, int] = {}
         ctx.state.listen(self.saw)
         ctx.metrics.ask(self.samples)
@@ -84,11 +86,17 @@ class Measures:
 
     def rest(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
-        self._followed, self._stuck, self._ends = frozenset(), (), {}
+        self._followed, self._stuck, self._resting, self._ends = frozenset(), (), (), {}
 
-    def looked(self, stuck: Collection[TopicPartition], ends: Mapping[TopicPartition, int]) -> None:
-        """What the driver itself saw on the source: partitions that stand still, and the next offset of each."""
-        self._stuck, self._ends = stuck, ends
+    def looked(
+        self,
+        stuck: Collection[TopicPartition],
+        ends: Mapping[TopicPartition, int],
+        resting: Collection[TopicPartition] = (),
+    ) -> None:
+        """What the driver itself saw on the source: partitions that stand still, and the next offset of each; and those
+        that an operator wants to rest."""
+        self._stuck, self._ends, self._resting = stuck, ends, resting
 
     def saw(self, row: Row) -> None:
         """A row has changed."""
@@ -154,6 +162,7 @@ class Measures:
         yield Sample(m.QUARANTINED, ours, row.quarantined)
         yield Sample(m.HALTED, ours, row.phase == "halted")
         yield Sample(m.STUCK, ours, tp in self._stuck)
+        yield Sample(m.PAUSED, ours, tp in self._resting)
         yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag)
         mirrored = self._ctx.state.get(MirroredTopic, row.topic)
         remote = mirrored.target_topic if mirrored is not None else row.topic
@@ -169,7 +178,7 @@ class Measures:
     def _lag(self, row: PartitionProgress) -> int:
         """A partition that does not move cannot say how far its source has got."""
         tp = (row.topic, row.partition)
-        if row.phase == "halted" or tp in self._stuck:
+        if row.phase == "halted" or tp in self._stuck or tp in self._resting:
             return max(row.lag_records, self._ends.get(tp, 0) - 1 - row.upstream)
         return row.lag_records
 
@@ -190,6 +199,11 @@ class Measures:
 
     def _state(self, slot: int, kept: SlotRun | None) -> str:
         """In Connect's words."""
+        wanted = self._ctx.wanted.slot(slot)
+        if wanted is Phase.STOPPED:
+            return "stopped"
+        if wanted is Phase.PAUSED and self._speaks(slot, kept) is not None:
+            return "paused"
         if self._speaks(slot, kept) is not None:
             return "running"
         return "failed" if kept is not None and kept.restarts else "unassigned"
@@ -200,7 +214,8 @@ class Measures:
         assigned = sum(count > 0 for count in slots.values())
         yield Sample(m.SLOTS, (flow, "assigned"), assigned)
         yield Sample(m.SLOTS, (flow, "running"), states.count("running"))
-        yield Sample(common.TASKS, (), states.count("running"))
+        yield Sample(m.SLOTS, (flow, "paused"), states.count("paused"))
+        yield Sample(common.TASKS, (), states.count("running") + states.count("paused"))
         yield Sample(common.ASSIGNED_TASKS, (), assigned)
         connector = common.connector(self._ctx.flow, common.SOURCE)
         yield Sample(common.FAILED_TASKS, (connector,), states.count("failed"))

@@ -109,7 +109,7 @@ LAG = Metric(
     "lockstep_lag_records",
     GAUGE,
     PARTITION,
-    "Offsets of the source not yet durable on the target; of a partition that is halted or stuck, up to the source's"
+    "Offsets of the source not yet durable on the target; of one that is halted, paused or stuck, up to the source's"
     " end as the driver sees it every 10 seconds",
 )
 LAG_SECONDS = Metric(
@@ -141,6 +141,9 @@ HALTED = Metric("lockstep_partition_halted", GAUGE, PARTITION, "1 while the part
 STUCK = Metric(
     "lockstep_partition_stuck", GAUGE, PARTITION, "1 while the source moves and the copy has stood for a minute"
 )
+PAUSED = Metric(
+    "lockstep_partition_paused", GAUGE, PARTITION, "1 while an operator wants the partition to rest (`pause`, `stop`)"
+)
 
 PARTITIONS = Metric("lockstep_partitions", GAUGE, ("flow",), "Partitions that the flow mirrors")
 HALTED_PARTITIONS = Metric(
@@ -156,7 +159,8 @@ SLOTS = Metric(
     "lockstep_slots",
     GAUGE,
     ("flow", "state"),
-    "Slots: `assigned` ones have partitions, `running` ones have said so in their present run",
+    "Slots: `assigned` ones have partitions, `running` ones have said so in their present run, `paused` ones"
+    " too, and copy nothing because an operator wants it so",
 )
 SLOT_PARTITIONS = Metric("lockstep_slot_partitions", GAUGE, SLOT, "Partitions assigned to the slot")
 SLOT_RESTARTS = Metric("lockstep_slot_restarts", COUNTER, SLOT, "Times the slot ended without having been told to")
@@ -193,6 +197,7 @@ METRICS = (
     QUARANTINED,
     HALTED,
     STUCK,
+    PAUSED,
     PARTITIONS,
     HALTED_PARTITIONS,
     GAPS,

@@ -67,6 +67,8 @@ class Partition:
         self.misnumbered = False
         """Counting went wrong, so the records themselves have to tell where we are."""
         self.leaving = False
+        self.rests = ""
+        """The word for why an operator wants it to rest (`PartitionProgress.phase`), once it leaves for that."""
         self.incarnation = 0
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
         self.limits = Limits()
@@ -207,11 +209,17 @@ class Partition:
             *(self.counters.records, self.counters.bytes, self.counters.skipped, self.latency_ms),
         )
 
+    @property
+    def _word(self) -> str:
+        if self.phase is Phase.HALTED:
+            return "halted"
+        return self.rests if self.phase is Phase.RELEASED and self.rests else "copying"
+
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
         return replace(
             self.written,
-            phase="halted" if self.phase is Phase.HALTED else "copying",
+            phase=self._word,
             reason=self.reason,
             case=self.case if self.phase is Phase.HALTED else "",
             skips=tuple(s for s in self.written.skips if s[1] > self.upstream),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.altering import ALTERED
+from lockstep_data_plane.batches.stamp import EPOCHS
 from lockstep_data_plane.begin import first_row
 from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide
@@ -22,9 +24,6 @@ from lockstep_runtime.errors import ClusterTrouble
 
 __all__ = ["Halt", "Resuming"]
 
-
-EPOCHS = 32_767
-"""The largest producer epoch (int16)."""
 
 RECREATED = (Case.SOURCE_RECREATED, Case.TARGET_RECREATED)
 """What offsets meant before means nothing any more."""
@@ -75,12 +74,42 @@ class Resuming:
         NotReplicated, ClusterTrouble."""
         await self._metadata(partition)
         row = self._newest(partition)
+        if row is not None and row.begins:
+            return await self._as_told(partition, topic, row)
         if self._transacting.wanted:
             return await self._stand(partition, topic, await self._fenced(partition, topic, row))
         if self._transacting.marks:
             return await self._marked(partition, topic, row)
         if row is None or row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
+        return await self._stand(partition, topic, row)
+
+    async def _as_told(
+        self, partition: Partition, topic: MirroredTopic, told: PartitionProgress
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
+        not looked at: neither its end nor what was committed of it says where this one begins."""
+        producer = None
+        if self._transacting.marks and not self._transacting.wanted:
+            producer = await self._transacting.mark(partition)
+        elif self._transacting.wanted or told.transactional:
+            producer, _ = await self._transacting.fence(partition)  # what was open ends uncommitted
+        altered = told.begins == ALTERED
+        known = told.upstream if altered else await self._transacting.progress(partition)
+        row = await self._first(partition, topic, known)
+        used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
+        row = replace(row, given_up=told.given_up, quarantined=told.quarantined, gaps=told.gaps)
+        if producer is not None and (self._transacting.wanted or self._transacting.marks):
+            await partition.traces.own(producer.id)
+            row = replace(row, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used)
+            row = replace(row, transactional=self._transacting.wanted)
+        else:
+            row = replace(row, producer_epoch=used + 1)
+        if row.transactional:
+            # Progress first: from the moment the row says so, it is what counts.
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+        await self._ledger.write(row)
+        partition.know(row)
         return await self._stand(partition, topic, row)
 
     async def _stand(

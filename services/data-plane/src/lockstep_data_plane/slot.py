@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,17 @@ from lockstep_config import clients as client_settings
 from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
 from lockstep_data_plane.ledger import Ledger
+from lockstep_data_plane.obeying import Order, orders
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import Assignment, MirroredTopic, OffsetRuns, PartitionProgress, SlotStatus, decode_row
+from lockstep_protocol.state import (
+    Assignment,
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    SlotStatus,
+    Wanted,
+    decode_row,
+)
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
@@ -60,12 +69,16 @@ class Slot:
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
         """Rows of offset runs by partition and key, as they lie in the log: most are never looked at here."""
         self._assignment = Assignment(slot=spec.slot)
+        self._wanted: dict[str, Wanted] = {}
+        self._orders: Mapping[TopicPartition, Order] = {}
         self._changed = asyncio.Event()
         self._ledger = Ledger(spec.settings, spec.slot, spec.run, self._say)
         self._copying = Copying(
             spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows, self._runs_of
         )
         self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._begun_by: dict[TopicPartition, Order] = {}
+        """The order by which each partition that is tended was begun."""
         self._alive_at = 0.0
 
     async def run(self) -> int:
@@ -130,7 +143,7 @@ class Slot:
             raise exc
         for tp, task in list(self._tending.items()):
             if task.done():
-                del self._tending[tp]
+                del self._tending[tp], self._begun_by[tp]
                 self._copying.remove(tp)
                 task.result()
                 self._changed.set()
@@ -144,6 +157,7 @@ class Slot:
             run=self._spec.run,
             generation=self._assignment.generation,
             partitions=len(self._tending),
+            resting=sum(order.rests != "" for order in self._orders.values()),
             held_bytes=sum(p.chain.bytes_held for p in held),
             held_records=sum(p.chain.records_held for p in held),
             commit_window=self._ledger.commits.summary,
@@ -176,11 +190,15 @@ class Slot:
                 self._topics[row.source_topic] = row
                 self._copying.topic_changed(row)
             elif isinstance(row, PartitionProgress):
-                self._rows[row.topic, row.partition] = row
+                known = self._rows.get((row.topic, row.partition))
+                if known is None or not row.is_outdated_by(known):
+                    self._rows[row.topic, row.partition] = row
                 continue  # written several times a second, by us and by the other slots: nothing to reconcile
             elif isinstance(row, Assignment) and row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row
+            elif isinstance(row, Wanted):
+                self._wanted[row.key()] = row
             else:
                 continue
             self._changed.set()
@@ -202,10 +220,19 @@ class Slot:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
         self._copying.room.share_rate(mine, there)
-        wanted = set() if self._assignment.ending else {(t, p) for t, p in self._assignment.partitions}
-        for tp in wanted - self._tending.keys():
-            topic = self._topics.get(tp[0])
-            if topic is not None and topic.phase == "mirrored" and tp[1] < topic.target_partitions:
-                self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
-        for tp in self._tending.keys() - wanted:
-            self._copying.leave(tp)
+        assigned = set(self._assignment.partitions)
+        self._orders = orders(self._wanted, self._spec.slot, assigned)
+        if not self._assignment.ending:
+            for tp in assigned - self._tending.keys():
+                self._take_up(tp, self._orders[tp])
+        for tp in self._tending:
+            order = self._orders.get(tp)
+            if order is None or self._assignment.ending or order != self._begun_by[tp]:
+                self._copying.leave(tp, order.rests if order is not None else "")
+
+    def _take_up(self, tp: TopicPartition, order: Order) -> None:
+        topic = self._topics.get(tp[0])
+        if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= topic.target_partitions:
+            return
+        self._begun_by[tp] = order
+        self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")

@@ -53,7 +53,10 @@ class Transacting:
         self._on_commit = on_commit
         self._on_failed = on_failed
         self._coordinators = Coordinators(target, settings.data_plane.transaction_timeout)
-        self._progress = ProgressLog(target, settings.control.offset_storage_topic, settings.flow.source)
+        control = settings.control
+        self._progress = ProgressLog(
+            target, control.offset_storage_topic, control.progress_connector, settings.flow.source
+        )
         self._boundary = Boundary(_seconds(settings.data_plane.transaction_interval))
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
         self._landed: dict[Partition, asyncio.Event] = {}
@@ -186,9 +189,8 @@ class Transacting:
     ) -> None:
         """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
         appended then does not matter, for the transaction will not be committed."""
-        key, value = encode_source_progress(
-            self._settings.flow.source, partition.topic, partition.number, transactions.progress
-        )
+        connector, source = self._settings.control.progress_connector, self._settings.flow.source
+        key, value = encode_source_progress(source, partition.topic, partition.number, transactions.progress, connector)
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
         leader = await self._target.find_leader(place)

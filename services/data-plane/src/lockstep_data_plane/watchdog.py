@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.assign import TopicPartition
@@ -31,11 +31,15 @@ class Watchdog:
         """Those that were named and have not moved since."""
 
     def look(
-        self, rows: Iterable[PartitionProgress], ends: Mapping[TopicPartition, int], now: float
+        self,
+        rows: Iterable[PartitionProgress],
+        ends: Mapping[TopicPartition, int],
+        now: float,
+        resting: Collection[TopicPartition] = (),
     ) -> tuple[list[Stuck], list[TopicPartition]]:
-        """Those newly found stuck, and those that move again, are up to date, or halted with a reason of their own.
-        `ends`: the next offset behind what can be read; a partition that is not in it was not answered for and stays as
-        it was. `now`: seconds of a clock that does not go back."""
+        """Those newly found stuck, and those that move again, are up to date, halted with a reason of their own, or
+        `resting` because somebody wants it so. `ends`: the next offset behind what can be read; a partition that is not
+        in it was not answered for and stays as it was. `now`: seconds of a clock that does not go back."""
         found: list[Stuck] = []
         over: list[TopicPartition] = []
         for row in rows:
@@ -43,7 +47,8 @@ class Watchdog:
             if tp not in ends:
                 continue
             upstream, since = self._since.get(tp, (row.upstream, now))
-            if row.phase == "halted" or row.upstream != upstream or ends[tp] - 1 <= row.upstream:
+            at_rest = row.phase == "halted" or tp in resting
+            if at_rest or row.upstream != upstream or ends[tp] - 1 <= row.upstream:
                 self._since[tp] = (row.upstream, now)
                 if self.stuck.pop(tp, None) is not None:
                     over.append(tp)

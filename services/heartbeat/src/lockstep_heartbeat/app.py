@@ -1,22 +1,32 @@
-"""Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2.md` §4.9)."""
+"""Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2.md` §4.9), and what those say that
+arrive there."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any, ClassVar
 
+from lockstep_config import clients
 from lockstep_heartbeat import metrics
 from lockstep_heartbeat.beat import beat, pulse
+from lockstep_heartbeat.listening import Listener
+from lockstep_heartbeat.upstream import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import FlowPulse, Row
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.verbs import Connector, Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.metrics import Sample
+from lockstep_runtime.source_offsets import SourceOffsets
 
 __all__ = ["Heartbeats", "build"]
+
+LOOKED_EVERY = timedelta(seconds=30)
+"""How often the target is asked which heartbeats there are: a list of all its topics."""
 
 
 class Heartbeats:
@@ -28,19 +38,53 @@ class Heartbeats:
         self._ctx = ctx
         self._topic = ctx.settings.policy.heartbeats_topic()
         self._topic_there = False
+        self._offsets = SourceOffsets(ctx, Connector.HEARTBEAT)
         self._last_ms = 0
         self._last_at: float | None = None
+        self._listener: Listener | None = None
+        self._listening_ms = 0
+        self._upstreams: tuple[Upstream, ...] = ()
         self._beats = ctx.metrics.of(metrics.BEATS, str(ctx.flow))
         ctx.metrics.ask(self._samples)
 
     async def run(self) -> None:
-        await self._ctx.every("heartbeat", self._ctx.settings.heartbeat.every, self._beat)
+        ctx = self._ctx
+        conf = clients.target_consumer(ctx.settings, ctx.service)
+        self._listener = Listener(conf, ctx.clock.wall_ms)
+        self._listening_ms = ctx.clock.wall_ms()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(ctx.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
+                tasks.create_task(ctx.every("upstream heartbeats", LOOKED_EVERY, self._look_upstream))
+        finally:
+            await self._listener.stop()
+            self._listener, self._upstreams = None, ()
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return None
+        return await self._offsets.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
-        return {"topic": self._topic, "last_beat_ms": self._last_ms, "age_seconds": round(self._age(), 1)}
+        return {
+            "topic": self._topic,
+            "last_beat_ms": self._last_ms,
+            "age_seconds": round(self._age(), 1),
+            "upstreams": {one.alias: self._about(one) for one in self._upstreams[:MOST_UPSTREAMS]},
+            "more_upstreams": max(0, len(self._upstreams) - MOST_UPSTREAMS),
+        }
+
+    def _about(self, one: Upstream) -> dict[str, Any]:
+        told: dict[str, Any] = {"hops": one.hops, "topic": one.topic, "age_seconds": round(self._age_of(one), 1)}
+        if self._listener is not None:
+            known = self._listener.heard.get(one.topic)
+            told["latency_ms"] = None if known is None else known.latency_ms
+            told["trouble"] = self._listener.troubles.get(one.topic, "")
+        return told
+
+    async def _look_upstream(self) -> None:
+        ctx = self._ctx
+        self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.flow.source)
+        if self._listener is not None:
+            self._listener.listen_to({one.topic for one in self._upstreams[:MOST_UPSTREAMS]})
 
     async def _beat(self) -> None:
         ctx = self._ctx
@@ -75,9 +119,21 @@ class Heartbeats:
 
     def _samples(self) -> Iterator[Sample]:
         """For /metrics: who stands by does not beat, and that is no trouble."""
-        if self._ctx.acting:
-            flow = self._ctx.flow
-            yield Sample(metrics.AGE, (str(flow), flow.source, flow.target), self._age())
+        if not self._ctx.acting:
+            return
+        flow = self._ctx.flow
+        yield Sample(metrics.AGE, (str(flow), flow.source, flow.target), self._age())
+        for one in self._upstreams[:MOST_UPSTREAMS]:
+            labels = (str(flow), one.alias)
+            yield Sample(metrics.UPSTREAM_HOPS, labels, one.hops)
+            yield Sample(metrics.UPSTREAM_AGE, labels, self._age_of(one))
+            known = None if self._listener is None else self._listener.heard.get(one.topic)
+            if known is not None and known.latency_ms is not None:
+                yield Sample(metrics.UPSTREAM_LATENCY, labels, known.latency_ms / 1e3)
+
+    def _age_of(self, one: Upstream) -> float:
+        known = None if self._listener is None else self._listener.heard.get(one.topic)
+        return age_seconds(known, self._listening_ms, self._ctx.clock.wall_ms())
 
     def _age(self) -> float:
         return -1.0 if self._last_at is None else self._ctx.clock.monotonic() - self._last_at

@@ -2,7 +2,7 @@
 
 from lockstep_runtime.metrics import Metric, Type
 
-__all__ = ["AGE", "BEATS", "METRICS"]
+__all__ = ["AGE", "BEATS", "METRICS", "UPSTREAM_AGE", "UPSTREAM_HOPS", "UPSTREAM_LATENCY"]
 
 BEATS = Metric("lockstep_heartbeats", Type.COUNTER, ("flow",), "Heartbeats acknowledged by the target")
 AGE = Metric(
@@ -12,4 +12,25 @@ AGE = Metric(
     "Since the target acknowledged the last heartbeat of this upstream to the replica that acts; -1: none yet",
 )
 
-METRICS = (BEATS, AGE)
+UPSTREAM_HOPS = Metric(
+    "lockstep_upstream_hops",
+    Type.GAUGE,
+    ("flow", "upstream"),
+    "Mirrors between a cluster upstream and the target, on the shortest way through this flow that heartbeats took",
+)
+UPSTREAM_AGE = Metric(
+    "lockstep_upstream_heartbeat_age_seconds",
+    Type.GAUGE,
+    ("flow", "upstream"),
+    "Since the newest heartbeat of a cluster upstream that reached the target was sent, by its sender's clock and ours;"
+    " where none has, since we listen",
+)
+UPSTREAM_LATENCY = Metric(
+    "lockstep_upstream_heartbeat_latency_seconds",
+    Type.GAUGE,
+    ("flow", "upstream"),
+    "From sending that heartbeat to its arrival on the target, by both clocks: negative where the sender's is ahead;"
+    " absent before the first that arrives",
+)
+
+METRICS = (BEATS, AGE, UPSTREAM_HOPS, UPSTREAM_AGE, UPSTREAM_LATENCY)

@@ -100,6 +100,9 @@ def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Ha
         events.append(Happened("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
     if after.phase == "excluded" and before is not None and before.phase != "excluded":
         events.append(Happened("TopicExcluded", name, f"{name} is no longer selected; {after.target_topic} stays", {}))
+    if before is not None and before.phase == "excluded" and after.phase in ("mirrored", "failed"):
+        text = f"{name} is selected again; {after.target_topic} goes on where it was left"
+        events.append(Happened("TopicIncluded", name, text, {}))
     if before is not None:
         for side, old, new in (
             ("source", before.source_topic_id, after.source_topic_id),

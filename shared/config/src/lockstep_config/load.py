@@ -19,6 +19,7 @@ from lockstep_config.properties import Entry, read_properties
 from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import Untranslatable
+from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.values import BadValue, list_of
 
@@ -47,7 +48,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
     wrong = {problem.key for problem in findings.problems if problem.line}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
-    flows = with_opposites(flows)
+    flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     if not findings.problems:
         _check_certificates(sound, flows, findings)

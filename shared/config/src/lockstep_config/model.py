@@ -72,7 +72,8 @@ class AclSyncSettings:
     """ACLs of mirrored topics (`mm2.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
 
     `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
-    more than `delete_max` bindings in a round.
+    more than `delete_max` bindings in a round. `shared` are the file's other flows that may bring the same binding to
+    the target where it keeps its name, or back to the source: what keeps its name is not taken back then.
     """
 
     enabled: bool = True
@@ -81,6 +82,7 @@ class AclSyncSettings:
     groups: bool = False
     delete: bool = False
     delete_max: int = 10
+    shared: tuple[Flow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lockstep_protocol.java_regex import UntranslatablePattern, to_python
-from lockstep_protocol.names import LOCKSTEP_PREFIX, Flow
+from lockstep_protocol.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
 from lockstep_protocol.versions import rules_of
 
@@ -23,6 +23,7 @@ __all__ = [
     "DEFAULT_TOPICS_EXCLUDE",
     "ConfigPropertyFilter",
     "NameFilter",
+    "should_replicate_group",
     "should_replicate_topic",
 ]
 
@@ -95,6 +96,11 @@ def should_replicate_topic(
     if not topics.matches(topic) and not (heartbeats_replicated and policy.is_heartbeats_topic(topic)):
         return False
     return not is_cycle(policy, topic, flow, also_source=also_source)
+
+
+def should_replicate_group(group: str, groups: NameFilter) -> bool:
+    """Whether `group` of the flow's source is followed, as far as its name tells. Lockstep's own never are."""
+    return not group.startswith(OUR_GROUPS) and groups.matches(group)
 
 
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 __all__ = [
     "COMMANDS_PARTITIONS",
     "LOCKSTEP_PREFIX",
+    "OUR_GROUPS",
     "Flow",
     "commands_topic",
     "events_topic",
@@ -18,6 +19,9 @@ __all__ = [
     "state_topic",
     "transactional_id",
 ]
+
+OUR_GROUPS = "lockstep-"
+"""The groups of our own services start so (`service_group`); where a target is itself a source, they are there."""
 
 LOCKSTEP_PREFIX = "mm2-lockstep-"
 """Every topic of ours starts so; such topics are never mirrored, by us or by an MM2 with its default excludes."""
@@ -92,7 +96,7 @@ def progress_topic(flow: Flow) -> str:
 def service_group(service: str, flow: Flow, group_id: str | None = None) -> str:
     """The consumer group through which the replicas of a service divide the commands topic of a flow."""
     instance = f"{group_id}-" if group_id else ""
-    return f"lockstep-{instance}{service}-{flow.source}-{flow.target}"
+    return f"{OUR_GROUPS}{instance}{service}-{flow.source}-{flow.target}"
 
 
 def transactional_id(flow: Flow, group_id: str | None, topic: str, partition: int) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 from lockstep_protocol.codec import connect_json
 from lockstep_protocol.verbs import Connector
 
-__all__ = ["FIELDS", "OffsetChange", "RefusedOffsets", "changes_of", "listing", "record_of"]
+__all__ = ["FIELDS", "OffsetChange", "RefusedOffsets", "change_in", "changes_of", "listing", "record_of"]
 
 INTEGER = range(-(2**31), 2**31)
 LONG = range(-(2**63), 2**63)
@@ -64,6 +64,21 @@ def record_of(name: str, change: OffsetChange) -> tuple[bytes, bytes | None]:
     """Key and value for the topic of offsets, byte for byte as Connect writes them. `name`: the connector's own."""
     key = connect_json([name, change.partition])
     return key, None if change.offset is None else connect_json({"offset": change.offset})
+
+
+def change_in(name: str, key: bytes | None, value: bytes | None) -> OffsetChange | None:
+    """What a record of the topic of offsets says of the connector `name`; None for one of others, and for what is none.
+    A tombstone, and a value without an offset, is a reset."""
+    try:
+        found = json.loads(key or b"")
+        body = None if value is None else json.loads(value)
+    except (ValueError, RecursionError):
+        return None  # whoever shares the topic writes what they like
+    match found:
+        case [str(of), partition] if of == name and (partition is None or isinstance(partition, dict)):
+            offset = body.get("offset") if isinstance(body, dict) else None
+            return OffsetChange(partition, offset if _is_integer(offset) else None)
+    return None
 
 
 def listing(changes: Iterable[OffsetChange]) -> dict[str, list[dict[str, Any]]]:

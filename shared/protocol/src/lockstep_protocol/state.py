@@ -5,6 +5,7 @@ Each row is a frozen dataclass with a key of its own and one owning service; wha
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from lockstep_protocol.rows import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
@@ -13,6 +14,7 @@ __all__ = [
     "ROWS",
     "AclStatus",
     "Assignment",
+    "CopiedAcl",
     "FlowPulse",
     "GroupStatus",
     "Handover",
@@ -68,7 +70,8 @@ class PartitionProgress(Row):
     topic: str
     partition: int
     phase: str = "copying"
-    """`copying` | `halted` (reason says why; nothing moves until somebody decides)."""
+    """`copying` | `halted` (reason says why; nothing moves until somebody decides) | `paused` | `stopped` (an operator
+    wants it so: what flew has been acknowledged, nothing moves until it is resumed)."""
     reason: str = ""
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
@@ -126,11 +129,24 @@ class PartitionProgress(Row):
     latency_window: tuple[int, ...] = ()
     """The same from record timestamp to acknowledgement."""
     slot: int = -1
+    begins: str = ""
+    """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
+    begins where the first one would)."""
 
     @property
     def begun(self) -> bool:
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
+
+    def is_outdated_by(self, known: PartitionProgress) -> bool:
+        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
+        what no longer holds."""
+        same = (self.producer_id, self.source_topic_id, self.target_topic_id) == (
+            known.producer_id,
+            known.source_topic_id,
+            known.target_topic_id,
+        )
+        return same and self.producer_epoch < known.producer_epoch
 
     def identity(self) -> tuple[str, ...]:
         return (self.topic, str(self.partition))
@@ -196,6 +212,9 @@ class SlotStatus(Row):
     """Which run of the slot speaks; the driver ignores the words of earlier ones."""
     generation: int = 0
     partitions: int = 0
+    """Those it tends."""
+    resting: int = 0
+    """Those of its assignment that an operator wants to rest."""
     held_bytes: int = 0
     """Of batches fetched and not yet acknowledged by the target."""
     held_records: int = 0
@@ -233,16 +252,57 @@ class Origin(Row):
 @row_kind("acl")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclStatus(Row):
-    """How ACL sync stands. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `failing`."""
+    """How ACL sync stands. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `oauth` (a cluster
+    says who may do what in OAuth tokens, not in ACLs: there are no rules to copy) | `failing`."""
 
     phase: str
     reason: str = ""
     copied: int = 0
     left_out: int = 0
-    """Source bindings that MM2's rule does not copy."""
+    """Source bindings that are not copied."""
+    left_out_for: tuple[tuple[str, int], ...] = ()
+    """(why, how many) of them, where why is a word of `docs/acls.md`."""
+    left_out_named: tuple[tuple[str, str], ...] = ()
+    """(binding, why), those first that one would least expect; at most 20."""
+    owned: int = 0
+    """Bindings on the target that are ours to take back: nobody else had made them before us."""
+    revoked: int = 0
+    """Those of them that the source has no more, and that are still there."""
+    notes: tuple[str, ...] = ()
+    """What an operator should know though nothing fails, one sentence each: why something is not taken back, and where
+    principals come from tokens."""
 
     def identity(self) -> tuple[str, ...]:
         return ("sync",)
+
+
+@row_kind("acl-binding")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedAcl(Row):
+    """A binding that ACL sync made on the target. Owner: acl-sync. Words as Kafka spells them (TOPIC, LITERAL, ALLOW).
+
+    Written before the binding is made, so a binding without such a row is never ours. phase: `owned` (ours, or about to
+    be) | `deleting` (it is being taken back) | `released` (not ours, or not there any more; reason says why).
+    """
+
+    resource: str
+    name: str
+    """As on the target; `source_name` is the topic, prefix or group it was copied from."""
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+    source_name: str = ""
+    since_ms: int = 0
+    """Unix milliseconds since when it is ours."""
+    phase: str = "owned"
+    reason: str = ""
+
+    def identity(self) -> tuple[str, ...]:
+        """Principals hold slashes and are long, hence a digest (SHA-256, its first half) of the binding's words."""
+        words = (self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission)
+        return (hashlib.sha256("\0".join(words).encode()).hexdigest()[:32],)
 
 
 @row_kind("group")

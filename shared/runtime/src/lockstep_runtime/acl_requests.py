@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_runtime.described import AclBinding
+from lockstep_runtime.facts import ACTS_WITHIN
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.requests import Requests, in_pieces, together
 
@@ -60,23 +61,32 @@ class AclRequests(Requests):
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Add each binding (adding one that exists is success). Keys of the outcome: `acl_key` of the binding."""
-        return await self._change(bindings, ConfluentAcl, self._client.create_acls, "create an ACL for")
+        timeout = self._timeout
+        return await self._change(bindings, ConfluentAcl, self._client.create_acls, "create an ACL for", timeout)
 
     async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Delete exactly these bindings; one that is not there is success. Keys of the outcome: `acl_key` of the
-        binding. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in it)."""
+        binding. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
+        must not go on with it. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in
+        it)."""
         for one in bindings:
             words = {one.resource_type, one.pattern_type, one.operation, one.permission}
             if words & NOT_ONE or not (one.name and one.principal and one.host):
                 raise ValueError(f"not one binding: {self.acl_key(one)}")
-        return await self._change(bindings, AclBindingFilter, self._client.delete_acls, "delete an ACL of")
+        timeout = min(ACTS_WITHIN, self._timeout)
+        return await self._change(bindings, AclBindingFilter, self._client.delete_acls, "delete an ACL of", timeout)
 
     async def _change(
-        self, bindings: Sequence[AclBinding], make: Callable[..., Any], ask: Callable[..., Any], operation: str
+        self,
+        bindings: Sequence[AclBinding],
+        make: Callable[..., Any],
+        ask: Callable[..., Any],
+        operation: str,
+        timeout: float,
     ) -> Outcome[AclBinding]:
         async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
             theirs = {make(*_fields(b)): b for b in piece}
-            futures = ask(list(theirs), request_timeout=self._timeout)
+            futures = ask(list(theirs), request_timeout=timeout)
             outcome = await self._many(
                 futures, operation, lambda a: f"topic {a.name}", lambda a: self.acl_key(theirs[a])
             )

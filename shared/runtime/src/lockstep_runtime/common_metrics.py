@@ -90,7 +90,7 @@ CONNECTOR_STATUS = Metric(
     Type.GAUGE,
     ("connector", "task", "status"),
     "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it is"
-    " being retried, `unassigned` before it has begun",
+    " being retried, `unassigned` before it has begun; of a slot also `paused` and `stopped`",
     like="kafka.connect:type=connector-task-metrics status",
 )
 FAILED_TASKS = Metric(

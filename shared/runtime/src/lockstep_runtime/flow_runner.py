@@ -230,9 +230,9 @@ class FlowRunner:
         await self._stand_down()
         self._nudged.set()
 
-    def heard(self) -> None:
-        """The group answered a heartbeat. May be called from any thread."""
-        self.ctx.heard_at = self.ctx.clock.monotonic()
+    def heard(self, asked: float | None = None) -> None:
+        """The group answered what we asked it then (None: now). May be called from any thread."""
+        self.ctx.heard_at = self.ctx.clock.monotonic() if asked is None else asked
 
     def received(self, records: Sequence[Record]) -> None:
         """Commands that came through the group."""

@@ -11,6 +11,7 @@ from lockstep_protocol.state import (
     ROWS,
     AclStatus,
     Assignment,
+    CopiedAcl,
     FlowPulse,
     GroupStatus,
     Handover,
@@ -35,6 +36,7 @@ R = TypeVar("R", bound=Row)
 OWNERS: Mapping[type[Row], str] = {
     MirroredTopic: "topic-sync",
     AclStatus: "acl-sync",
+    CopiedAcl: "acl-sync",
     FlowPulse: "heartbeat",
     Assignment: "data-plane",
     Origin: "data-plane",
@@ -126,6 +128,8 @@ class StateFold:
         elif self._stale(row):
             self.overwritten.add(name)
             return None
+        elif isinstance(row, PartitionProgress) and self._is_outdated(name, row):
+            return None
         self.overwritten.discard(name)
         if self.rows.get(name) == row:
             return None
@@ -135,6 +139,10 @@ class StateFold:
     def _stale(self, row: Row) -> bool:
         owner = owner_of(row)
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
+
+    def _is_outdated(self, name: str, row: PartitionProgress) -> bool:
+        known = self.rows.get(name)
+        return isinstance(known, PartitionProgress) and row.is_outdated_by(known)
 
     def all(self, kind: type[R]) -> list[R]:
         """Every row of a kind, in the order of the keys."""

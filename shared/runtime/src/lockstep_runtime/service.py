@@ -136,9 +136,11 @@ class FaustMembership:
         beat = coordinator._do_heartbeat
 
         async def heard_beat() -> bool:
+            asked = self._runner.ctx.clock.monotonic()
             answered: bool = await beat()
             if answered:
-                self._runner.heard()
+                # From the question on: who froze before it read the answer has an old one.
+                self._runner.heard(asked)
             return answered
 
         coordinator._do_heartbeat = heard_beat

@@ -8,9 +8,11 @@ from crc32c import crc32c
 
 from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, HEADER_SIZE, LOG_APPEND_TIME, TRANSACTIONAL
 
-__all__ = ["SEQUENCES", "Stamped", "add_sequence", "crc_of", "stamp"]
+__all__ = ["EPOCHS", "SEQUENCES", "Stamped", "add_sequence", "crc_of", "stamp"]
 
 SEQUENCES = 2**31
+EPOCHS = 32_767
+"""The largest producer epoch (int16)."""
 """Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`wire.md` §0)."""
 
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME

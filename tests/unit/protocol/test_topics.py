@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_client import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_client.topics import (
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_protocol.topics import (
     checkpoints_among,
     heartbeats_among,
     hops,

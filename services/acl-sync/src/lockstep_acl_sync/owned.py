@@ -1,0 +1,134 @@
+"""Which bindings on the target are taken back: ours alone, of which the source has nothing any more (decision 0023).
+
+Pure. The order in a round: `review` what there is, `Looks.then` remember since when, `deletions` decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lockstep_acl_sync.bindings import AclBinding
+
+__all__ = ["LOOKS_APART", "Deletions", "Looks", "Owned", "Review", "deletions", "review"]
+
+LOOKS_APART = 3.0
+"""Seconds between the first look at the source that misses a binding and the one that counts: a broker that hears late
+of what was granted is not believed, nor one look alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A binding on the target that is ours, and the name of what it was copied from on the source."""
+
+    binding: AclBinding
+    source_name: str
+
+    @property
+    def keeps_its_name(self) -> bool:
+        """So another flow could have brought it just as well."""
+        return self.binding.name == self.source_name
+
+    def origins(self) -> tuple[AclBinding, ...]:
+        """The source's bindings any of which it may be a copy of (ALLOW ALL is copied as ALLOW READ)."""
+        same = replace(self.binding, name=self.source_name)
+        if (same.permission, same.operation) == ("ALLOW", "READ"):
+            return same, replace(same, operation="ALL")
+        return (same,)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Ours that nobody wants, sorted out. What the source still grants is in none, whatever the filters say now."""
+
+    gone: tuple[Owned, ...] = ()
+    """Not on the target any more: no longer ours."""
+    revoked: tuple[Owned, ...] = ()
+    """On the target, and the source has no more what it was copied from."""
+    silent: tuple[Owned, ...] = ()
+    """As `revoked`, but the source has no binding at all about such resources: it may have lost them."""
+
+
+def review(
+    owned: Iterable[Owned],
+    source: Collection[AclBinding],
+    target: Collection[AclBinding],
+    wanted: Collection[AclBinding],
+    resources: Collection[str],
+) -> Review:
+    """Hold what is ours against a complete reading of both sides about `resources`, and what belongs on the target."""
+    spoken_of = {binding.resource for binding in source}
+    gone: list[Owned] = []
+    revoked: list[Owned] = []
+    silent: list[Owned] = []
+    for one in owned:
+        binding = one.binding
+        if binding.resource not in resources or binding in wanted:
+            continue
+        if binding not in target:
+            gone.append(one)
+        elif not any(origin in source for origin in one.origins()):
+            (revoked if binding.resource in spoken_of else silent).append(one)
+    return Review(tuple(gone), tuple(revoked), tuple(silent))
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Since when each binding has been found revoked at every look, in one term of ours."""
+
+    term: int = 0
+    since: Mapping[AclBinding, float] = field(default_factory=dict)
+    """On a monotonic clock, seconds."""
+
+    def then(self, term: int, now: float, revoked: Iterable[Owned]) -> Looks:
+        """With one more look. One of another term, or one that finds a binding not revoked, begins it anew."""
+        known = self.since if term == self.term else {}
+        return Looks(term, {one.binding: known.get(one.binding, now) for one in revoked})
+
+    def settled(self, binding: AclBinding, now: float) -> bool:
+        since = self.since.get(binding)
+        return since is not None and now - since >= LOOKS_APART
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """What is taken back now, and why other things are not: sentences for the operator."""
+
+    due: tuple[Owned, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def deletions(
+    found: Review, looks: Looks, now: float, *, limit: int, shared: Sequence[str], source: str, target: str
+) -> Deletions:
+    """What of `found.revoked` two looks agree on, but nothing where it is more than `limit` in all. `shared` names the
+    other flows that may bring to the target what keeps its name: such bindings stay."""
+    bound = [one for one in found.revoked if one.keeps_its_name and shared]
+    ours = [one for one in found.revoked if not (one.keeps_its_name and shared)]
+    notes = []
+    if found.silent:
+        notes.append(
+            f"{source} has no ACLs about {_resources(found.silent)} at all, so Lockstep leaves {_count(found.silent)} "
+            f"that it made on {target}: a cluster that lost its ACLs revokes nothing; delete them there if it is meant"
+        )
+    if bound:
+        notes.append(
+            f"Lockstep leaves {_count(bound)} on {target} that {source} revoked: the names are the same there, and "
+            f"{', '.join(shared)} may want what they allow, or bring it back; delete it on all of these clusters"
+        )
+    if len(ours) > limit:
+        notes.append(
+            f"Lockstep leaves {_count(ours)} on {target} that {source} revoked: that is more than "
+            f"lockstep.acls.delete.max={limit} at once; if it is meant, start acl-sync once with {len(ours)}"
+        )
+        return Deletions((), tuple(notes))
+    due = tuple(one for one in ours if looks.settled(one.binding, now))
+    return Deletions(due, tuple(notes))
+
+
+def _count(found: Sequence[Owned]) -> str:
+    return "one binding" if len(found) == 1 else f"{len(found)} bindings"
+
+
+def _resources(found: Sequence[Owned]) -> str:
+    return " and ".join(sorted({f"{one.binding.resource.lower()}s" for one in found}))

@@ -1,0 +1,90 @@
+"""Our own bindings on the target: written down before they are made, and taken back (decision 0023)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from lockstep_acl_sync.apply import AclsChanged, delete_acls
+from lockstep_acl_sync.bindings import AclBinding
+from lockstep_acl_sync.owned import Owned
+from lockstep_protocol.state import CopiedAcl
+from lockstep_runtime.context import FlowContext
+
+__all__ = ["Ownership"]
+
+OWNED, DELETING, RELEASED = "owned", "deleting", "released"
+
+
+class Ownership:
+    """The `acl-binding` rows of a flow. Reading them never waits; a write is in them when it returns."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+
+    def held(self) -> list[Owned]:
+        """All that is ours, also what is just being taken back."""
+        return [Owned(_binding(row), row.source_name) for row in self._rows() if row.phase != RELEASED]
+
+    async def claim(self, wanted: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
+        """Call before `missing` is made, with all that belongs on the target: what is made is ours from here on, what
+        was to be taken back and is wanted again stays ours, and what was there before us stays somebody else's."""
+        rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # somebody who does not lead wrote it
+        now = self._ctx.clock.wall_ms()
+        for binding, source_name in wanted.items():
+            ours = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
+            if ours is not None and ours.phase == DELETING:
+                rows.append(replace(ours, phase=OWNED, reason=""))
+            elif binding in missing and (ours is None or ours.phase == RELEASED):
+                rows.append(replace(_row(binding), source_name=source_name, since_ms=now))
+        await self._ctx.state.write_all(rows)
+
+    async def release(self, bindings: Iterable[AclBinding], reason: str) -> None:
+        """They are not ours any more, or not there."""
+        await self._write(bindings, RELEASED, reason)
+
+    def being_deleted(self, binding: AclBinding) -> bool:
+        """Whether somebody of us began to take it back and has not said how that ended."""
+        row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
+        return row is not None and row.phase == DELETING
+
+    async def take_back(self, due: Collection[AclBinding]) -> AclsChanged:
+        """Delete them on the target. Raises StoodDown, with nothing deleted, if somebody else leads.
+
+        A write returns when it is read back, and with it every record before it. So whoever acts behind that led at the
+        place of its rows in the log, and a later leader finds them `deleting`.
+        """
+        await self._write(due, DELETING, "")
+        self._ctx.must_act()
+        return await delete_acls(self._ctx.target, sorted(due))
+
+    def _rows(self) -> list[CopiedAcl]:
+        return self._ctx.state.all(CopiedAcl)
+
+    async def _write(self, bindings: Iterable[AclBinding], phase: str, reason: str) -> None:
+        known = (self._ctx.state.get(CopiedAcl, *_row(binding).identity()) for binding in bindings)
+        await self._ctx.state.write_all([replace(row, phase=phase, reason=reason) for row in known if row is not None])
+
+
+def _row(binding: AclBinding) -> CopiedAcl:
+    return CopiedAcl(
+        resource=binding.resource,
+        name=binding.name,
+        pattern=binding.pattern,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission=binding.permission,
+    )
+
+
+def _binding(row: CopiedAcl) -> AclBinding:
+    return AclBinding(
+        name=row.name,
+        principal=row.principal,
+        operation=row.operation,
+        permission=row.permission,
+        host=row.host,
+        resource=row.resource,
+        pattern=row.pattern,
+    )

@@ -1,0 +1,26 @@
+"""Where principals, or what they may do, come from OAuth tokens: no ACL can say that. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["about_tokens", "by_tokens"]
+
+
+def by_tokens(authorizer: str) -> bool:
+    """Whether an authorizer of this class name (`authorizer.class.name`) decides by OAuth tokens, as Strimzi's
+    `io.strimzi.kafka.oauth.server.authorizer.KeycloakAuthorizer` does. It may look at ACLs too."""
+    return "oauth" in authorizer.lower()
+
+
+def about_tokens(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[str, ...]:
+    """What is to be known of the clusters with OAuth logins, a sentence each, by the properties (Java's names) with
+    which we ourselves log in."""
+    return tuple(
+        f"principals of {alias} come from OAuth tokens (sasl.mechanism=OAUTHBEARER): ACLs are copied as they stand, "
+        f"and hold for tokens that bear the same principals on {target}; what an authorizer decides by the tokens "
+        "themselves is no ACL and is not copied"
+        for alias, admin in admins.items()
+        if admin.get("security.protocol", "").upper().startswith("SASL_")
+        and admin.get("sasl.mechanism", "").upper() == "OAUTHBEARER"
+    )

@@ -1,0 +1,62 @@
+"""Where a group that moved to the target goes on when it comes back, by both flows' runs (decision 0025).
+
+Seen from one flow, its groups read two kinds of topics on the source: those that it copies, and those that the flow in
+the opposite direction writes there. Their records lie on the target already, and only that other flow knows where.
+
+Where topics have the same name on both sides a topic is of both kinds. Of the records that the group has not read,
+those that came from the target lie there at or behind the place that the opposite flow's runs give. Those that did not
+were written to the source after the last record from the target that the group has read, so they were copied to the
+target after it: they lie behind the place too. As long as the group has read no record from the target that argument
+does not hold, and the earlier of both flows' answers counts.
+"""
+
+from __future__ import annotations
+
+from lockstep_checkpoint.exact import ExactPlaces, Place, Unsaid
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+
+__all__ = ["place_back"]
+
+
+def place_back(
+    back: ExactPlaces, theirs: str, forth: ExactPlaces, ours: str, partition: int, position: UpstreamOffset
+) -> Place:
+    """Where a group that reads `position` of `ours` on the source next stands in `theirs` on the target.
+
+    `back` is what the flow from the target to the source says, `forth` what the flow itself says, which may not mirror
+    the topic at all. Never beyond a record that the group still has to see; `behind` of what it has seen are read again
+    at most.
+    """
+    # Up to here nothing came from the target, so the place is the same.
+    reads = forth.copied_to(ours, partition, position)
+    found = back.translate_back(theirs, partition, reads)
+    if isinstance(found, str):
+        return Place(None, why=found)
+    there = DownstreamOffset(found.upstream)
+    beyond = max(0, position - found.told)
+    untold = beyond - forth.copied_between(ours, partition, found.told, position) if beyond else 0
+    if forth.copy_of(ours) is None:
+        return Place(there, behind=untold)
+    mine = forth.translate(ours, partition, position)
+    if found.follows:
+        end, missing = _own_records_end(mine)
+        if end is None:
+            return Place(there, behind=position)  # how many of them came from the target nobody can tell
+        own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
+        return Place(there, behind=untold + own + missing)
+    if isinstance(mine, Unsaid):
+        return Place(None, why="its position is before the first one of which the flow itself tells")
+    if mine.at is None:
+        return mine
+    if mine.at > there:
+        return Place(there, behind=untold + mine.behind + mine.at - there)
+    from_there = position - forth.copied_between(ours, partition, 0, position)
+    return Place(mine.at, behind=untold + mine.behind + min(max(0, found.since - mine.at), from_there))
+
+
+def _own_records_end(mine: Place | Unsaid) -> tuple[int | None, int]:
+    """Where the copies end, on the target, of the source's own records that the group has read, and how many of them
+    may not be there yet; None: unknown."""
+    if isinstance(mine, Unsaid):
+        return mine.most, 0
+    return mine.at, mine.behind

@@ -1,0 +1,177 @@
+"""Follow one compacted topic of a cluster, and keep a fold of it that can be trusted.
+
+The topic is read from its beginning and folded anew whenever it turns out not to be the log it was: truncated, deleted,
+or re-created under the same name (its topic id tells, also when the new log is already longer than the old one was).
+While it is missing or cannot be read there is no fold, and `trouble` says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.errors import ClusterTrouble, LogTruncated, TopicMissing
+from lockstep_runtime.follow import Record, follow
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.retry import Backoff
+from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.waiting import set_within
+
+__all__ = ["FollowedTopic"]
+
+F = TypeVar("F")
+
+PARTITION = 0
+"""MirrorMaker 2's topics and our state topics have no other that counts (`mm2.md` §1.1, design §3)."""
+
+NOT_YET = "not read to their end yet"
+
+
+class FollowedTopic(Generic[F]):
+    """Keeps `fold` in step with a topic. Run it as long as the flow lives.
+
+    `name` is what the topic holds, in the plural. Each reading begins with `begin()`, hands records to `take` in log
+    order, and calls `read` once when the end was reached; then `fold` is there. With `create` a missing topic is
+    created; with `optional` its absence is no trouble.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        conf: Mapping[str, str],
+        topic: ControlTopic,
+        log: FlowLog,
+        troubles: Troubles,
+        *,
+        name: str,
+        begin: Callable[[], F],
+        take: Callable[[F, Sequence[Record]], None],
+        read: Callable[[F], None] | None = None,
+        create: bool = False,
+        optional: bool = False,
+    ) -> None:
+        self._admin = admin
+        self._conf = conf
+        self._topic = topic
+        self._log = log
+        self._troubles = troubles
+        self._name = name
+        self._begin = begin
+        self._take = take
+        self._read = read
+        self._create = create
+        self._optional = optional
+        self._topic_id = ""
+        self._changed = asyncio.Event()
+        self._why = NOT_YET
+        self._judged = asyncio.Event()
+        self.fold: F | None = None
+        """Read to the end of the topic, and following; None while it is not."""
+        self.is_missing = False
+        """There is no such topic, as far as we know."""
+        self.generation = 0
+        """Grows with every reading of the topic from its beginning."""
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._topic.name
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no fold just now; "" while there is one."""
+        return "" if self.fold is not None else f"{self._name}: {self._why}"
+
+    async def run(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Follow until cancelled. Nothing is read before `first` has returned."""
+        self.fold = None
+        self.is_missing = False
+        self._judged.clear()
+        if first is not None:
+            await first()
+        backoff = Backoff()
+        while True:
+            try:
+                await self._follow(backoff)
+            except ClusterTrouble as trouble:
+                self.fold = None
+                self._why = str(trouble)
+                self.is_missing = isinstance(trouble, TopicMissing)
+                if self.is_missing and self._optional:
+                    self._troubles.over(self._name)
+                else:
+                    self._troubles.began(self._name, trouble)
+                self._judged.set()
+            await set_within(self._changed, backoff.next())
+
+    async def judged(self) -> None:
+        """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
+        await self._judged.wait()
+
+    async def verify(self) -> None:
+        """Have the topic read anew if it is gone, or not the one that was followed, and for the first time if it was
+        missing and is there now. Raises what Admin raises."""
+        if self.fold is None and not self.is_missing:
+            return
+        described = await self._admin.topic(self.topic)
+        if self.is_missing:
+            changed = described is not None
+        else:
+            changed = described is None or described.topic_id != self._topic_id
+        if changed:
+            self.fold = None
+            self.is_missing = False
+            self._why = NOT_YET
+            self._changed.set()
+
+    async def _follow(self, backoff: Backoff) -> None:
+        self._changed.clear()
+        self.fold = None
+        if self._create and await ensure_control_topics(self._admin, [self._topic]):
+            self._log.say("topic created", f"{self.topic} on {self._admin.alias}", topic=self.topic)
+        described = await self._admin.topic(self.topic)
+        if described is None:
+            raise TopicMissing(self._admin.alias, self.topic)
+        self.is_missing = False
+        self._topic_id = described.topic_id
+        self.generation += 1
+        fold, position = self._begin(), 0
+
+        def take(records: Sequence[Record]) -> None:
+            nonlocal position
+            self._take(fold, records)
+            position = records[-1].offset + 1
+
+        follower = follow(
+            self._conf,
+            self.topic,
+            on_records=take,
+            partitions=(PARTITION,),
+            alias=self._admin.alias,
+        )
+        self._why = NOT_YET
+        async with follower:
+            await follower.caught_up()
+            if self._read is not None:
+                self._read(fold)
+            self.fold = fold
+            backoff.reset()
+            self._troubles.over(self._name)
+            self._judged.set()
+            self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
+            await self._until_it_ends(follower.failed())
+        raise LogTruncated(self._admin.alias, self.topic, PARTITION, position)
+
+    async def _until_it_ends(self, failed: Awaitable[None]) -> None:
+        ends = asyncio.ensure_future(failed)
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((ends, changed), return_when=asyncio.FIRST_COMPLETED)
+            if ends.done():
+                await ends
+        finally:
+            ends.cancel()
+            changed.cancel()

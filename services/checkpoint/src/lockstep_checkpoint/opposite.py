@@ -1,0 +1,72 @@
+"""What the flow in the opposite direction says of its partitions: its state topic lies on our source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lockstep_checkpoint.exact import ExactPlaces
+from lockstep_checkpoint.followed import FollowedTopic
+from lockstep_checkpoint.places import Opposite
+from lockstep_config import clients
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.control_topics import ControlTopic
+from lockstep_runtime.fold import StateFold
+from lockstep_runtime.follow import Record
+
+__all__ = ["OppositeFlow"]
+
+WANTS = frozenset({MirroredTopic, PartitionProgress, OffsetRuns})
+
+
+class _State:
+    """The rows that count, and what they say together."""
+
+    def __init__(self) -> None:
+        self.rows = StateFold(wants=WANTS)
+        self.places = ExactPlaces()
+
+
+class OppositeFlow(FollowedTopic[_State]):
+    """Keeps the places of the flow from our target to our source. A flow that never ran has no topic, which is no
+    trouble."""
+
+    def __init__(self, ctx: FlowContext, topic: str) -> None:
+        super().__init__(
+            ctx.source,
+            clients.source_consumer(ctx.settings, "checkpoint-opposite"),
+            ControlTopic(topic, 1, -1),
+            ctx.log,
+            ctx.rounds.troubles,
+            name=f"rows of {Flow(ctx.flow.target, ctx.flow.source)}",
+            begin=_State,
+            take=self._take,
+            optional=True,
+        )
+
+    def known(self) -> Opposite:
+        """What is known of it now."""
+        if self.fold is not None:
+            return Opposite(self.fold.places)
+        return Opposite(trouble="" if self.is_missing else self.trouble)
+
+    def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
+        """Something else than before, if anything was said of one of these topics of our target meanwhile."""
+        said = 0 if self.fold is None else self.fold.places.changes(topics)
+        return self.generation, self.trouble, said
+
+    def status(self) -> Mapping[str, Any]:
+        """For /status."""
+        return {"topic": self.topic, "read": self.fold is not None, "trouble": self.trouble}
+
+    def _take(self, state: _State, records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                row = state.rows.fold(record.offset, record.key, record.value)
+            except MalformedRow as exc:
+                self._log.warn("state row ignored", f"{self.topic} offset {record.offset}: {exc}")
+                continue
+            if row is not None:
+                state.places.take(row)

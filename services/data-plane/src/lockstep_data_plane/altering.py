@@ -1,0 +1,86 @@
+"""What altering or resetting its offset makes of a partition's row. Pure.
+
+The row says where the copy is to begin, in an epoch that the target has not seen; the slot that starts it next obeys
+(`Resuming`). Until then no run and no place is told of that epoch, so nobody translates by what is not there yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lockstep_data_plane.assign import TopicPartition
+from lockstep_data_plane.batches.stamp import EPOCHS
+from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
+from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.verbs import Connector
+
+__all__ = ["ALTERED", "RESET", "altered_rows", "entry_of", "partition_of", "reset_rows", "still_alive"]
+
+ALTERED, RESET = "altered", "reset"
+
+SILENT_AFTER_MS = 15_000
+"""A slot that has said nothing for so long, three times as long as it is silent in between, has ended."""
+
+
+def altered_rows(
+    rows: Iterable[PartitionProgress], source: str, changes: Sequence[OffsetChange]
+) -> list[PartitionProgress]:
+    """Rows that differ because of the changes, in the order of `rows`; `source` is the alias in them. What has no row
+    needs none: its first start goes by Connect's own record. The same changes twice change nothing the second time.
+    Raises RefusedOffsets."""
+    wanted = {tp: change.offset for change in changes if (tp := partition_of(change, source)) is not None}
+    found = []
+    for row in rows:
+        tp = (row.topic, row.partition)
+        if tp in wanted and (new := _placed(row, wanted[tp])) != row:
+            found.append(new)
+    return found
+
+
+def reset_rows(rows: Iterable[PartitionProgress]) -> list[PartitionProgress]:
+    """All rows, reset; but those that are already. Raises RefusedOffsets."""
+    return [new for row in rows if (new := _placed(row, None)) != row]
+
+
+def partition_of(change: OffsetChange, source: str) -> TopicPartition | None:
+    """Which partition of the flow a change is about, None for rubbish and for other sources."""
+    if change.partition is None or not change.is_of(Connector.SOURCE) or change.partition["cluster"] != source:
+        return None
+    return change.partition["topic"], change.partition["partition"]
+
+
+def entry_of(row: PartitionProgress, source: str) -> OffsetChange:
+    """The offset of a partition as Connect would have it: None where nothing was copied, or it was reset."""
+    partition = {"cluster": source, "partition": row.partition, "topic": row.topic}
+    return OffsetChange(partition, row.upstream if row.upstream >= 0 and row.begins != RESET else None)
+
+
+def still_alive(phase: str, said_ms: int, now_ms: int) -> bool:
+    """Whether a slot whose status was said at `said_ms` may still append."""
+    return phase == "started" and now_ms - said_ms < SILENT_AFTER_MS
+
+
+def _placed(row: PartitionProgress, offset: int | None) -> PartitionProgress:
+    upstream = -1 if offset is None else offset
+    begins = RESET if offset is None else ALTERED
+    if row.begins:  # nothing was appended in its epoch yet
+        return replace(row, upstream=upstream, begins=begins, lag_records=max(0, row.source_end - 1 - upstream))
+    if row.producer_epoch >= EPOCHS:
+        raise RefusedOffsets(f"our producer id has no epoch left in {row.topic}-{row.partition}")
+    return replace(
+        row,
+        phase="stopped",
+        reason="",
+        case="",
+        upstream=upstream,
+        upstream_epoch=-1,
+        producer_epoch=row.producer_epoch + 1,
+        sequence=-1,
+        others=(),
+        open_run=(),
+        skips=(),
+        lag_records=max(0, row.source_end - 1 - upstream),
+        lag_ms=0,
+        begins=begins,
+    )

@@ -1,0 +1,63 @@
+"""What is wanted of a slot's partitions, as the flow's `Wanted` rows say it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lockstep_data_plane.assign import TopicPartition
+from lockstep_protocol.state import Row, Wanted
+from lockstep_protocol.verbs import Connector, Scope, ScopeKind
+from lockstep_runtime.wanted import Phase, WantedNow
+
+__all__ = ["Order", "closed_slots", "orders", "slot_scope"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is wanted of one partition. Whoever copies it begins anew when `asked` changes."""
+
+    phase: Phase = Phase.RUNNING
+    asked: tuple[str, ...] = ()
+    """The new starts that were asked for."""
+
+    @property
+    def rests(self) -> str:
+        """The word for why it is not to be copied; "" when it is."""
+        return "" if self.phase is Phase.RUNNING else self.phase.word
+
+
+AS_USUAL = Order()
+
+
+def orders(rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Order]:
+    """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter."""
+    wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
+    if not wanted:
+        return dict.fromkeys(partitions, AS_USUAL)
+    now = WantedNow(wanted)
+    of_slot = now.of(Scope.of(Connector.SOURCE), slot_scope(slot))
+    of_topics: dict[str, Order] = {}
+    found: dict[TopicPartition, Order] = {}
+    for topic, number in partitions:
+        if topic not in of_topics:
+            scope = Scope(ScopeKind.TOPIC, topic)
+            of_topics[topic] = Order(max(of_slot, now.of(scope)), _asked(now, scope))
+        around, scope = of_topics[topic], Scope(ScopeKind.PARTITION, topic, number)
+        found[topic, number] = Order(max(around.phase, now.of(scope)), around.asked + _asked(now, scope))
+    return found
+
+
+def _asked(now: WantedNow, scope: Scope) -> tuple[str, ...]:
+    return tuple(filter(None, now.restarts(scope)))
+
+
+def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
+    """Those below `slots` that somebody paused or stopped: they are given nothing new to wait there."""
+    now = WantedNow(rows)
+    return frozenset(slot for slot in range(slots) if now.of(slot_scope(slot)) is not Phase.RUNNING)
+
+
+def slot_scope(slot: int) -> Scope:
+    """A slot, as commands name it."""
+    return Scope(ScopeKind.SLOT, number=slot)

@@ -1,0 +1,84 @@
+"""The source connector's offsets, listed, altered and reset by an operator (`altering.py` decides)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockstep_data_plane.altering import altered_rows, entry_of, partition_of, reset_rows, still_alive
+from lockstep_protocol.commands import Command
+from lockstep_protocol.offset_requests import OffsetChange, changes_of
+from lockstep_protocol.state import PartitionProgress, SlotStatus
+from lockstep_protocol.verbs import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_runtime.context import Answer, FlowContext
+from lockstep_runtime.source_offsets import SourceOffsets, offsets_answer, offsets_listed
+from lockstep_runtime.wanted import Phase
+
+__all__ = ["Placing"]
+
+ENDED_WITHIN_S = 25.0
+LOOK_EVERY_S = 0.25
+
+
+class Placing:
+    """Of one flow. What it does half-way is repaired by doing it again, which changes nothing else."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self._offsets = SourceOffsets(ctx, Connector.SOURCE)
+        self.copying = asyncio.Lock()
+        """Held by whoever keeps slots, until they have drained: they begin by all of the rows that change here, or by
+        none."""
+
+    async def carry_out(self, command: Command) -> Answer | None:
+        """None for verbs about something else. Raises ValueError (RefusedOffsets) and ClusterTrouble."""
+        if command.verb == OFFSETS_LIST:
+            return offsets_listed(await self._listed())
+        if command.verb not in (OFFSETS_ALTER, OFFSETS_RESET):
+            return None
+        ctx, source = self._ctx, self._ctx.flow.source
+        changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
+        try:
+            async with asyncio.timeout(ENDED_WITHIN_S):
+                await self.copying.acquire()
+        except TimeoutError as exc:
+            raise ValueError(
+                f"the slots have not ended within {ENDED_WITHIN_S:.0f} s: ask again when they have"
+            ) from exc
+        try:
+            await self._nobody_copies()
+            rows = ctx.state.all(PartitionProgress)
+            # Rows first: where there is one it counts, whatever Connect's record says.
+            if command.verb == OFFSETS_ALTER:
+                await ctx.state.write_all(altered_rows(rows, source, changes))
+                await self._offsets.write(changes)
+                return offsets_answer(command.verb, len(changes))
+            await ctx.state.write_all(reset_rows(rows))
+            return offsets_answer(command.verb, await self._offsets.reset())
+        finally:
+            self.copying.release()
+
+    async def _listed(self) -> list[OffsetChange]:
+        """By our rows, and by Connect's records of what has none."""
+        source = self._ctx.flow.source
+        rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
+        known = (await self._offsets.known()).values()
+        return [
+            *(entry_of(row, source) for row in rows.values()),
+            *(change for change in known if partition_of(change, source) not in rows),
+        ]
+
+    async def _nobody_copies(self) -> None:
+        """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the
+        connector is to run."""
+        ctx, waited_s = self._ctx, 0.0
+        while True:
+            if ctx.wanted.connector(Connector.SOURCE) is not Phase.STOPPED:
+                raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
+            now = ctx.clock.wall_ms()
+            alive = [s.slot for s in ctx.state.all(SlotStatus) if still_alive(s.phase, s.at_ms, now)]
+            if not alive:
+                return
+            if waited_s >= ENDED_WITHIN_S:
+                raise ValueError(f"slot {alive[0]} has not ended within {ENDED_WITHIN_S:.0f} s: ask again when it has")
+            waited_s += LOOK_EVERY_S
+            await asyncio.sleep(LOOK_EVERY_S)

@@ -1,0 +1,122 @@
+"""Hears the heartbeats that are mirrored to the target: one consumer without a group for all their topics, on a thread
+that hands over nothing but the newest of each."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Mapping
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from lockstep_heartbeat.upstream import Heard, heard
+from lockstep_protocol.codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
+
+__all__ = ["Listener"]
+
+IDLE = 0.5
+"""Seconds a poll without heartbeats blocks; also how long a stop may take."""
+
+ANSWERS = 2.0
+"""Seconds within which the cluster has to say where a topic ends."""
+
+BEFORE = 10
+"""Records before the end at which a topic is begun: the last one there says how old the newest is. A transaction's
+marker may be the last."""
+
+LISTENING = {
+    "group.id": "lockstep-heartbeat-listen",  # obligatory, and unused: assign() and no commit
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    # A topic that was created again, or whose end is gone, is gone on with at its end: only what is new counts.
+    "auto.offset.reset": "latest",
+    "isolation.level": "read_committed",
+    "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "5000",
+    "fetch.message.max.bytes": "65536",
+    "queued.max.messages.kbytes": "1024",
+    "reconnect.backoff.max.ms": "2000",
+    "allow.auto.create.topics": "false",
+    "log_level": "0",
+}
+
+
+class Listener:
+    """`heard` and `troubles` are current to within a fetch, by topic. `wall_ms` is the clock arrivals are timed by."""
+
+    def __init__(self, conf: Mapping[str, str], wall_ms: Callable[[], int]) -> None:
+        self._conf = {**conf, **LISTENING}
+        self._wall_ms = wall_ms
+        self._stopping = threading.Event()
+        self._wanted: frozenset[str] = frozenset()
+        self._ends: dict[str, int] = {}
+        self._thread: threading.Thread | None = None
+        self.heard: dict[str, Heard] = {}
+        self.troubles: dict[str, str] = {}
+        """Why the newest record of a topic could not be read."""
+
+    def listen_to(self, topics: Collection[str]) -> None:
+        """From now on to these. Begins the thread when it is needed first."""
+        self._wanted = frozenset(topics)
+        if self._wanted and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._run, name="upstream heartbeats", daemon=True)
+            self._thread.start()
+
+    async def stop(self) -> None:
+        """End; takes half a second."""
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, 5.0)
+
+    def _run(self) -> None:
+        consumer = Consumer({**self._conf, "error_cb": _ignore})
+        listening: frozenset[str] = frozenset()
+        try:
+            while not self._stopping.is_set():
+                if listening != self._wanted:
+                    listening = self._wanted
+                    self._turn_to(consumer, listening)
+                message = consumer.poll(IDLE)
+                if message is not None:
+                    self._take(message)
+        finally:
+            consumer.close()
+
+    def _turn_to(self, consumer: Consumer, topics: frozenset[str]) -> None:
+        """Begin at the last records of each, which say nothing about latency; where the cluster does not say which they
+        are, behind them."""
+        assigned: list[TopicPartition] = []
+        for topic in sorted(topics):
+            partition = TopicPartition(topic, 0)
+            try:
+                first, end = consumer.get_watermark_offsets(partition, timeout=ANSWERS) or (0, 0)
+            except KafkaException as exc:
+                self.troubles[topic] = exc.args[0].str()
+                self._ends[topic] = 0
+                assigned.append(TopicPartition(topic, 0, OFFSET_END))
+            else:
+                self._ends[topic] = end
+                assigned.append(TopicPartition(topic, 0, max(first, end - BEFORE)))
+        consumer.assign(assigned)
+        self.heard = {topic: known for topic, known in self.heard.items() if topic in topics}
+        self.troubles = {topic: why for topic, why in self.troubles.items() if topic in topics}
+
+    def _take(self, message: Message) -> None:
+        topic = message.topic() or ""
+        error = message.error()
+        if error is not None:
+            self.troubles[topic] = error.str()
+            return
+        arrived_ms = self._wall_ms()
+        try:
+            beat = decode_heartbeat(message.key(), message.value())
+        except (UnsupportedRecordVersion, MalformedRecord) as exc:
+            self.troubles[topic] = f"{topic} holds what is no heartbeat: {exc}"
+            return
+        self.troubles.pop(topic, None)
+        new = (message.offset() or 0) >= self._ends.get(topic, 0)
+        self.heard[topic] = heard(self.heard.get(topic), beat.timestamp_ms, arrived_ms if new else None)
+
+
+def _ignore(_: KafkaError) -> None:
+    """A target that is away: the flow's own heartbeats say so, and the age of these goes on."""

@@ -1,0 +1,214 @@
+"""MirrorMaker 2 itself as a process: in dedicated mode from a file, and as connectors of a Connect worker.
+
+It is the one of the jars that the brokers run from (`kafka_jars`), started as its own scripts start it. Both are
+context managers that leave no process behind.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.harness import kafka_jars
+from tests.harness.broker import free_port
+from tests.harness.eventually import wait_until
+from tests.harness.java import find_java
+from tests.harness.processes import end, kill, show, spawn, starting, tail
+
+__all__ = ["ConnectWorker", "MirrorMaker", "command", "properties"]
+
+STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share the cores
+STOPPED_WITHIN = 60.0
+
+# What kafka-run-class.sh and connect-mirror-maker.sh of the 4.3 distribution pass to the JVM.
+JVM = (
+    "-Xms256M",
+    "-Xmx2G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+LOG4J = """\
+Configuration:
+  Appenders:
+    Console:
+      name: out
+      PatternLayout: {pattern: "[%d] %p %X{connector.context}%m (%c:%L)%n"}
+  Loggers:
+    Root:
+      level: INFO
+      AppenderRef: [{ref: out}]
+"""
+NOT_NOW = (404, 409, 503)
+"""What Connect answers while it shares its work out anew, or has not done so yet."""
+
+CONNECTORS = "org.apache.kafka.connect.mirror"
+
+
+def command(file: Path) -> Sequence[str]:
+    """The command line of dedicated mode for this `mm2.properties` file."""
+    return _java(file, f"{CONNECTORS}.MirrorMaker")
+
+
+def properties(source: str, target: str, topic: str, settings: Mapping[str, str]) -> str:
+    """An ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers ask
+    for.
+
+    ``topic`` is a regular expression there, so a plain name without dots.
+    """
+    once = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source,
+        "B.bootstrap.servers": target,
+        "A->B.enabled": "true",
+        "A->B.topics": topic,
+        "B->A.enabled": "false",
+        "replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "config.storage.replication.factor": "1",
+    }
+    return _lines(once | dict(settings))
+
+
+class MirrorMaker:
+    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.log = file.with_name(f"{file.stem}-mm2.log")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            show(self.log, lines=40)
+        kill(self._process)
+
+    def start(self) -> Self:
+        """Start it, or start it again after it ended."""
+        self._process = spawn(command(self.file), output=self.log)
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM: it ends in order and writes down how far it came. Raises AssertionError if it does not."""
+        status = end(self._process, within=STOPPED_WITHIN)
+        assert status == 143, f"MM2 ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+
+
+class ConnectWorker:
+    """A Connect cluster of one worker that keeps its offsets, configurations and statuses in ``<name>-offsets``,
+    ``-configs`` and ``-status`` on the cluster at `bootstrap`, as Strimzi's `mirrormaker2-cluster-offsets` lie."""
+
+    def __init__(self, folder: Path, bootstrap: str, name: str) -> None:
+        self._port = free_port()
+        self._file = folder / f"{name}-worker.properties"
+        self.log = folder / f"{name}.log"
+        self._file.write_text(
+            _lines(
+                {
+                    "bootstrap.servers": bootstrap,
+                    "group.id": name,
+                    "listeners": f"http://127.0.0.1:{self._port}",
+                    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+                    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+                    "offset.storage.topic": f"{name}-offsets",
+                    "config.storage.topic": f"{name}-configs",
+                    "status.storage.topic": f"{name}-status",
+                    "offset.storage.replication.factor": "1",
+                    "config.storage.replication.factor": "1",
+                    "status.storage.replication.factor": "1",
+                }
+            )
+        )
+
+    def __enter__(self) -> Self:
+        self._process = spawn(_java(self._file, "org.apache.kafka.connect.cli.ConnectDistributed"), output=self.log)
+        with starting(self):
+            wait_until(self._answers, within=STARTED_WITHIN, every=0.25, what="Connect answers")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            show(self.log, lines=40)
+        kill(self._process)
+
+    def stop(self) -> None:
+        """SIGTERM: it ends in order and writes down how far its connectors came. Raises AssertionError if it does
+        not."""
+        status = end(self._process, within=STOPPED_WITHIN)
+        assert status == 143, f"Connect ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+
+    def run(self, name: str, connector: str, settings: Mapping[str, str]) -> None:
+        """Create one of MM2's connectors, such as `MirrorCheckpointConnector`, or configure it anew; returns once it
+        and its tasks run."""
+        body = {"connector.class": f"{CONNECTORS}.{connector}", **settings}
+
+        def taken() -> bool:
+            return self._ask(f"/connectors/{name}/config", "PUT", body) is not None
+
+        wait_until(taken, within=STARTED_WITHIN, every=0.5, what=f"Connect takes {name}")
+
+        def runs() -> bool:
+            found = self._ask(f"/connectors/{name}/status")
+            tasks = (found or {}).get("tasks", [])
+            failed = [task["trace"] for task in tasks if task["state"] == "FAILED"]
+            if failed:
+                raise RuntimeError(f"{name}: {failed[0]}")
+            return bool(tasks) and all(task["state"] == "RUNNING" for task in tasks)
+
+        wait_until(runs, within=STARTED_WITHIN, every=0.25, what=f"{name} runs")
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise RuntimeError(f"Connect ended while it started:\n{tail(self.log, 40)}")
+        return self._ask("/connectors") is not None
+
+    def _ask(self, path: str, method: str = "GET", body: Mapping[str, str] | None = None) -> Any:
+        """What the worker answers; None while it cannot (it starts, or shares its work out anew)."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._port}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30.0) as answer:  # noqa: S310 - our own
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                said = error.read().decode(errors="replace")
+            if error.code in NOT_NOW:
+                return None
+            raise RuntimeError(f"Connect refuses {method} {path}: {said}") from error
+        except urllib.error.URLError:
+            return None
+
+
+def _java(file: Path, main: str) -> Sequence[str]:
+    log4j = file.with_name("log4j2.yaml")
+    log4j.write_text(LOG4J)
+    return [
+        str(find_java()),
+        *JVM,
+        f"-Dlog4j2.configurationFile={log4j}",
+        "-cp",
+        kafka_jars.classpath(),
+        main,
+        str(file),
+    ]
+
+
+def _lines(values: Mapping[str, str]) -> str:
+    return "".join(f"{key} = {value}\n" for key, value in values.items())

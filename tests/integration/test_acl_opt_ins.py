@@ -1,0 +1,208 @@
+"""ACL sync beyond MirrorMaker 2's rule, between real clusters: prefixes, groups, and taking back what is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AclBinding as ConfluentAcl
+
+from lockstep_acl_sync.app import build
+from lockstep_acl_sync.bindings import AclBinding
+from lockstep_acl_sync.owned import LOOKS_APART
+from lockstep_acl_sync.ownership import Ownership
+from lockstep_config import clients, load
+from lockstep_protocol.names import events_topic, state_topic
+from lockstep_protocol.state import AclStatus, CopiedAcl, Leader, Row, decode_row
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.context import Clock, FlowContext
+from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.follow import follow
+from lockstep_runtime.leadership import Leadership
+from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.state_log import StoodDown
+from tests.harness.acls import AclScene, acl, acls_of, add, remove, remove_all, until
+from tests.harness.broker import Broker
+from tests.harness.clusters import Record, create_topic, produce
+from tests.harness.control import read_so_far
+
+ALLOWED = ("ALLOW", "READ", "User:anna")
+EVERY_SECOND = "sync.topic.acls.interval.seconds = 1"
+
+
+@pytest.fixture
+def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> AclScene:
+    return AclScene(tmp_path, broker_a, broker_b)
+
+
+def rows(scene: AclScene) -> dict[str, CopiedAcl]:
+    """By principal, as they stand."""
+    found = (decode_row(r.key, r.value) for r in read_so_far(scene.b.bootstrap, state_topic(scene.flow)) if r.key)
+    return {row.principal: row for row in found if isinstance(row, CopiedAcl)}
+
+
+def write(scene: AclScene, row: Row) -> None:
+    key, value = row.encode()
+    produce(scene.b.bootstrap, state_topic(scene.flow), [Record(key=key, value=value, partition=0)])
+
+
+def readers(scene: AclScene) -> set[str]:
+    return {principal for _, _, principal in acls_of(scene.b, scene.remote())}
+
+
+def test_prefixes_and_groups_are_copied_where_asked_for(scene: AclScene) -> None:
+    mark = scene.mark
+    create_topic(scene.a.bootstrap, f"wide-{mark}-hidden")
+    add(
+        scene.a,
+        acl(f"orders-{mark}", pattern="PREFIXED"),
+        acl(f"wide-{mark}", pattern="PREFIXED"),
+        acl(f"app-{mark}", "ALL", resource="GROUP"),
+        acl(f"app-{mark}", "DELETE", resource="GROUP"),
+        acl(f"other-{mark}", resource="GROUP"),
+    )
+    keys = ("prefixed", "groups", "delete")
+    with scene.service(*(f"lockstep.acls.{key} = true" for key in keys), f"groups = app-{mark}", EVERY_SECOND):
+        row = scene.in_phase("in-sync")
+        assert acls_of(scene.b, f"{scene.flow.source}.orders-{mark}", pattern="PREFIXED") == {ALLOWED}
+        assert acls_of(scene.b, f"{scene.flow.source}.wide-{mark}", pattern="PREFIXED") == set()
+        assert acls_of(scene.b, f"app-{mark}", "GROUP") == {ALLOWED}
+        assert acls_of(scene.b, f"other-{mark}", "GROUP") == set()
+        named = {binding: why for binding, why in row.left_out_named if mark in binding}
+        assert named[f"ALLOW READ on TOPIC wide-{mark} (PREFIXED) for User:anna from *"] == "too-wide"
+        assert named[f"ALLOW DELETE on GROUP app-{mark} (LITERAL) for User:anna from *"] == "group-operation"
+        assert sum(count for _, count in row.left_out_for) == row.left_out
+        assert row.owned == row.copied == 2
+
+        # A source that has lost all it had to say about groups takes nothing back.
+        remove_all(scene.a, "GROUP")
+        row = until(lambda: (row := scene.row()) and row.revoked == 1 and row)
+        assert row.notes[0].startswith(f"{scene.flow.source} has no ACLs about groups at all")
+        assert acls_of(scene.b, f"app-{mark}", "GROUP") == {ALLOWED}
+
+
+def test_what_the_source_revoked_is_taken_back_if_it_is_ours(scene: AclScene) -> None:
+    def granted(*principals: str) -> list[ConfluentAcl]:
+        return [acl(scene.topic, principal=f"User:{name}") for name in principals]
+
+    asked = ("lockstep.acls.delete = true", "lockstep.acls.delete.max = 2", EVERY_SECOND)
+    add(scene.a, *granted("anna", "bert", "carl", "dora", "local"))
+    add(scene.b, acl(scene.remote(), principal="User:local"))
+    with scene.service(*asked) as process:
+        until(lambda: (row := scene.row()) and row.owned == 4 and row.copied == 5)
+        assert rows(scene).keys() == {"User:anna", "User:bert", "User:carl", "User:dora"}
+
+        # More than two at once: none, however often it looks.
+        remove(scene.a, *granted("anna", "bert", "carl", "local"))
+        row = until(lambda: (row := scene.row()) and row.revoked == 3 and row)
+        assert "lockstep.acls.delete.max=2 at once" in row.notes[0]
+        first_look = row.at_ms
+        assert process.status(str(scene.flow))["revoked"] == 3
+        until(lambda: time.time() * 1e3 - first_look > 1e3 * (LOOKS_APART + 1.5), what="looks that agree")
+        assert readers(scene) == {"User:anna", "User:bert", "User:carl", "User:dora", "User:local"}
+
+        # One comes back, and the other two looks agree about.
+        add(scene.a, *granted("carl"))
+        until(lambda: readers(scene) == {"User:carl", "User:dora", "User:local"})
+        until(lambda: {e.detail["principal"] for e in scene.told("AclDeleted")} == {"User:anna", "User:bert"})
+        until(lambda: (row := scene.row()) and (row.owned, row.revoked, row.notes) == (2, 0, ()))
+        assert {name for name, row in rows(scene).items() if row.phase == "released"} == {"User:anna", "User:bert"}
+
+
+@asynccontextmanager
+async def leading(scene: AclScene, *lines: str) -> AsyncIterator[FlowContext]:
+    """A context that acts for the flow, as the runtime makes it."""
+    settings = load(scene.file(*lines), {}).flow(scene.flow)
+    conf = clients.target_producer(settings, "acl-sync")
+    clock = Clock()
+    ctx = FlowContext(
+        "acl-sync",
+        settings,
+        instance="one",
+        source=Admin(scene.flow.source, clients.source_admin(settings)),
+        target=Admin(scene.flow.target, clients.target_admin(settings)),
+        leadership=Leadership("acl-sync"),
+        metrics=Metrics(),
+        clock=clock,
+        divided=False,
+    )
+    await ensure_control_topics(ctx.target, flow_topics(ctx.flow, None, 1))
+    facts = FactProducer(scene.flow.target, conf)
+    facts.start()
+    ctx.open(facts, FactLog(facts, events_topic(ctx.flow)))
+    topic = state_topic(ctx.flow)
+    ctx.state.open(FactLog(facts, topic), ctx.leadership.saw_leader)
+    try:
+        async with follow(conf, topic, on_records=ctx.state.receive, alias=scene.flow.target) as follower:
+            await follower.caught_up()
+            ctx.leadership.assigned([0])
+            me = Leader(service="acl-sync", instance="one")
+            term = await ctx.state.claim(me) or await ctx.state.claim(me)
+            ctx.leadership.claimed(0, term)
+            await ctx.state.changed(term - 1)
+            ctx.heard_at = float("inf")  # nobody asks the group here
+            assert ctx.acting
+            yield ctx
+    finally:
+        await facts.stop()
+
+
+async def test_a_round_ends_what_a_killed_one_began(scene: AclScene) -> None:
+    """Killed between the row and the binding, between the row and the deletion, and before it said that it deleted."""
+
+    def granted(name: str) -> AclBinding:
+        return AclBinding(name=scene.remote(), principal=f"User:{name}", operation="READ", permission="ALLOW")
+
+    begun = {granted(name): scene.topic for name in ("new", "kept", "gone")}
+    add(scene.a, acl(scene.topic, principal="User:new"), acl(scene.topic, principal="User:kept"))
+    add(scene.b, acl(scene.remote(), principal="User:kept"))
+    async with leading(scene) as ctx:
+        await Ownership(ctx).claim(begun, begun)
+        deleting = [replace(rows(scene)[f"User:{name}"], phase="deleting") for name in ("kept", "gone")]
+        await ctx.state.write_all(deleting)
+        before = rows(scene)
+
+    async with leading(scene, "lockstep.acls.delete = true") as ctx:
+        sync = asyncio.create_task(build(ctx).run())
+        while ctx.state.get(AclStatus, "sync") is None and not sync.done():
+            await ctx.state.changed(ctx.state.position)
+        sync.cancel()
+        after = rows(scene)
+    assert readers(scene) == {"User:new", "User:kept"}
+    assert {name: row.phase for name, row in after.items()} == {
+        "User:new": "owned",
+        "User:kept": "owned",
+        "User:gone": "released",
+    }
+    assert after["User:new"] == before["User:new"]
+    assert [e.detail["principal"] for e in scene.told("AclDeleted")] == ["User:gone"]
+
+
+async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) -> None:
+    """It has not read yet that another one leads, and thinks that it acts: its own rows tell it."""
+    binding = AclBinding(name=scene.remote(), principal="User:anna", operation="READ", permission="ALLOW")
+    add(scene.b, acl(scene.remote()))
+    async with leading(scene) as ctx:
+        own = Ownership(ctx)
+        await own.claim({binding: scene.topic}, [binding])
+        write(scene, Leader(service="acl-sync", instance="two"))
+        with pytest.raises(StoodDown):
+            await own.take_back([binding])
+        assert acls_of(scene.b, scene.remote()) == {ALLOWED}
+        row = ctx.state.get(CopiedAcl, *rows(scene)["User:anna"].identity())
+        assert row is not None
+        assert row.phase == "owned"  # what it wrote does not count
+
+    # Whoever leads next finds what is ours, and may.
+    async with leading(scene) as ctx:
+        own = Ownership(ctx)
+        assert [one.binding for one in own.held()] == [binding]
+        assert (await own.take_back([binding])).done == (binding,)
+        assert own.being_deleted(binding)
+        assert acls_of(scene.b, scene.remote()) == set()

@@ -1,0 +1,72 @@
+"""Where a partition begins that nobody has copied before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import load
+from lockstep_data_plane.begin import first_row
+from lockstep_data_plane.cluster import cluster_of
+from lockstep_protocol.names import Flow
+from tests.conftest import Pair
+from tests.harness.clusters import Record, create_topic, produce
+from tests.harness.services import two_cluster_file
+
+T = 1_700_000_000_000
+
+
+async def begun(pair: Pair, folder: Path, topic: str, *lines: str, progress: int | None = None) -> tuple[int, int]:
+    """The offset at which the first copy begins, and behind which of the target."""
+    file = two_cluster_file(folder, ("A", pair.a.bootstrap), ("B", pair.b.bootstrap), "A->B.enabled = true", *lines)
+    settings = load(file, {}).flow(Flow("A", "B"))
+    source = cluster_of("A", settings.clients.source_consumer, "begin")
+    target = cluster_of("B", settings.clients.data_producer, "begin")
+    try:
+        await source.refresh([topic])
+        await target.refresh([f"A.{topic}"])
+        row = await first_row(source, target, settings, (topic, 0), f"A.{topic}", progress)
+    finally:
+        await source.close()
+        await target.close()
+    assert not row.begun
+    return row.upstream + 1, row.downstream
+
+
+@pytest.fixture(scope="module")
+def topic(pair: Pair) -> str:
+    """Ten records, a second apart from T on, in batches of one; three records are on the target already."""
+    name = create_topic(pair.a.bootstrap)
+    records = [Record(value=b"%d" % n, timestamp_ms=T + n * 1000) for n in range(10)]
+    produce(pair.a.bootstrap, name, records, settings={"batch.num.messages": "1"})
+    remote = create_topic(pair.b.bootstrap, f"A.{name}")
+    produce(pair.b.bootstrap, remote, [Record(value=b"somebody else's")] * 3)
+    return name
+
+
+STAMP = "A->B.lockstep.start.timestamp"
+
+
+@pytest.mark.parametrize(
+    ("lines", "first"),
+    [
+        pytest.param((), 0, id="earliest is the default"),
+        pytest.param(("A.consumer.auto.offset.reset = latest",), 10, id="latest"),
+        pytest.param((f"{STAMP} = {T + 4000}",), 4, id="the record of that time"),
+        pytest.param((f"{STAMP} = {T + 4001}",), 5, id="or the first one later"),
+        pytest.param((f"{STAMP} = 0",), 0, id="before them all"),
+        pytest.param((f"{STAMP} = {T + 60_000}",), 10, id="later than them all: the end"),
+        pytest.param((f"{STAMP} = {T + 4000}", "A.consumer.auto.offset.reset = latest"), 4, id="it beats latest"),
+        pytest.param((f"{STAMP} = nothing.*={T + 4000}",), 0, id="for other topics"),
+    ],
+)
+async def test_mm2_177_where_a_first_copy_begins(
+    pair: Pair, tmp_path: Path, topic: str, lines: tuple[str, ...], first: int
+) -> None:
+    assert await begun(pair, tmp_path, topic, *lines) == (first, 2)
+
+
+async def test_progress_counts_whatever_else_is_set(pair: Pair, tmp_path: Path, topic: str) -> None:
+    lines = (f"{STAMP} = {T + 4000}", "A.consumer.auto.offset.reset = latest")
+    assert await begun(pair, tmp_path, topic, *lines, progress=6) == (7, 2)

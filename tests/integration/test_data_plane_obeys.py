@@ -1,0 +1,130 @@
+"""Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/commands.md`)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep_protocol.state import PartitionProgress, SlotStatus
+from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import SOURCE_CONNECTOR, MirroredFlow
+from tests.harness.traffic import Traffic
+from tests.integration.test_data_plane_batches import alter
+from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
+
+SOURCE = SOURCE_CONNECTOR
+
+
+@pytest.fixture
+def flow(there: MirroredFlow) -> Iterator[MirroredFlow]:
+    yield there
+    for subject in (SOURCE, "slot:0", "slot:1"):
+        there.ask("resume", subject)
+
+
+def wait_phase(flow: MirroredFlow, topic: str, phase: str, partitions: int) -> dict[int, PartitionProgress]:
+    def all_are() -> dict[int, PartitionProgress] | None:
+        found = flow.progress(topic)
+        return found if len(found) == partitions and {row.phase for row in found.values()} == {phase} else None
+
+    return wait_until(all_are, within=60, every=0.1, what=f"{topic} is {phase}")
+
+
+def runs(flow: MirroredFlow) -> dict[int, str]:
+    return {row.slot: row.run for row in flow.rows(SlotStatus) if row.phase == "started"}
+
+
+def test_a_paused_topic_drains_stands_still_and_goes_on_with_the_very_next_record(there: MirroredFlow) -> None:
+    topic = create_topic(there.source, unique_name("there-paused"), partitions=2)
+    with Traffic(there.source, topic, partitions=2, rate=300):
+        wait_until(lambda: len(there.progress(topic)) == 2, within=90, every=0.25)
+        assert there.ask("pause", f"topic:{topic}").detail["wanted"] == "paused"
+        stands = wait_phase(there, topic, "paused", 2)
+        there.ask("resume", f"topic:{topic}")
+        there.ask("pause", f"partition:{topic}-1")
+        wait_until(lambda: there.progress(topic)[0].upstream > stands[0].upstream + 100, within=60, every=0.1)
+        assert there.progress(topic)[1].phase == "paused"
+        assert there.compared(topic).missing, "what was produced meanwhile waits"
+        there.ask("resume", f"partition:{topic}-1")
+    there.wait_copied(topic)
+    wait_phase(there, topic, "copying", 2)
+
+
+def test_restart_is_the_way_out_of_a_halted_partition_once_the_cause_is_mended(there: MirroredFlow) -> None:
+    topic = small_target(there, "restarted")
+    produce(there.source, topic, [*numbered(5), *numbered(1, size=2 * TAKES), *numbered(5, stem=b"after")])
+    there.wait_event("PartitionHalted", f"{topic}-0")
+    alter(there.target, there.remote(topic), "max.message.bytes", str(10 * TAKES))
+    there.ask("refresh", SOURCE)
+    wait_until(lambda: ("max.message.bytes", str(10 * TAKES)) in there.wait_mirrored(topic).target_configs, within=60)
+    there.ask("restart", f"partition:{topic}-0")
+    there.wait_copied(topic)
+    assert there.progress(topic)[0].phase == "copying"
+
+
+@pytest.mark.long
+def test_slots_pause_stop_and_begin_anew_and_the_partitions_of_others_go_on(flow: MirroredFlow) -> None:
+    topic = create_topic(flow.source, unique_name("there-slots"), partitions=4)
+    with Traffic(flow.source, topic, partitions=4, rate=200):
+        wait_until(lambda: len(flow.progress(topic)) == 4, within=90, every=0.25)
+        had = holders(flow, topic)
+        assert {slot for slot, _ in had.values()} == {0, 1}
+        mine, other = (next(n for n, (slot, _) in had.items() if slot == wanted) for wanted in (0, 1))
+
+        flow.ask("pause", "slot:0")
+        wait_until(lambda: flow.progress(topic)[mine].phase == "paused", within=60, every=0.1)
+        flow.ask("stop", "slot:0")
+        wait_until(lambda: 0 not in runs(flow), within=60, every=0.1, what="slot 0 has ended")
+        flow.ask("restart", "slot:1")
+        before = flow.progress(topic)[other].upstream
+        wait_until(lambda: runs(flow).get(1, had[other][1]) != had[other][1], within=60, every=0.1)
+        wait_until(lambda: flow.progress(topic)[other].upstream > before, within=60, every=0.1)
+        assert 0 not in runs(flow)
+        new = create_topic(flow.source, unique_name("there-slots-new"), partitions=2)
+        produce(flow.source, new, [*numbered(10), *numbered(10, partition=1)])
+        flow.wait_copied(new)
+        assert {slot for slot, _ in holders(flow, new).values()} == {1}, "who rests is given nothing to wait with it"
+        flow.ask("resume", "slot:0")
+        wait_until(lambda: 0 in runs(flow), within=60, every=0.1, what="slot 0 is there again")
+    flow.wait_copied(topic)
+    assert holders(flow, topic).keys() == had.keys()
+    assert flow.events("SlotFailed") == []
+
+
+def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_after_a_reset(flow: MirroredFlow) -> None:
+    back, forward, reset = (create_topic(flow.source, unique_name(f"there-{stem}")) for stem in ("to", "fro", "reset"))
+    for topic in (back, forward, reset):
+        produce(flow.source, topic, numbered(100))
+    wanted = {topic: flow.wait_copied(topic) for topic in (back, forward, reset)}
+    flow.wait_written_down(back)
+    refused = flow.alter(back, 49)
+    assert (refused.kind, "stop it first" in refused.detail["reason"]) == ("CommandRefused", True)
+
+    slots = runs(flow)
+    flow.ask("pause", SOURCE)
+    wait_phase(flow, reset, "paused", 1)
+    assert runs(flow) == slots, "a paused connector keeps its slots, and a stopped one does not"
+    flow.ask("stop", SOURCE)
+    produce(flow.source, forward, numbered(20, stem=b"later"))
+    assert flow.alter(back, 49).kind == "OffsetsAltered", "once every slot has ended"
+    assert runs(flow) == {}
+    assert flow.alter(forward, 109).kind == "OffsetsAltered"
+    assert flow.alter(reset, None).kind == "OffsetsAltered"
+    assert flow.listed(back, forward, reset) == {back: {0: 49}, forward: {0: 109}, reset: {}}
+    assert flow.mm2_progress(forward)[0] == 109
+    flow.ask("resume", SOURCE)
+
+    copies = {
+        back: [*wanted[back], *wanted[back][50:]],
+        forward: [*wanted[forward], *read_topic(flow.source, forward)[110:]],
+        reset: [*wanted[reset], *wanted[reset]],
+    }
+    for topic, expected in copies.items():
+
+        def as_told(topic: str = topic, expected: list[Record] = expected) -> bool:
+            assert compare(expected, flow.copy_of(topic)).equal
+            return True
+
+        wait_until(as_told, within=60, every=0.1, what="the records that the offset says, in order, and none besides")
+        wait_phase(flow, topic, "copying", 1)
+        assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []

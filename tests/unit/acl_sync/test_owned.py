@@ -1,0 +1,194 @@
+"""What is taken back is ours, and wanted by nobody: the only deletions that Lockstep makes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_acl_sync.bindings import AclBinding
+from lockstep_acl_sync.owned import LOOKS_APART, Deletions, Looks, Owned, Review, deletions, review
+
+TOPICS = frozenset({"TOPIC"})
+BOTH = frozenset({"TOPIC", "GROUP"})
+
+
+def acl(name: str = "orders", operation: str = "READ", *, resource: str = "TOPIC") -> AclBinding:
+    return AclBinding(name=name, principal="User:anna", operation=operation, permission="ALLOW", resource=resource)
+
+
+def ours(name: str = "orders", operation: str = "READ") -> Owned:
+    return Owned(acl(f"A.{name}", operation), name)
+
+
+def our_group(name: str = "billing") -> Owned:
+    return Owned(acl(name, resource="GROUP"), name)
+
+
+ELSE = acl("something-else")
+"""On the source, so that it says something."""
+
+
+def reviewed(
+    owned: Sequence[Owned],
+    source: Collection[AclBinding] = (ELSE,),
+    *,
+    target: Collection[AclBinding] | None = None,
+    wanted: Collection[AclBinding] = (),
+    resources: Collection[str] = TOPICS,
+) -> Review:
+    there = {one.binding for one in owned} if target is None else target
+    return review(owned, frozenset(source), there, wanted, resources)
+
+
+def decided(found: Review, looks: Looks, now: float, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
+    return deletions(found, looks, now, limit=limit, shared=shared, source="A", target="B")
+
+
+def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
+    looks = Looks().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
+    return decided(found, looks, LOOKS_APART, limit=limit, shared=shared)
+
+
+class TestReview:
+    def test_what_the_source_has_no_more_is_revoked(self) -> None:
+        assert reviewed([ours()]) == Review(revoked=(ours(),))
+
+    def test_what_the_source_still_has_stays_though_it_is_not_wanted(self) -> None:
+        """The topic is no longer selected, or its prefix has become too wide: nobody revoked anything."""
+        assert reviewed([ours()], [acl("orders")]) == Review()
+
+    def test_a_copy_of_allow_all_stays_with_it(self) -> None:
+        assert reviewed([ours()], [acl("orders", "ALL")]) == Review()
+        assert reviewed([ours(operation="DESCRIBE")], [acl("orders", "ALL")]).revoked == (ours(operation="DESCRIBE"),)
+
+    def test_what_belongs_on_the_target_stays_wherever_it_came_from(self) -> None:
+        assert reviewed([ours()], [acl("renamed")], wanted=[acl("A.orders")]) == Review()
+
+    def test_what_somebody_took_away_is_not_ours_any_more(self) -> None:
+        assert reviewed([ours()], target=[]) == Review(gone=(ours(),))
+
+    def test_a_source_that_says_nothing_revokes_nothing(self) -> None:
+        assert reviewed([ours()], []) == Review(silent=(ours(),))
+
+    def test_topics_say_nothing_about_groups(self) -> None:
+        found = reviewed([ours(), our_group()], [ELSE], resources=BOTH)
+        assert found == Review(revoked=(ours(),), silent=(our_group(),))
+
+    def test_what_was_not_read_is_not_judged(self) -> None:
+        assert reviewed([our_group()], [ELSE], target=[], resources=TOPICS) == Review()
+
+
+class TestLooks:
+    def test_one_look_is_not_enough(self) -> None:
+        found = reviewed([ours()])
+        assert decided(found, Looks().then(7, 100.0, found.revoked), 100.0) == Deletions()
+
+    def test_two_at_once_are_not_either(self) -> None:
+        looks = Looks().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
+        assert not looks.settled(ours().binding, 100.1)
+
+    def test_two_that_are_some_time_apart_are(self) -> None:
+        assert after_two_looks(reviewed([ours()])).due == (ours(),)
+
+    def test_a_look_between_that_finds_it_begins_anew(self) -> None:
+        looks = Looks().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
+        assert not looks.settled(ours().binding, 20.0)
+
+    def test_a_look_of_another_term_begins_anew(self) -> None:
+        looks = Looks().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
+        assert not looks.settled(ours().binding, 20.0)
+        assert looks.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
+
+
+class TestDeletions:
+    def test_more_than_the_limit_is_none_and_said_with_what_to_do(self) -> None:
+        many = [ours(f"orders-{n}") for n in range(11)]
+        found = after_two_looks(reviewed(many))
+        assert found.due == ()
+        assert found.notes == (
+            "Lockstep leaves 11 bindings on B that A revoked: that is more than lockstep.acls.delete.max=10 at once; "
+            "if it is meant, start acl-sync once with 11",
+        )
+        assert len(after_two_looks(reviewed(many[:10])).due) == 10
+
+    def test_what_was_seen_once_counts_for_the_limit(self) -> None:
+        """A source that is being emptied shall not be followed piece by piece."""
+        many = [ours(f"orders-{n}") for n in range(11)]
+        looks = Looks().then(7, 0.0, many[:5]).then(7, 60.0, many)
+        assert decided(reviewed(many), looks, 60.0).due == ()
+
+    def test_a_silent_source_is_said(self) -> None:
+        found = after_two_looks(reviewed([ours()], []))
+        assert found.due == ()
+        assert found.notes[0].startswith(
+            "A has no ACLs about topics at all, so Lockstep leaves one binding that it made on B"
+        )
+
+    def test_what_another_flow_may_have_brought_stays(self) -> None:
+        kept = Owned(acl("orders"), "orders")
+        found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
+        assert found.due == (ours(),)
+        assert "C->B may want what they allow" in found.notes[0]
+        assert after_two_looks(reviewed([kept, ours()])).due == (kept, ours())
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+BINDINGS = st.builds(acl, NAMES, st.sampled_from(["READ", "ALL", "DESCRIBE"]), resource=st.sampled_from(sorted(BOTH)))
+ROUNDS = st.lists(
+    st.tuples(
+        st.frozensets(BINDINGS, max_size=8),  # what the source says
+        st.frozensets(BINDINGS, max_size=8),  # what is wanted for other reasons
+        st.sampled_from([7, 7, 7, 9]),  # the term
+        st.floats(0, 20),  # seconds since the round before
+    ),
+    min_size=1,
+    max_size=6,
+)
+OWNED = st.builds(lambda binding, source: Owned(binding, source), BINDINGS, NAMES)
+
+
+@given(
+    st.lists(OWNED, max_size=8, unique_by=lambda one: one.binding),
+    st.frozensets(BINDINGS, max_size=8),
+    ROUNDS,
+    st.integers(1, 4),
+    st.sampled_from([(), ("C->B",)]),
+    st.sampled_from([TOPICS, BOTH]),
+)
+def test_only_what_is_ours_and_wanted_by_nobody_is_ever_deleted(
+    owned: list[Owned],
+    others: frozenset[AclBinding],
+    rounds: list[tuple[frozenset[AclBinding], frozenset[AclBinding], int, float]],
+    limit: int,
+    shared: tuple[str, ...],
+    resources: frozenset[str],
+) -> None:
+    mine = {one.binding: one for one in owned}
+    target = others | mine.keys()
+    now, looks = 0.0, Looks()
+    refused: dict[AclBinding, list[tuple[int, float]]] = {}
+    for source, wanted, term, passed in rounds:
+        now += passed
+        found = review(owned, source, target, wanted, resources)
+        looks = looks.then(term, now, found.revoked)
+        due = deletions(found, looks, now, limit=limit, shared=shared, source="A", target="B").due
+        for binding in mine:
+            backed = any(origin in source for origin in mine[binding].origins()) or binding in wanted
+            assert not (backed and mine[binding] in due)
+            seen = refused.setdefault(binding, [])
+            if backed or (seen and seen[-1][0] != term):
+                seen.clear()
+            if not backed:
+                seen.append((term, now))
+        assert len(due) <= limit
+        for one in due:
+            assert mine[one.binding] == one
+            assert one.binding in target
+            assert one.binding.resource in resources
+            assert any(binding.resource == one.binding.resource for binding in source)
+            assert not (shared and one.keeps_its_name)
+            looked = refused[one.binding]
+            assert len(looked) >= 2
+            assert now - looked[0][1] >= LOOKS_APART

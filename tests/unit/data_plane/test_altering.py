@@ -1,0 +1,109 @@
+"""What altering an offset makes of a partition's row: it says where to begin, and claims nothing of what is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_checkpoint.exact import ExactPlaces, Place
+from lockstep_data_plane.altering import altered_rows, entry_of, reset_rows, still_alive
+from lockstep_data_plane.batches.stamp import EPOCHS
+from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
+from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+
+COPIED = PartitionProgress(
+    topic="orders",
+    partition=3,
+    upstream=99,
+    upstream_epoch=4,
+    downstream=99,
+    producer_id=7,
+    producer_epoch=2,
+    sequence=99,
+    others=((9, 4),),
+    source_topic_id="s",
+    target_topic_id="t",
+    open_run=(0, 0, 100),
+    source_end=120,
+    skips=((101, 101),),
+    given_up=5,
+    phase="halted",
+    reason="records are gone",
+    case="records-gone",
+)
+
+
+def change(offset: int | None, partition: int = 3, cluster: str = "A", topic: str = "orders") -> OffsetChange:
+    return OffsetChange({"cluster": cluster, "partition": partition, "topic": topic}, offset)
+
+
+@pytest.mark.parametrize(("offset", "begins"), [(10, "altered"), (119, "altered"), (None, "reset")])
+def test_the_row_begins_an_epoch_of_which_nothing_is_there(offset: int | None, begins: str) -> None:
+    (row,) = altered_rows([COPIED], "A", [change(offset)])
+    assert (row.begins, row.upstream, row.producer_epoch) == (begins, -1 if offset is None else offset, 3)
+    assert not row.begun
+    assert (row.open_run, row.skips, row.upstream_epoch) == ((), (), -1)
+    assert (row.phase, row.reason, row.case) == ("stopped", "", "")
+    assert row.given_up == 5, "what happened in the partition's life"
+    assert row.lag_records == 120 - 1 - row.upstream
+
+
+def test_the_same_again_changes_nothing_and_another_offset_takes_no_other_epoch() -> None:
+    (row,) = altered_rows([COPIED], "A", [change(10)])
+    assert altered_rows([row], "A", [change(10)]) == []
+    (again,) = altered_rows([row], "A", [change(50)])
+    assert (again.upstream, again.producer_epoch) == (50, 3)
+    (reset,) = reset_rows([again])
+    assert (reset.begins, reset.producer_epoch) == ("reset", 3)
+    assert reset_rows([reset]) == []
+
+
+def test_of_two_words_about_a_partition_the_last_counts_and_what_is_of_others_changes_nothing() -> None:
+    (row,) = altered_rows([COPIED], "A", [change(10), change(20)])
+    assert row.upstream == 20
+    for foreign in (change(1, partition=4), change(1, cluster="C"), change(1, topic="x"), OffsetChange({"a": 1}, None)):
+        assert altered_rows([COPIED], "A", [foreign]) == []
+    assert altered_rows([COPIED], "A", [OffsetChange(None, None)]) == []
+
+
+def test_without_an_epoch_left_it_is_refused() -> None:
+    with pytest.raises(RefusedOffsets, match="orders-3"):
+        reset_rows([replace(COPIED, producer_epoch=EPOCHS)])
+
+
+def test_it_is_listed_as_connect_would_have_it() -> None:
+    assert entry_of(COPIED, "A").offset == 99
+    (altered,) = altered_rows([COPIED], "A", [change(10)])
+    assert entry_of(altered, "A").offset == 10
+    (reset,) = reset_rows([COPIED])
+    assert entry_of(reset, "A").offset is None
+    assert entry_of(PartitionProgress(topic="new", partition=0), "A").offset is None
+
+
+def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
+    (row,) = altered_rows([COPIED], "A", [change(10)])
+    assert COPIED.is_outdated_by(row)
+    assert not row.is_outdated_by(COPIED)
+    assert not replace(COPIED, producer_id=8).is_outdated_by(row), "another chain"
+
+
+@pytest.mark.parametrize("offset", [10, 119, None])
+def test_until_it_is_copied_again_no_group_is_placed_by_the_former_chain(offset: int | None) -> None:
+    (row,) = altered_rows([COPIED], "A", [change(offset)])
+    places = ExactPlaces()
+    topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
+    places.begin([topic, replace(COPIED, phase="copying"), row])
+    assert places.translate("orders", 3, UpstreamOffset(60)) == Place(None, why="nothing is copied yet")
+    begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
+    places.take(begun)
+    found = places.translate("orders", 3, UpstreamOffset(60))
+    assert isinstance(found, Place)
+    assert (found.at, found.behind) == (100, 49), "no further than what will be appended"
+
+
+def test_a_slot_lives_until_it_says_otherwise_or_says_nothing_for_long() -> None:
+    assert still_alive("started", 1_000, 2_000)
+    assert not still_alive("released", 1_000, 2_000)
+    assert not still_alive("started", 1_000, 20_000)

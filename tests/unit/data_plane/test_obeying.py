@@ -1,0 +1,81 @@
+"""What is wanted of a slot's partitions: of all that a partition lies in, the most restrained word counts."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from lockstep_data_plane.obeying import Order, closed_slots, orders
+from lockstep_protocol.state import Row, Wanted
+from lockstep_runtime.wanted import Phase
+
+MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]
+SOURCE = "connector:MirrorSourceConnector"
+
+
+def rows(*wanted: Wanted) -> dict[str, Row]:
+    return {row.key(): row for row in wanted}
+
+
+def rests(*wanted: Wanted, slot: int = 0) -> dict[tuple[str, int], str]:
+    return {tp: order.rests for tp, order in orders(rows(*wanted), slot, MINE).items() if order.rests}
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"),
+    [
+        ("partition:orders-1", {("orders", 1)}),
+        ("partition:a-1-0", {("a-1", 0)}),
+        ("topic:orders", {("orders", 0), ("orders", 1)}),
+        ("slot:0", set(MINE)),
+        ("slot:1", set()),
+        (SOURCE, set(MINE)),
+        ("connector:MirrorHeartbeatConnector", set()),
+    ],
+)
+def test_a_word_holds_for_all_that_lies_in_its_scope(scope: str, found: set[tuple[str, int]]) -> None:
+    assert set(rests(Wanted(scope=scope, phase="paused"))) == found
+    assert rests(Wanted(scope=scope, phase="running")) == {}
+
+
+def test_of_several_words_the_most_restrained_counts() -> None:
+    found = rests(
+        Wanted(scope="topic:orders", phase="paused"),
+        Wanted(scope="partition:orders-1", phase="running"),
+        Wanted(scope="slot:0", phase="stopped"),
+    )
+    assert found == dict.fromkeys(MINE, "stopped")
+
+
+def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() -> None:
+    before = orders(rows(), 0, MINE)
+    assert before == dict.fromkeys(MINE, Order())
+    asked = orders(rows(Wanted(scope="topic:orders", restart="c1")), 0, MINE)
+    again = orders(rows(Wanted(scope="topic:orders", restart="c2"), Wanted(scope="slot:0", restart="c3")), 0, MINE)
+    assert len({asked[MINE[0]], again[MINE[0]], before[MINE[0]]}) == 3
+    assert asked[MINE[2]] == again[MINE[2]], "the driver begins a slot anew, not the slot its partitions"
+    assert all(order.phase is Phase.RUNNING for order in again.values())
+
+
+def test_no_restart_in_all_is_the_same_order_whether_or_not_others_were_asked_for() -> None:
+    """Else one pause of anything would begin all partitions of all slots anew."""
+    before, after = orders(rows(), 0, MINE), orders(rows(Wanted(scope="topic:payments", phase="paused")), 0, MINE)
+    assert before == after
+
+
+def test_slots_that_rest_are_closed_but_a_connector_s_pause_closes_none() -> None:
+    wanted = rows(
+        Wanted(scope="slot:0", phase="paused"),
+        Wanted(scope="slot:2", phase="stopped"),
+        Wanted(scope="slot:7", phase="stopped"),
+        Wanted(scope=SOURCE, phase="paused"),
+    )
+    assert closed_slots(wanted, 4) == {0, 2}
+
+
+def test_ten_thousand_partitions_take_no_time() -> None:
+    many = [(f"topic-{n // 10}", n % 10) for n in range(10_000)]
+    began = time.process_time()
+    assert len(orders(rows(Wanted(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
+    assert time.process_time() - began < 0.5, "usual is 0.1"

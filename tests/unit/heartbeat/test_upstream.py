@@ -1,0 +1,78 @@
+"""What arriving heartbeats say of the clusters upstream."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_heartbeat.upstream import Heard, Upstream, age_seconds, heard, upstreams
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_protocol.topics import hops
+
+DEFAULT = DefaultReplicationPolicy()
+
+
+class TestUpstreams:
+    def test_each_cluster_behind_the_flow_is_one_nearest_first(self) -> None:
+        topics = ["heartbeats", "B.heartbeats", "B.A.heartbeats", "B.A.D.heartbeats", "B.orders", "orders"]
+        assert upstreams(DEFAULT, topics, "B") == (
+            Upstream("B", 1, "B.heartbeats"),
+            Upstream("A", 2, "B.A.heartbeats"),
+            Upstream("D", 3, "B.A.D.heartbeats"),
+        )
+
+    def test_what_came_by_another_flow_is_not_ours(self) -> None:
+        assert upstreams(DEFAULT, ["C.heartbeats", "C.B.heartbeats", "heartbeats"], "B") == ()
+
+    def test_a_cluster_is_shown_by_the_shortest_way_of_what_was_written_there(self) -> None:
+        found = upstreams(DEFAULT, ["B.heartbeats", "B.C.A.heartbeats", "B.A.heartbeats", "B.D.A.heartbeats"], "B")
+        assert Upstream("A", 2, "B.A.heartbeats") in found
+        assert [one.alias for one in found] == ["B", "A", "C", "D"]
+
+    def test_one_that_does_not_beat_itself_is_shown_by_what_came_through_it(self) -> None:
+        assert upstreams(DEFAULT, ["B.A.heartbeats"], "B") == (
+            Upstream("B", 1, "B.A.heartbeats"),
+            Upstream("A", 2, "B.A.heartbeats"),
+        )
+
+    def test_one_that_beats_is_shown_by_its_own_though_others_came_a_shorter_way(self) -> None:
+        found = upstreams(DEFAULT, ["B.A.D.heartbeats", "B.C.E.A.heartbeats"], "B")
+        assert Upstream("A", 2, "B.C.E.A.heartbeats") in found
+
+    def test_heartbeats_have_their_way_in_the_name_under_the_identity_policy_too(self) -> None:
+        policy = IdentityReplicationPolicy("B")
+        found = upstreams(policy, ["orders", "heartbeats", "B.heartbeats", "B.A.heartbeats"], "B")
+        assert [(one.alias, one.hops) for one in found] == [("B", 1), ("A", 2)]
+
+
+ALIASES = st.sampled_from(["A", "B", "C"])
+TOPICS = st.lists(ALIASES, min_size=1, max_size=4).map(lambda way: ".".join([*way, "heartbeats"]))
+
+
+@given(st.sets(TOPICS))
+def test_hops_are_those_that_mirrormakers_client_counts(topics: set[str]) -> None:
+    through_b = {topic for topic in topics if topic.startswith("B.")}
+    for one in upstreams(DEFAULT, topics, "B"):
+        assert one.hops == hops(DEFAULT, through_b, one.alias)
+        assert one.topic in through_b
+
+
+class TestHeard:
+    def test_the_newest_counts(self) -> None:
+        first = heard(None, 1_000, 1_040)
+        assert first == Heard(1_000, 40)
+        assert heard(first, 2_000, 2_010) == Heard(2_000, 10)
+        assert heard(first, 900, 2_010) == first
+        assert heard(first, 1_000, 9_000) == first, "the same again, as after a restart of the copy"
+
+    def test_what_was_there_before_we_listened_has_no_latency(self) -> None:
+        assert heard(None, 1_000, None) == Heard(1_000)
+        assert heard(Heard(1_000, 40), 2_000, None) == Heard(2_000, 40)
+
+    def test_a_clock_that_is_ahead_gives_a_negative_one(self) -> None:
+        assert heard(None, 1_000, 400) == Heard(1_000, -600)
+
+    def test_the_age_grows_though_nothing_arrives(self) -> None:
+        assert age_seconds(Heard(1_000), 0, 4_500) == 3.5
+        assert age_seconds(None, 2_000, 4_500) == 2.5
+        assert age_seconds(Heard(9_000), 0, 4_500) == 0.0
