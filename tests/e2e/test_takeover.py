@@ -84,7 +84,7 @@ class Migration:
     def lockstep(self, verb: str, *arguments: str, code: int = 0) -> str:
         """What a command prints (both streams); it ends with `code` and without a traceback."""
         ran = subprocess.run(
-            [sys.executable, "-m", "lockstep_cli", verb, str(self.file), "--flow", str(self.flow), *arguments],
+            [sys.executable, "-m", "lockstep_cli", *verb.split(), str(self.file), "--flow", str(self.flow), *arguments],
             capture_output=True,
             text=True,
             timeout=120,
@@ -232,5 +232,19 @@ def test_what_mm2_copied_is_not_copied_again_and_nothing_is_left_out(migration: 
         assert "the flow runs: lockstep stop" in m.lockstep("handback", "--dry-run", code=1)
         m.lockstep("handback", "--stop", "--yes")
         assert m.theirs == {(m.topic, 0): 99, (m.topic, 1): 99}
-        produce(m.source, m.topic, [Record(value=b"after", partition=0)])
-    assert end_offsets(m.target, remote) == {0: 100, 1: 100}
+        assert end_offsets(m.target, remote) == {0: 100, 1: 100}
+
+        # MM2 copies ten more of the one partition, and is taken over again.
+        later = numbered((110, 105))
+        produce(m.source, m.topic, [record for record in later if int(record.value or b"") >= 100])
+        produce(m.target, remote, [record for record in numbered((110,)) if int(record.value or b"") >= 100])
+        m.mm2_copied(109, 99)
+        assert "lockstep resume" in m.take_over("--yes")
+        listed = json.loads(m.lockstep("offsets list", "--output", "json"))
+        found = {
+            (o["partition"]["topic"], o["partition"]["partition"]): o["offset"]["offset"] for o in listed["offsets"]
+        }
+        assert found == m.theirs
+        m.lockstep("resume")
+        mirrored.wait_copied(m.topic)
+    assert end_offsets(m.target, remote) == {0: 110, 1: 105}

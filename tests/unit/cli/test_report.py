@@ -185,8 +185,20 @@ def test_groups_say_how_ready_they_are() -> None:
 )
 def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None:
     report = reported(AclStatus(phase=phase, reason="why", copied=1, left_out=2))
-    assert report.acls == AclLine(phase, 1, 2, trouble)
+    assert report.acls == AclLine(phase, 1, 2, (), trouble)
     assert bool(report.troubles) is bool(trouble)
+
+
+def test_what_one_should_know_of_acls_is_shown() -> None:
+    assert "1 copied, 0 left out; principals come from tokens" in shown(
+        reported(AclStatus(phase="in-sync", copied=1, notes=("principals come from tokens",)))
+    )
+
+
+def test_a_partition_that_rests_says_so_and_is_no_trouble() -> None:
+    report = reported(topic(), progress(phase="paused"))
+    assert report.partitions[0].state == "paused"
+    assert report.troubles == ()
 
 
 def test_failing_heartbeats_are_trouble() -> None:

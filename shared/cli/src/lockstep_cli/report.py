@@ -108,12 +108,13 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """A slot of the data plane, as it sees itself."""
+    """A slot of the data plane, as it sees itself. `resting`: partitions of its assignment that are to rest."""
 
     slot: int
     phase: str
     wanted: str
     partitions: int
+    resting: int
     held_bytes: int
     trouble: str = ""
 
@@ -145,11 +146,12 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class AclLine:
-    """How ACL sync stands."""
+    """How ACL sync stands. `notes`: what an operator should know though nothing fails."""
 
     phase: str
     copied: int
     left_out: int
+    notes: tuple[str, ...] = ()
     trouble: str = ""
 
 
@@ -344,7 +346,7 @@ class _Seen:
             asked = (scope,), (Scope.of(Connector.SOURCE), scope)
             trouble = self._failed("data-plane", str(scope), *asked)
             word = self._wanted.slot(number).word
-            yield SlotLine(number, row.phase, word, row.partitions, row.held_bytes, trouble)
+            yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)
 
     def groups(self) -> Iterable[GroupLine]:
         for row in self._all(GroupStatus):
@@ -370,7 +372,8 @@ class _Seen:
         for row in self._all(AclStatus):
             if isinstance(row, AclStatus):
                 bad = row.phase in ("failing", "not-permitted")
-                return AclLine(row.phase, row.copied, row.left_out, (row.reason or row.phase) if bad else "")
+                trouble = (row.reason or row.phase) if bad else ""
+                return AclLine(row.phase, row.copied, row.left_out, row.notes, trouble)
         return None
 
     def pulse(self) -> FlowPulse | None:
