@@ -78,6 +78,12 @@ def test_a_service_that_nobody_runs_is_trouble_and_one_not_known_of_is_none() ->
     assert report.troubles == (Trouble("heartbeat", "no replica of it runs"),)
 
 
+def test_a_data_plane_that_is_stopped_needs_no_replica() -> None:
+    stopped = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+    none = {"data-plane": 0, "topic-sync": 0}
+    assert reported(stopped, replicas=none).troubles == (Trouble("topic-sync", "no replica of it runs"),)
+
+
 def test_leaders_are_those_of_the_service_and_of_its_shares() -> None:
     rows = [Leader(service=name, instance=name, at_ms=5) for name in ("checkpoint-0", "checkpoint-5", "topic-sync")]
     lines = {line.service: [one.label for one in line.leaders] for line in reported(*rows).services}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console, RenderableType
 
 from lockstep_cli.exits import CannotUse
 from lockstep_cli.handback import Held, hand_back_of, not_drained
+from lockstep_cli.plan_tables import hand_back_shown, plan_shown
 from lockstep_cli.takeover import FLUSH_NOTE, Found, PartitionPlan, Place, named, place_of, plan_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus, Wanted
@@ -190,6 +193,40 @@ def test_a_program_reads_all_of_a_plan() -> None:
     assert body["topics"][0]["partitions"][0] == {"partition": 0, "offset": 9, "to_copy": 90, "gone": 0}
 
 
+def shown(parts: Iterable[RenderableType]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_person_is_shown_what_would_be_done() -> None:
+    said = shown(plan_shown(plan_of(found(STRIMZI, groups=3))))
+    assert "A->B  take over from MirrorMaker 2 (strimzi)" in said
+    assert "MirrorSourceConnector on B: 2 offsets to write" in said
+    assert "no, group mirrormaker2-cluster has no members" in said
+    assert "3 with checkpoints" in said
+    assert "9 19" in said
+    assert "170 records still to copy" in said
+    assert f"note: {FLUSH_NOTE}"[:100] in said
+
+
+def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
+    assert "still to copy" not in shown(plan_shown(plan_of(found(theirs={}))))
+
+
+def test_who_is_not_looked_at_is_said() -> None:
+    place = replace(place_of("connect", FLOW, None, topic="x", connector="y", group="z"), watched=False)
+    assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_of(found(place))))
+
+
+def test_a_person_is_shown_where_mm2_goes_on() -> None:
+    said = shown(hand_back_shown(hand_back_of(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
+    assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
+    assert "there already" in said
+
+
 # -- handing back -----------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +285,11 @@ def test_it_refuses_while_mm2_runs_already() -> None:
 def test_progress_of_mm2_that_is_further_is_never_written_over() -> None:
     (why,) = hand_back_of(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals
     assert "10 there and 9 here" in why
+
+
+def test_a_topic_of_offsets_that_is_not_there_is_said() -> None:
+    (why,) = hand_back_of(replace(held(progress(), DRAINED), theirs=None)).refusals
+    assert "no topic mm2-offsets.A.internal on B" in why
 
 
 def test_a_flow_that_copied_nothing_has_nothing_to_hand_back() -> None:

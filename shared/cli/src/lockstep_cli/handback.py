@@ -26,7 +26,8 @@ class Held:
     place: Place
     rows: Mapping[str, Row]
     """The fold of the state topic."""
-    theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    """None: there is no such topic, and it is not the flow's own, which would be made."""
     members: int = 0
     """Of MM2's group."""
     replicas: int = 0
@@ -44,6 +45,7 @@ class HandBack:
     writes: tuple[tuple[TopicPartition, int], ...]
     """Those of them that are not in its place yet."""
     row: Handover
+    members: int
     refusals: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -82,8 +84,9 @@ def hand_back_of(held: Held) -> HandBack:
         flow=held.flow,
         place=place,
         offsets=tuple(offsets),
-        writes=tuple((tp, offset) for tp, offset in offsets if held.theirs.get(tp) != offset),
+        writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
         row=handover,
+        members=held.members,
         refusals=tuple(_refusals(held, dict(offsets))),
         notes=tuple(_notes(rows, gone)),
     )
@@ -123,10 +126,16 @@ def _refusals(held: Held, offsets: Mapping[TopicPartition, int]) -> Iterator[str
         yield why
     if not offsets:
         yield "the flow has copied nothing, so there is nothing to hand back"
-    if further := [tp for tp, offset in offsets.items() if held.theirs.get(tp, offset) > offset]:
+    if held.theirs is None:
+        yield (
+            f"there is no topic {held.place.topic} on {held.flow.target}: name MirrorMaker 2's topic of offsets with "
+            "--offsets-topic, and let its workers make it"
+        )
+    theirs = held.theirs or {}
+    if further := [tp for tp, offset in offsets.items() if theirs.get(tp, offset) > offset]:
         first = further[0]
         yield (
-            f"{held.place} is further than this flow in {named(further)} (for one, {held.theirs[first]:,} there and "
+            f"{held.place} is further than this flow in {named(further)} (for one, {theirs[first]:,} there and "
             f"{offsets[first]:,} here): it has copied since, and goes on from there"
         )
 

@@ -14,8 +14,11 @@ from lockstep_cli.exits import CannotUse, Exit, end_with
 from lockstep_cli.options import file_argument, flow_option, output_option, timeout_option
 
 if TYPE_CHECKING:
-    from lockstep_cli.handback import HandBack
-    from lockstep_cli.takeover import Place, Plan
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from lockstep_cli.takeover import Place
     from lockstep_config import FlowSettings
 
 __all__ = ["COMMANDS"]
@@ -26,9 +29,6 @@ Exit codes:
   1    refused; the lines say why, and nothing was written
   2    FILE or the arguments cannot be used
   3    a cluster cannot be reached, or a service does not answer"""
-
-SHOWN_OFFSETS = 4
-"""Offsets of a topic that its line has room for."""
 
 origin_option = click.option(
     "--from", "origin", type=click.Choice(["dedicated", "strimzi", "connect"]), help="The kind of MirrorMaker 2."
@@ -157,6 +157,7 @@ async def _take_over(
     output: str,
 ) -> int:
     from lockstep_cli.flows import only_flow_of
+    from lockstep_cli.plan_tables import plan_shown
     from lockstep_cli.takeover import plan_of
     from lockstep_cli.taking_over import carry_out, find
 
@@ -164,7 +165,7 @@ async def _take_over(
     place = _place(settings, origin, names, connector_stopped)
     plan = plan_of(await find(settings, place))
     if output == "text":
-        _show_plan(plan)
+        _show(plan_shown(plan))
     if plan.refusals or dry_run:
         return _end(plan.as_json(), plan.refusals, output, done=False)
     _confirm(yes, f"Take {settings.flow} over so?")
@@ -191,6 +192,7 @@ async def _hand_back(
     from lockstep_cli.ask import exit_code
     from lockstep_cli.flows import only_flow_of
     from lockstep_cli.handback import hand_back_of
+    from lockstep_cli.plan_tables import hand_back_shown
     from lockstep_cli.taking_over import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
     from lockstep_cli.waiting import Waiting
 
@@ -213,7 +215,7 @@ async def _hand_back(
             return stopped
     plan = hand_back_of(await hold(settings, place))
     if output == "text":
-        _show_back(plan)
+        _show(hand_back_shown(plan))
     if plan.refusals or dry_run:
         return _end(plan.as_json(), plan.refusals, output, done=False)
     _confirm(yes, f"Hand {settings.flow} back so?")
@@ -256,56 +258,9 @@ def _end(body: dict[str, Any], refusals: tuple[str, ...], output: str, *, done: 
     return Exit.TROUBLE if refusals else Exit.FINE
 
 
-def _show_plan(plan: Plan) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def _show(parts: Iterable[RenderableType]) -> None:
     from lockstep_cli.status import console
 
     screen = console()
-    kept = (
-        "where this flow keeps its own"
-        if (plan.own.topic, plan.own.connector)
-        == (
-            plan.place.topic,
-            plan.place.connector,
-        )
-        else f"from now on in {plan.own}: {len(plan.writes):,} offsets to write"
-    )
-    screen.print(
-        Text(f"{plan.flow}: from MirrorMaker 2 ({plan.place.origin}), {plan.place} on {plan.flow.target}; {kept}")
-    )
-    if plan.alters:
-        screen.print(Text(f"{len(plan.alters):,} offsets to alter, where the flow stands since it was handed back"))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("topic", "remote topic", "", "partitions", "copied to", "still to copy"):
-        table.add_column(name, justify="right" if name in ("partitions", "still to copy") else "left", overflow="fold")
-    for one in plan.topics:
-        offsets = ["none" if p.offset is None else f"{p.offset:,}" for p in one.partitions]
-        shown = " ".join(offsets[:SHOWN_OFFSETS]) + (" ..." if len(offsets) > SHOWN_OFFSETS else "")
-        there = "there" if one.there else "to be made"
-        cells = one.topic, one.remote, there, f"{len(one.partitions):,}", shown, f"{one.to_copy:,}"
-        table.add_row(*map(Text, cells))
-    screen.print(table)
-    records = sum(one.to_copy for one in plan.topics)
-    screen.print(f"{records:,} records still to copy; {plan.groups:,} consumer groups have checkpoints")
-    for note in plan.notes:
-        screen.print(Text(f"note: {note}"), soft_wrap=True)
-
-
-def _show_back(plan: HandBack) -> None:
-    from rich.text import Text
-
-    from lockstep_cli.status import console
-
-    screen = console()
-    screen.print(
-        Text(f"{plan.flow}: to MirrorMaker 2 ({plan.place.origin}), {plan.place} on {plan.flow.target}"), soft_wrap=True
-    )
-    written = {tp for tp, _ in plan.writes}
-    for (topic, number), offset in plan.offsets:
-        screen.print(
-            Text(f"  {topic}-{number}  {offset:,}" + ("" if (topic, number) in written else "  (there already)"))
-        )
-    for note in plan.notes:
-        screen.print(Text(f"note: {note}"), soft_wrap=True)
+    for part in parts:
+        screen.print(part)

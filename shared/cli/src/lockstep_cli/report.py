@@ -266,9 +266,10 @@ class _Seen:
             ]
             count = self._replicas.get(service)
             trouble = self._failed(service, "service", (Scope.of(connector),))
-            if not trouble and count == 0:
-                trouble = "no replica of it runs"
             word = self._wanted.connector(connector).word
+            # The data plane may have no replica while it is stopped; others are needed to resume.
+            if not trouble and count == 0 and (service, word) != ("data-plane", "stopped"):
+                trouble = "no replica of it runs"
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
 
     def held_back(self) -> Iterable[HeldBack]:

@@ -59,6 +59,10 @@ class Place:
     group: str
     watched: bool = True
 
+    def is_same(self, other: Place) -> bool:
+        """Whether both keep their progress in the same records."""
+        return (self.topic, self.connector) == (other.topic, other.connector)
+
     def __str__(self) -> str:
         return f"{self.topic}, connector {self.connector}"
 
@@ -164,11 +168,17 @@ class Plan:
     """Offsets to alter by a command: of partitions where the flow has rows of its own, which count more than what lies
     in its place."""
     row: Handover
+    members: int
     groups: int
     resume: bool
     """An operator stopped the source connector: it has to be resumed."""
     refusals: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def own_is_theirs(self) -> bool:
+        """Whether the flow keeps its progress where MM2 does."""
+        return self.own.is_same(self.place)
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -205,10 +215,8 @@ def plan_of(found: Found) -> Plan:
     wanted = WantedNow(found.rows).connector(Connector.SOURCE)
     rows = progress_rows(found.rows)
     alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
-    same_place = (found.place.topic, found.place.connector) == (found.own.topic, found.own.connector)
-    writes = tuple(
-        (tp, offset) for tp, offset in sorted(theirs.items()) if found.ours.get(tp) != offset and not same_place
-    )
+    to_write = {} if found.own.is_same(found.place) else theirs
+    writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if found.ours.get(tp) != offset)
     handover = Handover(
         phase="taken-over",
         origin=found.place.origin,
@@ -225,6 +233,7 @@ def plan_of(found: Found) -> Plan:
         writes=writes,
         alters=alters,
         row=handover,
+        members=found.members,
         groups=found.groups,
         resume=wanted is not Phase.RUNNING,
         refusals=tuple(_refusals(found, theirs, alters, wanted)),

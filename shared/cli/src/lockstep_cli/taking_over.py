@@ -133,11 +133,16 @@ async def hold(settings: FlowSettings, place: Place) -> Held:
         _members(target, place),
         members_of(target, settings, [DATA_PLANE]),
     )
+    theirs: Mapping[TopicPartition, int] | None = None
+    if there is not None:
+        theirs = there.get((place.connector, flow.source), {})
+    elif place.topic == settings.control.offset_storage_topic:
+        theirs = {}
     return Held(
         flow=flow,
         place=place,
         rows=rows,
-        theirs={} if there is None else there.get((place.connector, flow.source), {}),
+        theirs=theirs,
         members=members,
         replicas=replicas.get(DATA_PLANE, 0),
     )
