@@ -168,7 +168,7 @@ async def _take_over(
         _show(plan_shown(plan))
     if plan.refusals or dry_run:
         return _end(plan.as_json(), plan.refusals, output, done=False)
-    _confirm(yes, f"Take {settings.flow} over so?")
+    _confirm(yes, output, f"Take {settings.flow} over so?")
     await carry_out(settings, plan, timeout)
     code = _end(plan.as_json(), (), output, done=True)
     if output == "text":
@@ -204,7 +204,7 @@ async def _hand_back(
         else _place(settings, origin or "dedicated", names, connector_stopped)
     )
     if stop and not dry_run:
-        _confirm(yes, f"Stop {settings.flow} and hand it back to {place}?")
+        _confirm(yes, output, f"Stop {settings.flow} and hand it back to {place}?")
         yes = True
         reply = stop_question(settings)
         with Waiting([reply]):
@@ -218,7 +218,7 @@ async def _hand_back(
         _show(hand_back_shown(plan))
     if plan.refusals or dry_run:
         return _end(plan.as_json(), plan.refusals, output, done=False)
-    _confirm(yes, f"Hand {settings.flow} back so?")
+    _confirm(yes, output, f"Hand {settings.flow} back so?")
     await hand_back(settings, plan, timeout)
     code = _end(plan.as_json(), (), output, done=True)
     if output == "text":
@@ -240,11 +240,11 @@ def _unwatched(place: Place, connector_stopped: bool) -> Place:
     return replace(place, watched=not connector_stopped)
 
 
-def _confirm(yes: bool, question: str) -> None:
+def _confirm(yes: bool, output: str, question: str) -> None:
     """Raises CannotUse where nobody can be asked, and ends the command on a no."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if output == "json" or not sys.stdin.isatty():
         raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
     if not click.confirm(question, err=True):
         raise CannotUse("nothing was done")
