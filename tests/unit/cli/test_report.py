@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time
-from lockstep_cli.report import AclLine, HeldBack, Report, Trouble, report_of
+from lockstep_cli.report import AclLine, HeldBack, Report, Trouble
+from lockstep_cli.reporting import report_of
 from lockstep_cli.tables import FEW, as_json, as_tables
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import (

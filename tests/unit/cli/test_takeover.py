@@ -12,8 +12,9 @@ from rich.console import Console, RenderableType
 
 from lockstep_cli.exits import CannotUse
 from lockstep_cli.handback import Held, hand_back_of, not_drained
+from lockstep_cli.place import Place, place_of
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
-from lockstep_cli.takeover import FLUSH_NOTE, Found, PartitionPlan, Place, named, place_of, plan_of
+from lockstep_cli.takeover import FLUSH_NOTE, Found, PartitionPlan, named, plan_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus, Wanted
 

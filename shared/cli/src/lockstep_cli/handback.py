@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_cli.amounts import counted
-from lockstep_cli.takeover import Place, named, progress_rows, still_runs
+from lockstep_cli.place import Place, still_runs
+from lockstep_cli.takeover import named, progress_rows
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.verbs import Connector

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from lockstep_cli.takeover import Place
+    from lockstep_cli.place import Place
     from lockstep_config import FlowSettings
 
 __all__ = ["COMMANDS"]
@@ -227,7 +227,7 @@ async def _hand_back(
 
 
 def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> Place:
-    from lockstep_cli.takeover import place_of
+    from lockstep_cli.place import place_of
 
     topic, connector, group = names
     place = place_of(origin, settings.flow, settings.group_id, topic=topic, connector=connector, group=group)

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from lockstep_cli.amounts import counted
 from lockstep_cli.handback import HandBack
-from lockstep_cli.takeover import Place, Plan
+from lockstep_cli.place import Place
+from lockstep_cli.takeover import Plan
 
 __all__ = ["hand_back_shown", "plan_shown"]
 

@@ -125,7 +125,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     import time
 
     from lockstep_cli.asking import members_of
-    from lockstep_cli.report import report_of
+    from lockstep_cli.reporting import report_of
     from lockstep_cli.services import SERVICES
     from lockstep_config import clients
     from lockstep_runtime.admin import Admin

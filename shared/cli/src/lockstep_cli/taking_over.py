@@ -14,8 +14,10 @@ from lockstep_cli.ask import Reply, exit_code
 from lockstep_cli.asking import ask, members_of, new_question, producing
 from lockstep_cli.exits import Exit
 from lockstep_cli.handback import HandBack, Held, not_drained
+from lockstep_cli.place import Place, still_runs
+from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
-from lockstep_cli.takeover import Found, Place, Plan, still_runs
+from lockstep_cli.takeover import Found, Plan
 from lockstep_config import FlowSettings, clients
 from lockstep_protocol.codec import MalformedRecord, decode_checkpoint, decode_source_progress, encode_source_progress
 from lockstep_protocol.filters import should_replicate_topic
@@ -45,8 +47,6 @@ __all__ = [
 TopicPartition = tuple[str, int]
 Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 """Offsets by (connector, cluster)."""
-
-DATA_PLANE = "data-plane"
 
 READ_WITHIN_S = 60.0
 """A topic of offsets is small; only a transaction that somebody left open keeps it from being read to its end."""
