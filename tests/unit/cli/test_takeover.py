@@ -278,6 +278,13 @@ def test_only_what_has_drained_is_handed_back(rows: list[Row], replicas: int, wo
     assert bool(hand_back_of(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
 
 
+def test_a_look_at_a_flow_that_will_be_stopped_first_is_not_refused() -> None:
+    running = held(progress(), SlotStatus(slot=0, phase="started"), replicas=1)
+    assert hand_back_of(running).refusals != ()
+    plan = hand_back_of(running, stops_first=True)
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+
+
 def test_it_refuses_while_mm2_runs_already() -> None:
     (why,) = hand_back_of(held(progress(), DRAINED, members=1)).refusals
     assert "group A-mm2 on B has 1 member." in why

@@ -67,8 +67,9 @@ class HandBack:
         }
 
 
-def hand_back_of(held: Held) -> HandBack:
-    """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write."""
+def hand_back_of(held: Held, *, stops_first: bool = False) -> HandBack:
+    """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
+    `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
     rows = progress_rows(held.rows)
     gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
     offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in gone]
@@ -88,7 +89,7 @@ def hand_back_of(held: Held) -> HandBack:
         writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
         row=handover,
         members=held.members,
-        refusals=tuple(_refusals(held, dict(offsets))),
+        refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else not_drained(held))),
         notes=tuple(_notes(rows, gone)),
     )
 
@@ -120,11 +121,11 @@ def not_drained(held: Held) -> str:
     )
 
 
-def _refusals(held: Held, offsets: Mapping[TopicPartition, int]) -> Iterator[str]:
+def _refusals(held: Held, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
     if held.members:
         yield still_runs(held.place, held.flow.target, held.members)
-    if why := not_drained(held):
-        yield why
+    if moves:
+        yield moves
     if not offsets:
         yield "the flow has copied nothing, so there is nothing to hand back"
     if held.theirs is None:

@@ -213,7 +213,7 @@ async def _hand_back(
             for line in reply.as_lines():
                 click.echo(line, err=True)
             return stopped
-    plan = hand_back_of(await hold(settings, place))
+    plan = hand_back_of(await hold(settings, place), stops_first=stop and dry_run)
     if output == "text":
         _show(hand_back_shown(plan))
     if plan.refusals or dry_run:
