@@ -123,3 +123,4 @@ def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
     gone = tmp_path / "gone.properties"
     gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
     assert "127.0.0.1:1 cannot be reached" in lockstep("pause", str(gone), "--timeout", "1", code=3)
+    assert "127.0.0.1:1 cannot be reached" in lockstep("status", str(gone), "--timeout", "1", code=3)

@@ -1,4 +1,4 @@
-"""Administration that confluent-kafka has no call for: quotas, and which broker leads a partition.
+"""What confluent-kafka has no call for: quotas, which broker leads a partition, members of Connect's groups.
 
 Requests and answers are kio's; each is asked on a connection of its own."""
 
@@ -15,10 +15,17 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-__all__ = ["move_leaders", "set_quota"]
+from tests.harness.eventually import wait_until
+
+__all__ = ["join_as_connect", "leave_group", "move_leaders", "set_quota"]
 
 TIMEOUT_S = 30.0
 PREFERRED = 0
+COORDINATOR_MOVES = (  # on a new cluster it does so at first
+    ErrorCode.coordinator_not_available,
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.not_coordinator,
+)
 SETTLED = (ErrorCode.none, ErrorCode.election_not_needed)
 
 
@@ -62,10 +69,43 @@ def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int
     )
 
 
+def join_as_connect(bootstrap: str, group: str) -> str:
+    """Makes a member of a group as Connect's workers do, and returns its id; it stays for a minute, or until
+    `leave_group`."""
+    m = import_module("kio.schema.join_group.v3.request")
+    ask = m.JoinGroupRequest(
+        group_id=group,
+        session_timeout=timedelta(seconds=60),
+        rebalance_timeout=timedelta(seconds=60),
+        member_id="",
+        protocol_type="connect",
+        protocols=(m.JoinGroupRequestProtocol(name="default", metadata=b""),),
+    )
+
+    def joined() -> str:
+        answer = _ask(bootstrap, ask)
+        return "" if answer.error_code in COORDINATOR_MOVES else _checked(answer).member_id
+
+    return wait_until(joined, within=TIMEOUT_S, what=f"{group} has a member")
+
+
+def leave_group(bootstrap: str, group: str, member: str) -> None:
+    """Ends what `join_as_connect` began."""
+    m = import_module("kio.schema.leave_group.v0.request")
+    _checked(_ask(bootstrap, m.LeaveGroupRequest(group_id=group, member_id=member)))
+
+
+def _checked(answer: Any) -> Any:
+    assert answer.error_code is ErrorCode.none, answer
+    return answer
+
+
 def _ask(bootstrap: str, request: Any) -> Any:
-    """The answer to a request of a flexible version, of the first address of `bootstrap` that takes the connection."""
+    """The answer of the first address of `bootstrap` that takes the connection."""
+    # In flexible versions the headers, of requests and of answers, end with an empty tag buffer.
+    tags = b"\0" if request.__flexible__ else b""
     out = io.BytesIO()
-    out.write(struct.pack(">ihhihb", 0, int(request.__api_key__), int(request.__version__), 1, -1, 0))
+    out.write(struct.pack(">ihhih", 0, int(request.__api_key__), int(request.__version__), 1, -1) + tags)
     entity_writer(type(request))(out, request)
     struct.pack_into(">i", out.getbuffer(), 0, out.tell() - 4)
     module = import_module(type(request).__module__.removesuffix("request") + "response")
@@ -73,8 +113,7 @@ def _ask(bootstrap: str, request: Any) -> Any:
     with _connected(bootstrap) as connection, connection.makefile("rb") as stream:
         connection.sendall(out.getvalue())
         (length,) = struct.unpack(">i", stream.read(4))
-        # A flexible response header: correlation id, then an empty tag buffer.
-        return entity_reader(answer)(stream.read(length), 5)[0]
+        return entity_reader(answer)(stream.read(length), 4 + len(tags))[0]
 
 
 def _connected(bootstrap: str) -> socket.socket:

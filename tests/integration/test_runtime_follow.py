@@ -70,6 +70,20 @@ async def test_an_empty_topic_is_caught_up_at_once(broker_b: Broker, topic_name:
     await asyncio.wait_for(replay(conf(broker_b), topic_name, on_records=lambda _: None), 15.0)
 
 
+async def test_from_the_end_nothing_is_missed_that_comes_after_it_caught_up(
+    broker_b: Broker, topic_name: str, facts: FactProducer
+) -> None:
+    create_topic(broker_b.bootstrap, topic_name)
+    log = FactLog(facts, topic_name)
+    await log.append(b"k", b"before")
+    seen: list[Record] = []
+    async with follow(conf(broker_b), topic_name, on_records=seen.extend, from_beginning=False, alias="B") as follower:
+        await follower.caught_up()
+        await log.append(b"k", b"after")  # at once, before the consumer has asked for anything
+        await eventually(lambda: _has(seen, 1), within=10)
+    assert [record.value for record in seen] == [b"after"]
+
+
 async def test_a_replay_passes_over_the_marker_at_the_end_of_a_log(broker_b: Broker, topic_name: str) -> None:
     """The offset before the end then belongs to no record."""
     create_topic(broker_b.bootstrap, topic_name)

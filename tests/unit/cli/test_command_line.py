@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
@@ -33,9 +34,16 @@ def test_a_missing_argument_is_bad_usage() -> None:
     assert CliRunner().invoke(main, ["run"]).exit_code == 2
 
 
-def test_the_run_imports_neither_spark_nor_faust_nor_a_kafka_client() -> None:
+@pytest.mark.parametrize("module", ["lockstep_cli.run", "lockstep_cli.__main__"])
+def test_neither_the_run_nor_help_imports_spark_or_faust_or_a_kafka_client(module: str) -> None:
     heavy = "pyspark faust mode aiokafka confluent_kafka kio aiohttp psutil rich"
-    code = f"import sys, lockstep_cli.run; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    code = f"import sys, {module}; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["watch", "status", "taking_over", "asking", "moving"])
+def test_no_command_imports_spark_or_faust(module: str) -> None:
+    code = f"import sys, lockstep_cli.{module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

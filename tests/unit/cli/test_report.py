@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time
-from lockstep_cli.report import AclLine, HeldBack, Report, Trouble, report_of
+from lockstep_cli.report import AclLine, HeldBack, Report, Trouble
+from lockstep_cli.reporting import report_of
 from lockstep_cli.tables import FEW, as_json, as_tables
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import (
@@ -76,6 +77,12 @@ def test_services_without_work_are_left_out() -> None:
 def test_a_service_that_nobody_runs_is_trouble_and_one_not_known_of_is_none() -> None:
     report = reported(replicas={"heartbeat": 0, "topic-sync": 1})
     assert report.troubles == (Trouble("heartbeat", "no replica of it runs"),)
+
+
+def test_a_data_plane_that_is_stopped_needs_no_replica() -> None:
+    stopped = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+    none = {"data-plane": 0, "topic-sync": 0}
+    assert reported(stopped, replicas=none).troubles == (Trouble("topic-sync", "no replica of it runs"),)
 
 
 def test_leaders_are_those_of_the_service_and_of_its_shares() -> None:
@@ -185,8 +192,20 @@ def test_groups_say_how_ready_they_are() -> None:
 )
 def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None:
     report = reported(AclStatus(phase=phase, reason="why", copied=1, left_out=2))
-    assert report.acls == AclLine(phase, 1, 2, trouble)
+    assert report.acls == AclLine(phase, 1, 2, (), trouble)
     assert bool(report.troubles) is bool(trouble)
+
+
+def test_what_one_should_know_of_acls_is_shown() -> None:
+    assert "1 copied, 0 left out; principals come from tokens" in shown(
+        reported(AclStatus(phase="in-sync", copied=1, notes=("principals come from tokens",)))
+    )
+
+
+def test_a_partition_that_rests_says_so_and_is_no_trouble() -> None:
+    report = reported(topic(), progress(phase="paused"))
+    assert report.partitions[0].state == "paused"
+    assert report.troubles == ()
 
 
 def test_failing_heartbeats_are_trouble() -> None:

@@ -16,10 +16,12 @@ from lockstep_cli.exits import Exit, end_with
 from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
 
-__all__ = ["PIPED_WIDTH", "command", "read_report", "read_rows"]
+__all__ = ["PIPED_WIDTH", "command", "console", "read_report", "read_rows"]
 
 PIPED_WIDTH = 200
 """Columns where standard output is no terminal: wide enough that no name is folded."""
@@ -84,24 +86,31 @@ async def _status(
             raise answer
         else:
             reports.append(answer)
+    from rich.text import Text
+
     if output == "json":
         bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in reports]
         bodies += [{"flow": flow, "fine": False, "unknown": why} for flow, why in unknown.items()]
         click.echo(json.dumps({"flows": bodies}, indent=2, ensure_ascii=False))
     else:
-        from rich.console import Console
-
-        console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
+        screen = console()
         for number, report in enumerate(reports):
             if number:
-                console.print()
+                screen.print()
             for part in as_tables(report, sections, only_trouble=only_trouble):
-                console.print(part)
+                screen.print(part)
         for flow, why in unknown.items():
-            console.print(f"[bold]{flow}[/]  [red]{why}[/]", soft_wrap=True)
+            screen.print(Text.assemble((flow, "bold"), "  ", (why, "red")), soft_wrap=True)
     if unknown:
         return Exit.NO_ANSWER
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
+
+
+def console() -> Console:
+    """Standard output: a terminal's own width, or one that folds no name."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
 def _sentence(trouble: Exception) -> str:
@@ -116,7 +125,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     import time
 
     from lockstep_cli.asking import members_of
-    from lockstep_cli.report import report_of
+    from lockstep_cli.reporting import report_of
     from lockstep_cli.services import SERVICES
     from lockstep_config import clients
     from lockstep_runtime.admin import Admin

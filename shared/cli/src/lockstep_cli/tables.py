@@ -94,7 +94,9 @@ def _sums(report: Report) -> RenderableType:
     _add(table, "groups", _by_word(line.readiness for line in report.groups) + again)
     if report.acls is not None:
         acls = report.acls
-        _add(table, "ACLs", f"{acls.phase}, {acls.copied:,} copied, {acls.left_out:,} left out")
+        _add(
+            table, "ACLs", "; ".join((f"{acls.phase}, {acls.copied:,} copied, {acls.left_out:,} left out", *acls.notes))
+        )
     _add(table, "heartbeats", report.heartbeat or "none yet")
     if report.held_back:
         words = [f"{one.scope} is {one.wanted}" for one in report.held_back[:FEW]]
@@ -191,21 +193,12 @@ def _partitions(report: Report, lines: Sequence[PartitionLine]) -> RenderableTyp
 
 
 def _slots(report: Report, lines: Sequence[SlotLine]) -> RenderableType:
-    table = _table(
-        "slots",
-        "slot",
-        "state",
-        "wanted",
-        "partitions",
-        "in memory",
-        "why",
-        numbers=("slot", "partitions", "in memory"),
-    )
+    numbers = "slot", "partitions", "resting", "in memory"
+    table = _table("slots", "slot", "state", "wanted", *numbers[1:], "why", numbers=numbers)
     for line in lines:
         held = in_bytes(line.held_bytes) if line.phase == "started" else ""
-        _add(
-            table, str(line.slot), line.phase, _word(line.wanted), f"{line.partitions:,}", held, Text(line.trouble, BAD)
-        )
+        counts = f"{line.partitions:,}", f"{line.resting:,}", held
+        _add(table, str(line.slot), line.phase, _word(line.wanted), *counts, Text(line.trouble, BAD))
     return table
 
 

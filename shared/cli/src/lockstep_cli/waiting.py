@@ -24,7 +24,7 @@ class Waiting:
         self._shown: Progress | None = None
         if sys.stderr.isatty():
             console = Console(stderr=True)
-            columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+            columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
             self._shown = Progress(
                 *columns,
                 console=console,

@@ -92,6 +92,7 @@ async def _watch(
     loop = asyncio.get_running_loop()
     for asked in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(asked, screen.closed.set)
+    await asyncio.gather(*(_reach(settings) for settings in meant))
     views = [view for settings in meant for view in _views(settings, topics, screen, from_beginning)]
     if not no_follow and sys.stderr.isatty():
         click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
@@ -106,6 +107,14 @@ async def _watch(
         following.cancel()
         await asyncio.gather(following, closed, return_exceptions=True)
     return Exit.FINE
+
+
+async def _reach(settings: FlowSettings) -> None:
+    """Raises ClusterUnreachable for a target that does not answer; later it is waited for."""
+    from lockstep_config import clients
+    from lockstep_runtime.admin import Admin
+
+    await Admin(settings.flow.target, clients.target_admin(settings)).probe()
 
 
 @dataclass(slots=True)
@@ -173,7 +182,7 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
 
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
-    from lockstep_runtime.errors import LogTruncated, TopicMissing
+    from lockstep_runtime.errors import LogTruncated, NotPermitted, TopicMissing
     from lockstep_runtime.follow import follow
 
     from_beginning = view.reads_from_beginning
@@ -191,6 +200,9 @@ async def _show(view: _View, no_follow: bool) -> None:
         except TopicMissing:
             if no_follow:
                 return
+        except NotPermitted as exc:  # the other topics may be read all the same
+            click.echo(str(exc), err=True)
+            return
         except LogTruncated as exc:
             click.echo(str(exc), err=True)
         view.showing = from_beginning = True  # what comes now is new

@@ -17,6 +17,7 @@ __all__ = [
     "CopiedAcl",
     "FlowPulse",
     "GroupStatus",
+    "Handover",
     "Leader",
     "MalformedRow",
     "MirroredTopic",
@@ -391,6 +392,31 @@ class Restarts(Row):
 
     def identity(self) -> tuple[str, ...]:
         return (self.owner, self.subject)
+
+
+@row_kind("handover")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover(Row):
+    """Whose progress the flow went on from, or left its own to. Owner: nobody; `lockstep takeover` and `handback` write
+    it, while the flow does not copy. Nothing decides by it but these two.
+
+    phase: `taken-over` | `handed-back`.
+    """
+
+    phase: str
+    topic: str
+    """Connect's topic of offsets, on the target."""
+    connector: str
+    """The source connector's name in its keys."""
+    group: str
+    """The group of its Connect workers, on the target."""
+    origin: str = "dedicated"
+    """`dedicated` (MM2's own mode) | `strimzi` | `connect`."""
+    partitions: int = 0
+    """Source partitions whose offset there counted."""
+
+    def identity(self) -> tuple[str, ...]:
+        return ("progress",)
 
 
 @row_kind("leader")

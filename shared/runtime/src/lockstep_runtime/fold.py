@@ -14,6 +14,7 @@ from lockstep_protocol.state import (
     CopiedAcl,
     FlowPulse,
     GroupStatus,
+    Handover,
     Leader,
     MirroredTopic,
     OffsetRuns,
@@ -50,9 +51,9 @@ its own."""
 BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
 """Kinds each row of which says whose it is."""
 
-UNLED: frozenset[type[Row]] = frozenset({Leader, PartitionProgress, OffsetRuns, SlotStatus})
+UNLED: frozenset[type[Row]] = frozenset({Handover, Leader, PartitionProgress, OffsetRuns, SlotStatus})
 """Kinds without a leader's term: slots order their rows by the epochs of their producer id, and by the driver's
-assignments."""
+assignments. Operators write `Handover` rows by a command, of which there is no leader."""
 
 DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
 

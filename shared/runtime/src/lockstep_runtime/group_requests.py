@@ -64,6 +64,14 @@ class GroupRequests(Requests):
         }
         return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
 
+    async def members_of(self, group: str) -> int:
+        """Members of a group of whatever protocol, such as that of Connect's workers, which `describe_groups`
+        refuses; 0 where there is no such group."""
+        found = await self._blocking(
+            "describe", f"group {group}", self._client.list_groups, group=group, timeout=self._timeout
+        )
+        return sum(len(one.members) for one in found if one.id == group)
+
     async def group_offsets(self, group: str) -> dict[tuple[str, int], GroupOffset]:
         """What the group has committed; partitions without a commit are absent, and so is everything of an unknown
         group.

@@ -152,21 +152,31 @@ class TopicRequests(Requests):
         answered.
         """
         spec: Any = OffsetSpec  # its constructors lack annotations
+        return await self._offsets(partitions, spec.latest(), read_committed)
+
+    async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The first offset that each partition's log still has. Absent: not answered."""
+        spec: Any = OffsetSpec
+        return await self._offsets(partitions, spec.earliest(), read_committed=False)
+
+    async def _offsets(
+        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+    ) -> dict[tuple[str, int], int]:
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
-            wanted = {TopicPartition(t, p): spec.latest() for t, p in piece}
+            wanted = {TopicPartition(t, p): spec for t, p in piece}
             futures = self._client.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
             return await self._many(
                 futures, "list offsets of", lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
             )
 
         outcome = await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
-        ends = {}
+        found = {}
         for key, result in outcome.done.items():
             topic, _, partition = key.rpartition("/")
-            ends[topic, int(partition)] = int(result.offset)
-        return ends
+            found[topic, int(partition)] = int(result.offset)
+        return found
 
 
 NO_TOPIC_ID = "A" * 22

@@ -1,0 +1,152 @@
+"""Handing a flow back to MirrorMaker 2: the last progress as offsets in its place. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep_cli.amounts import counted
+from lockstep_cli.place import Place, still_runs
+from lockstep_cli.takeover import named, progress_rows
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.verbs import Connector
+from lockstep_runtime.wanted import Phase, WantedNow
+
+__all__ = ["HandBack", "Held", "hand_back_of", "not_drained"]
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What the flow has written down, and what is in MM2's place now."""
+
+    flow: Flow
+    place: Place
+    rows: Mapping[str, Row]
+    """The fold of the state topic."""
+    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    """None: there is no such topic, and it is not the flow's own, which would be made."""
+    members: int = 0
+    """Of MM2's group."""
+    replicas: int = 0
+    """Of our data plane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandBack:
+    """What handing back comes to. Nothing is to be done while there are `refusals`."""
+
+    flow: Flow
+    place: Place
+    offsets: tuple[tuple[TopicPartition, int], ...]
+    """Where MM2 goes on: behind these."""
+    writes: tuple[tuple[TopicPartition, int], ...]
+    """Those of them that are not in its place yet."""
+    row: Handover
+    members: int
+    refusals: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs; `offsets` in the shape of Connect's REST API."""
+        source = self.flow.source
+        return {
+            "flow": str(self.flow),
+            "to": {"origin": self.place.origin, "topic": self.place.topic, "connector": self.place.connector},
+            "group": self.place.group,
+            "offsets": [
+                {"partition": {"cluster": source, "partition": p, "topic": t}, "offset": {"offset": offset}}
+                for (t, p), offset in self.offsets
+            ],
+            "writes": len(self.writes),
+            "refusals": list(self.refusals),
+            "notes": list(self.notes),
+        }
+
+
+def hand_back_of(held: Held, *, stops_first: bool = False) -> HandBack:
+    """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
+    `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
+    rows = progress_rows(held.rows)
+    gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
+    offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in gone]
+    place = held.place
+    handover = Handover(
+        phase="handed-back",
+        origin=place.origin,
+        topic=place.topic,
+        connector=place.connector,
+        group=place.group,
+        partitions=len(offsets),
+    )
+    return HandBack(
+        flow=held.flow,
+        place=place,
+        offsets=tuple(offsets),
+        writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
+        row=handover,
+        members=held.members,
+        refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else not_drained(held))),
+        notes=tuple(_notes(rows, gone)),
+    )
+
+
+def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
+    """Whether the row is about a topic that was deleted, or created anew since."""
+    topic = rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
+    if not isinstance(topic, MirroredTopic):
+        return False
+    ids = topic.source_topic_id, row.source_topic_id
+    return topic.phase == "deleted" or (all(ids) and len(set(ids)) == 2)
+
+
+def not_drained(held: Held) -> str:
+    """Why the rows may not be the last word yet, as a sentence; "" when they are: every slot has written down how far
+    it is, and ended."""
+    stopped = WantedNow(held.rows).connector(Connector.SOURCE) is Phase.STOPPED
+    if held.replicas and not stopped:
+        return "the flow runs: lockstep stop, or say --stop"
+    slots = [row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released"]
+    if not slots:
+        return ""
+    which = f"slot {min(slots)}" if len(slots) == 1 else f"slots {', '.join(map(str, sorted(slots)))}"
+    if held.replicas:
+        return f"{which} did not drain yet: ask again in a moment"
+    return (
+        f"{which} ended without writing down how far it was. Start the data plane, which reads that from the target, "
+        "and lockstep stop"
+    )
+
+
+def _refusals(held: Held, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
+    if held.members:
+        yield still_runs(held.place, held.flow.target, held.members)
+    if moves:
+        yield moves
+    if not offsets:
+        yield "the flow has copied nothing, so there is nothing to hand back"
+    if held.theirs is None:
+        yield (
+            f"there is no topic {held.place.topic} on {held.flow.target}: name MirrorMaker 2's topic of offsets with "
+            "--offsets-topic, and let its workers make it"
+        )
+    theirs = held.theirs or {}
+    if further := [tp for tp, offset in offsets.items() if theirs.get(tp, offset) > offset]:
+        first = further[0]
+        yield (
+            f"{held.place} is further than this flow in {named(further)} (for one, {theirs[first]:,} there and "
+            f"{offsets[first]:,} here): it has copied since, and goes on from there"
+        )
+
+
+def _notes(rows: Mapping[TopicPartition, PartitionProgress], gone: list[TopicPartition]) -> Iterator[str]:
+    if gone:
+        yield f"left out, for their topics were deleted or created anew: {named(gone)}"
+    if halted := [tp for tp, row in sorted(rows.items()) if row.phase == "halted" and tp not in gone]:
+        yield (
+            f"{counted(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for what "
+            "is missing: it goes on from wherever the source has records"
+        )

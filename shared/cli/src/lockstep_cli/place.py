@@ -1,0 +1,65 @@
+"""Where a MirrorMaker 2 keeps its progress, by its kind (`mm2.md` §1.7). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep_cli.amounts import counted
+from lockstep_cli.exits import CannotUse
+from lockstep_protocol.names import Flow, progress_topic
+from lockstep_protocol.verbs import Connector
+
+__all__ = ["Place", "place_of", "still_runs"]
+
+DEDICATED, STRIMZI, CONNECT = "dedicated", "strimzi", "connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a MirrorMaker 2 keeps its progress, and by which group its workers are known; both on the target. Not
+    `watched`: other connectors run in that group, so its members say nothing."""
+
+    origin: str
+    topic: str
+    connector: str
+    group: str
+    watched: bool = True
+
+    def is_same(self, other: Place) -> bool:
+        """Whether both keep their progress in the same records."""
+        return (self.topic, self.connector) == (other.topic, other.connector)
+
+    def __str__(self) -> str:
+        return f"{self.topic}, connector {self.connector}"
+
+
+def place_of(
+    origin: str,
+    flow: Flow,
+    group_id: str | None,
+    *,
+    topic: str | None = None,
+    connector: str | None = None,
+    group: str | None = None,
+) -> Place:
+    """Where an MM2 of this kind keeps its progress, unless told otherwise. `group_id`: the target's `group.id` in the
+    file. Raises CannotUse where a Connect cluster's names are needed."""
+    source = Connector.SOURCE.value
+    if origin == CONNECT and not (topic and connector and group):
+        raise CannotUse(
+            "--from connect needs --offsets-topic, --connector and --group: the workers' offset.storage.topic, the "
+            "connector's name, and the workers' group.id"
+        )
+    if origin == STRIMZI:
+        known = Place(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
+    else:
+        known = Place(origin, progress_topic(flow), source, group_id or f"{flow.source}-mm2")
+    return Place(origin, topic or known.topic, connector or known.connector, group or known.group)
+
+
+def still_runs(place: Place, target: str, members: int) -> str:
+    """Why nothing may be done yet."""
+    return (
+        f"MirrorMaker 2 still runs: group {place.group} on {target} has {counted(members, 'member')}. Stop it, and "
+        "wait until the group is empty"
+    )

@@ -1,0 +1,98 @@
+"""Plans of take-over and hand-back as a person is shown them. Pure: it prints nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lockstep_cli.amounts import counted
+from lockstep_cli.handback import HandBack
+from lockstep_cli.place import Place
+from lockstep_cli.takeover import Plan
+
+__all__ = ["hand_back_shown", "plan_shown"]
+
+SHOWN_OFFSETS = 4
+"""Offsets of a topic that its line has room for."""
+
+
+def plan_shown(plan: Plan) -> Iterator[RenderableType]:
+    """What taking over would do, without the reasons why it is refused."""
+    yield Text.assemble((str(plan.flow), "bold"), f"  take over from MirrorMaker 2 ({plan.place.origin})")
+    found = counted(plan.row.partitions, "partition")
+    ours = [f"{plan.own} on {plan.flow.target}"]
+    if plan.own_is_theirs:
+        ours = ["in the same place"]
+    elif plan.row.partitions:
+        ours.append(f"{counted(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
+    if plan.alters:
+        ours.append(f"{counted(len(plan.alters), 'offset')} to alter, where the flow stands since it was handed back")
+    yield _facts(
+        ("its progress", f"{plan.place} on {plan.flow.target}: {found}"),
+        ("ours", ": ".join(ours)),
+        ("it runs", _runs(plan.place, plan.members)),
+        ("groups", f"{plan.groups:,} with checkpoints"),
+    )
+    if not plan.row.partitions:
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("topic", "remote topic", "", "partitions", "copied to", "still to copy"):
+        table.add_column(name, justify="right" if name in ("partitions", "still to copy") else "left", overflow="fold")
+    for one in plan.topics:
+        there = "there" if one.there else "to be made"
+        offsets = _offsets([p.offset for p in one.partitions])
+        cells = one.topic, one.remote, there, f"{len(one.partitions):,}", offsets, f"{one.to_copy:,}"
+        table.add_row(*map(Text, cells))
+    yield Text("")
+    yield table
+    yield Text(f"{counted(sum(one.to_copy for one in plan.topics), 'record')} still to copy", "bold")
+    yield from _notes(plan.notes)
+
+
+def hand_back_shown(plan: HandBack) -> Iterator[RenderableType]:
+    """What handing back would do, without the reasons why it is refused."""
+    yield Text.assemble((str(plan.flow), "bold"), f"  hand back to MirrorMaker 2 ({plan.place.origin})")
+    to_write = f"{counted(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
+    yield _facts(
+        ("its progress", f"{plan.place} on {plan.flow.target}: {to_write}"),
+        ("it runs", _runs(plan.place, plan.members)),
+    )
+    if plan.offsets:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in ("partition", "goes on behind", ""):
+            table.add_column(name, justify="right" if name == "goes on behind" else "left", overflow="fold")
+        written = {tp for tp, _ in plan.writes}
+        for (topic, number), offset in plan.offsets:
+            there = "" if (topic, number) in written else "there already"
+            table.add_row(Text(f"{topic}-{number}"), f"{offset:,}", Text(there, "dim"))
+        yield Text("")
+        yield table
+    yield from _notes(plan.notes)
+
+
+def _facts(*facts: tuple[str, str]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for name, text in facts:
+        table.add_row(f"  {name}", Text(text, overflow="fold"))
+    return table
+
+
+def _runs(place: Place, members: int) -> str:
+    if not place.watched:
+        return f"not looked at: other connectors run in group {place.group}"
+    if members:
+        return f"yes, group {place.group} has {counted(members, 'member')}"
+    return f"no, group {place.group} has no members"
+
+
+def _offsets(offsets: Sequence[int | None]) -> str:
+    words = ["none" if offset is None else f"{offset:,}" for offset in offsets]
+    return " ".join(words[:SHOWN_OFFSETS]) + (" ..." if len(words) > SHOWN_OFFSETS else "")
+
+
+def _notes(notes: Sequence[str]) -> Iterator[RenderableType]:
+    for note in notes:
+        yield Text.assemble(("note: ", "yellow"), note)

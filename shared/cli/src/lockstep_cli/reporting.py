@@ -1,0 +1,230 @@
+"""A flow's `Report` from the rows of its state topic. Pure.
+
+Nothing in it is fresher than its row: progress is written at least every second while records move, and not at all
+while they do not. What cannot be seen in rows, whether anybody runs at all, comes in as `replicas`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from lockstep_cli.report import (
+    NOT_BEGUN,
+    AclLine,
+    Acting,
+    GroupLine,
+    HeldBack,
+    PartitionLine,
+    Report,
+    ServiceLine,
+    SlotLine,
+    TopicLine,
+    Trouble,
+)
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import (
+    AclStatus,
+    FlowPulse,
+    GroupStatus,
+    Leader,
+    MirroredTopic,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    Wanted,
+)
+from lockstep_protocol.verbs import SERVICES, Connector, Scope, ScopeKind, connector_of
+from lockstep_runtime.auto_restart import is_spent
+from lockstep_runtime.wanted import WantedNow
+
+__all__ = ["report_of"]
+
+
+def report_of(
+    flow: Flow,
+    rows: Mapping[str, Row],
+    *,
+    at_ms: int,
+    services: Collection[str] = SERVICES,
+    replicas: Mapping[str, int] | None = None,
+    unreadable: Iterable[str] = (),
+) -> Report:
+    """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
+    `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none."""
+    seen = _Seen(rows, services, replicas or {})
+    partitions = tuple(seen.partitions())
+    topics = tuple(seen.topics(partitions))
+    lines = tuple(seen.services()), topics, partitions, tuple(seen.slots()), tuple(seen.groups())
+    acls, pulse = seen.acls(), seen.pulse()
+    troubles = [Trouble("state topic", sentence) for sentence in unreadable]
+    troubles += [Trouble(one.service, one.trouble) for one in lines[0] if one.trouble]
+    troubles += [Trouble(f"topic {one.topic}", one.trouble) for one in topics if one.trouble]
+    troubles += [Trouble(f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions if one.trouble]
+    troubles += [Trouble(f"slot {one.slot}", one.trouble) for one in lines[3] if one.trouble]
+    troubles += [Trouble(f"group {one.group}", one.trouble) for one in lines[4] if one.trouble]
+    if acls is not None and acls.trouble:
+        troubles.append(Trouble("ACLs", acls.trouble))
+    if pulse is not None and pulse.phase == "failing":
+        troubles.append(Trouble("heartbeats", pulse.reason))
+    return Report(
+        flow=str(flow),
+        at_ms=at_ms,
+        services=lines[0],
+        topics=topics,
+        partitions=partitions,
+        slots=lines[3],
+        groups=lines[4],
+        acls=acls,
+        heartbeat="" if pulse is None else pulse.phase,
+        held_back=tuple(seen.held_back()),
+        troubles=tuple(troubles),
+    )
+
+
+class _Seen:
+    """The rows, sorted by what they are about."""
+
+    def __init__(self, rows: Mapping[str, Row], services: Collection[str], replicas: Mapping[str, int]) -> None:
+        self._services = services
+        self._replicas = replicas
+        self._wanted = WantedNow(rows)
+        by_kind: dict[type[Row], list[Row]] = defaultdict(list)
+        for _, row in sorted(rows.items()):
+            by_kind[type(row)].append(row)
+        self._by_kind = by_kind
+
+    def _all(self, kind: type[Row]) -> list[Row]:
+        return self._by_kind.get(kind, [])
+
+    def services(self) -> Iterable[ServiceLine]:
+        for service in SERVICES:
+            if service not in self._services:
+                continue
+            connector = connector_of(service)
+            leaders = [
+                Acting(row.service, row.instance, row.at_ms)
+                for row in self._all(Leader)
+                if isinstance(row, Leader) and _service_of(row.service) == service
+            ]
+            count = self._replicas.get(service)
+            trouble = self._failed(service, "service", (Scope.of(connector),))
+            word = self._wanted.connector(connector).word
+            # The data plane may have no replica while it is stopped; others are needed to resume.
+            if not trouble and count == 0 and (service, word) != ("data-plane", "stopped"):
+                trouble = "no replica of it runs"
+            yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
+
+    def held_back(self) -> Iterable[HeldBack]:
+        for row in self._all(Wanted):
+            if isinstance(row, Wanted) and row.phase != "running":
+                yield HeldBack(row.scope, row.phase)
+
+    def _failed(self, service: str, subject: str, *scopes: tuple[Scope, ...]) -> str:
+        """Why it waits for somebody to restart it, "" when it does not."""
+        for row in self._all(Restarts):
+            if not isinstance(row, Restarts) or (_service_of(row.owner), row.subject) != (service, subject):
+                continue
+            if any(is_spent(row, self._wanted.restarts(*asked)) for asked in scopes):
+                return f"failed {row.count} times and waits for the command restart: {row.reason}"
+        return ""
+
+    def partitions(self) -> Iterable[PartitionLine]:
+        """Of topics that are mirrored: every partition. Of topics that are gone, or wanted no more: none."""
+        known = {(r.topic, r.partition): r for r in self._all(PartitionProgress) if isinstance(r, PartitionProgress)}
+        for topic in self._topics():
+            if topic.phase in ("deleted", "excluded"):
+                continue
+            for number in range(topic.partitions):
+                row = known.get((topic.source_topic, number))
+                if row is not None:
+                    yield self._partition(row)
+                elif topic.phase == "mirrored":
+                    wanted = self._wanted.partition(topic.source_topic, number).word
+                    yield PartitionLine(topic.source_topic, number, NOT_BEGUN, wanted, 0, 0, -1, -1, -1, 0)
+
+    def _partition(self, row: PartitionProgress) -> PartitionLine:
+        wanted = self._wanted.partition(row.topic, row.partition, row.slot if row.slot >= 0 else None).word
+        halted = row.phase == "halted"
+        return PartitionLine(
+            row.topic,
+            row.partition,
+            row.phase,
+            wanted,
+            row.lag_records,
+            row.lag_ms,
+            row.upstream,
+            row.source_end,
+            row.slot,
+            row.at_ms,
+            row.case,
+            (row.reason or "halted without a reason") if halted else "",
+        )
+
+    def _topics(self) -> list[MirroredTopic]:
+        return [row for row in self._all(MirroredTopic) if isinstance(row, MirroredTopic)]
+
+    def topics(self, partitions: Iterable[PartitionLine]) -> Iterable[TopicLine]:
+        of: dict[str, list[PartitionLine]] = defaultdict(list)
+        for line in partitions:
+            of[line.topic].append(line)
+        for row in self._topics():
+            mine = of[row.source_topic]
+            yield TopicLine(
+                row.source_topic,
+                row.target_topic,
+                row.phase,
+                self._wanted.of(Scope.of(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)).word,
+                row.partitions,
+                sum(line.phase != NOT_BEGUN for line in mine),
+                sum(line.phase == "halted" for line in mine),
+                sum(line.lag_records for line in mine),
+                max((line.lag_ms for line in mine), default=0),
+                (row.reason or "failed without a reason") if row.phase == "failed" else "",
+            )
+
+    def slots(self) -> Iterable[SlotLine]:
+        rows = {row.slot: row for row in self._all(SlotStatus) if isinstance(row, SlotStatus)}
+        for number, row in sorted(rows.items()):
+            scope = Scope(ScopeKind.SLOT, number=number)
+            asked = (scope,), (Scope.of(Connector.SOURCE), scope)
+            trouble = self._failed("data-plane", str(scope), *asked)
+            word = self._wanted.slot(number).word
+            yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)
+
+    def groups(self) -> Iterable[GroupLine]:
+        for row in self._all(GroupStatus):
+            if not isinstance(row, GroupStatus):
+                continue
+            reasons = Counter(why for _, _, why in row.waiting)
+            common = reasons.most_common(1)[0][0] if reasons else ""
+            yield GroupLine(
+                row.group,
+                row.phase,
+                row.exact,
+                len(row.behind) + row.more_behind,
+                sum(records for _, _, records in row.behind),
+                len(row.waiting) + row.more_waiting,
+                row.synced,
+                common or (row.reason if row.phase == "waiting" else ""),
+                (row.reason or "failing without a reason") if row.phase == "failing" else "",
+            )
+
+    def acls(self) -> AclLine | None:
+        if "acl-sync" not in self._services:
+            return None
+        for row in self._all(AclStatus):
+            if isinstance(row, AclStatus):
+                bad = row.phase in ("failing", "not-permitted")
+                trouble = (row.reason or row.phase) if bad else ""
+                return AclLine(row.phase, row.copied, row.left_out, row.notes, trouble)
+        return None
+
+    def pulse(self) -> FlowPulse | None:
+        return next((row for row in self._all(FlowPulse) if isinstance(row, FlowPulse)), None)
+
+
+def _service_of(label: str) -> str:
+    """The service that a leader's label is of: `checkpoint-3` is checkpoint's."""
+    return next((name for name in SERVICES if label == name or label.removeprefix(f"{name}-").isdigit()), label)

@@ -1,0 +1,304 @@
+"""Taking a flow over from MirrorMaker 2 where it left off: what was found becomes a plan, or reasons for none. Pure.
+
+MM2 keeps, in Connect's topic of offsets on the target, the offset of the last record copied of each source partition
+under the name of its source connector (`mm2.md` §1.7). The data plane begins there where it has nothing of its own yet,
+reading the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. Where that is MM2's place too
+nothing has to be written; else the offsets are written down once more, in our place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep_cli.amounts import counted
+from lockstep_cli.place import Place, still_runs
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Handover, PartitionProgress, Row
+from lockstep_protocol.verbs import Connector
+from lockstep_runtime.wanted import Phase, WantedNow
+
+__all__ = [
+    "FLUSH_NOTE",
+    "Found",
+    "PartitionPlan",
+    "Plan",
+    "TopicPlan",
+    "named",
+    "plan_of",
+    "progress_rows",
+]
+
+TopicPartition = tuple[str, int]
+
+FLUSH_NOTE = (
+    "MirrorMaker 2 writes its progress every offset.flush.interval.ms (60 s) and at a clean stop. If it was killed, "
+    "records that it copied after it wrote last are copied again, up to a minute of them; with "
+    "exactly.once.source.support none are"
+)
+
+NAMED = 5
+"""Partitions that a sentence names; of more it says how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found on both clusters. Offsets are those of the last record copied."""
+
+    flow: Flow
+    place: Place
+    own: Place
+    """Where the flow keeps its own progress; `group` is of no matter."""
+    theirs: Mapping[TopicPartition, int] | None
+    """By MM2, of this source; None: there is no such topic."""
+    strangers: frozenset[tuple[str, str]] = frozenset()
+    """(connector, cluster) of all else that is in MM2's topic."""
+    ours: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """In our place."""
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    """The fold of the state topic."""
+    members: int = 0
+    """Of MM2's group."""
+    replicas: int = 0
+    """Of our data plane."""
+    selected: Mapping[str, str] = field(default_factory=dict)
+    """Source topics that the file selects, with their remote names."""
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Every source partition of those, with where its log begins."""
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    remote: frozenset[str] = frozenset()
+    """Topics that the target has."""
+    groups: int = 0
+    """Consumer groups with checkpoints."""
+    reset: str = "earliest"
+    """`auto.offset.reset`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlan:
+    """Where a partition goes on: behind `offset`, or None: where a first copy would. `to_copy`: records there are from
+    there on, by their offsets; `gone`: offsets from there on that the source has no more."""
+
+    partition: int
+    offset: int | None
+    to_copy: int
+    gone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """A source topic and its partitions. `there`: its remote topic exists."""
+
+    topic: str
+    remote: str
+    there: bool
+    partitions: tuple[PartitionPlan, ...]
+
+    @property
+    def to_copy(self) -> int:
+        return sum(one.to_copy for one in self.partitions)
+
+    @property
+    def begins_anew(self) -> tuple[int, ...]:
+        """Partitions without an offset."""
+        return tuple(one.partition for one in self.partitions if one.offset is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What taking over comes to. Nothing is to be done while there are `refusals`."""
+
+    flow: Flow
+    place: Place
+    own: Place
+    topics: tuple[TopicPlan, ...]
+    writes: tuple[tuple[TopicPartition, int], ...]
+    """Offsets to write in our place."""
+    alters: tuple[tuple[TopicPartition, int], ...]
+    """Offsets to alter by a command: of partitions where the flow has rows of its own, which count more than what lies
+    in its place."""
+    row: Handover
+    members: int
+    groups: int
+    resume: bool
+    """An operator stopped the source connector: it has to be resumed."""
+    refusals: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def own_is_theirs(self) -> bool:
+        """Whether the flow keeps its progress where MM2 does."""
+        return self.own.is_same(self.place)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "flow": str(self.flow),
+            "from": {"origin": self.place.origin, "topic": self.place.topic, "connector": self.place.connector},
+            "group": self.place.group,
+            "kept_in": {"topic": self.own.topic, "connector": self.own.connector},
+            "topics": [
+                {
+                    "topic": one.topic,
+                    "remote": one.remote,
+                    "remote_exists": one.there,
+                    "partitions": [
+                        {"partition": p.partition, "offset": p.offset, "to_copy": p.to_copy, "gone": p.gone}
+                        for p in one.partitions
+                    ],
+                }
+                for one in self.topics
+            ],
+            "writes": len(self.writes),
+            "alters": len(self.alters),
+            "groups_with_checkpoints": self.groups,
+            "refusals": list(self.refusals),
+            "notes": list(self.notes),
+        }
+
+
+def plan_of(found: Found) -> Plan:
+    """What there is to do, and what speaks against it. The same, once carried out, has nothing left to write."""
+    theirs = found.theirs or {}
+    partitions = sorted(found.begins)
+    topics = tuple(_topics(found, theirs, partitions))
+    wanted = WantedNow(found.rows).connector(Connector.SOURCE)
+    rows = progress_rows(found.rows)
+    alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
+    to_write = {} if found.own.is_same(found.place) else theirs
+    writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if found.ours.get(tp) != offset)
+    handover = Handover(
+        phase="taken-over",
+        origin=found.place.origin,
+        topic=found.place.topic,
+        connector=found.place.connector,
+        group=found.place.group,
+        partitions=len(theirs),
+    )
+    return Plan(
+        flow=found.flow,
+        place=found.place,
+        own=found.own,
+        topics=topics,
+        writes=writes,
+        alters=alters,
+        row=handover,
+        members=found.members,
+        groups=found.groups,
+        resume=wanted is not Phase.RUNNING,
+        refusals=tuple(_refusals(found, theirs, alters, wanted)),
+        notes=tuple(_notes(found, theirs, topics)),
+    )
+
+
+def _topics(
+    found: Found, theirs: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
+) -> Iterator[TopicPlan]:
+    of: dict[str, list[PartitionPlan]] = {name: [] for name in sorted(found.selected)}
+    for topic, number in partitions:
+        begin, end = found.begins[topic, number], found.ends.get((topic, number), 0)
+        offset = theirs.get((topic, number))
+        anew = begin if found.reset == "earliest" else end
+        first = anew if offset is None else offset + 1
+        plan = PartitionPlan(number, offset, max(0, end - max(first, begin)), max(0, begin - first))
+        of.setdefault(topic, []).append(plan)
+    for topic, plans in of.items():
+        remote = found.selected.get(topic, "")
+        yield TopicPlan(topic, remote, remote in found.remote, tuple(plans))
+
+
+def progress_rows(rows: Mapping[str, Row]) -> dict[TopicPartition, PartitionProgress]:
+    """The data plane's own rows. Where there is one it goes on from there, whatever its place says."""
+    return {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
+
+
+def _mine(found: Found) -> dict[TopicPartition, int]:
+    """Where the flow would go on by itself; -1: at the beginning."""
+    return {**found.ours, **{tp: row.upstream for tp, row in progress_rows(found.rows).items()}}
+
+
+def _went_on(found: Found, theirs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Where MM2 has copied on since the flow was handed back to it."""
+    row = found.rows.get("handover/progress")
+    if not isinstance(row, Handover) or row.phase != "handed-back":
+        return {}
+    mine = _mine(found)
+    return {tp: offset for tp, offset in sorted(theirs.items()) if tp in mine and mine[tp] < offset}
+
+
+def _refusals(
+    found: Found,
+    theirs: Mapping[TopicPartition, int],
+    alters: Collection[object],
+    wanted: Phase,
+) -> Iterator[str]:
+    place, target = found.place, found.flow.target
+    if found.members:
+        yield still_runs(place, target, found.members)
+    if found.theirs is None:
+        yield f"there is no topic {place.topic} on {target}: name MirrorMaker 2's topic of offsets with --offsets-topic"
+    elif not theirs:
+        others = ", ".join(f"{connector} of cluster {cluster}" for connector, cluster in sorted(found.strangers))
+        yield (
+            f"{place.topic} on {target} has no offsets of {place.connector} for the cluster {found.flow.source}: "
+            + (f"it has those of {others}; aliases have to be MirrorMaker 2's" if others else "it has none at all")
+        )
+    mine, went_on = _mine(found), _went_on(found, theirs)
+    if differ := [tp for tp, offset in sorted(theirs.items()) if mine.get(tp, offset) != offset and tp not in went_on]:
+        yield (
+            f"the flow has progress of its own, which is not MirrorMaker 2's: {named(differ)} "
+            f"(for one, {mine[differ[0]]:,} here and {theirs[differ[0]]:,} there). What it has copied it goes on from; "
+            "lockstep offsets alter changes that"
+        )
+    if alters and (wanted is not Phase.STOPPED or not found.replicas):
+        yield (
+            f"{counted(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane has "
+            "to run and be stopped, for it is who alters offsets: lockstep run, and lockstep stop"
+        )
+    if not alters and found.replicas and wanted is not Phase.STOPPED:
+        yield (
+            f"the data plane of this flow runs already ({counted(found.replicas, 'replica')}): end it, or lockstep "
+            "stop; where it begins is read when it begins"
+        )
+
+
+def _notes(found: Found, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:
+    yield FLUSH_NOTE
+    every = [(topic.topic, one) for topic in topics for one in topic.partitions]
+    if anew := [(topic, one.partition) for topic, one in every if one.offset is None]:
+        yield (
+            f"without an offset, so they begin at the {found.reset} record (lockstep.start.timestamp, "
+            f"auto.offset.reset): {named(anew)}"
+        )
+    if gone := [(topic, one.partition) for topic, one in every if one.gone]:
+        yield (
+            f"the source has lost records that were not copied yet (retention): {named(gone)}. lockstep.on.gap "
+            "decides, by default they halt"
+        )
+    if beyond := [
+        (t, one.partition)
+        for t, one in every
+        if one.offset is not None and one.offset >= found.ends.get((t, one.partition), 0)
+    ]:
+        yield f"the source ends before the offset (truncated, or created anew): {named(beyond)}. They will halt"
+    missing = [
+        topic.topic for topic in topics if not topic.there and any(one.offset is not None for one in topic.partitions)
+    ]
+    if missing:
+        yield (
+            "the remote topic is gone although records were copied; it is created empty, and what was in it is not "
+            f"copied again: {_some(missing)}"
+        )
+    if left := sorted({topic for topic, _ in theirs} - found.selected.keys()):
+        yield f"MirrorMaker 2 copied these too, and the file does not select them, or they are gone: {_some(left)}"
+
+
+def named(partitions: Iterable[TopicPartition]) -> str:
+    """`orders-0, orders-1 and 7 more`."""
+    return _some([f"{topic}-{number}" for topic, number in partitions])
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown

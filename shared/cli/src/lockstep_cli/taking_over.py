@@ -1,0 +1,316 @@
+"""What taking over and handing back read and write: both clusters, Connect's topic of offsets, the flow's state.
+
+Everything here may be done twice, and again after it ended half-way: what is there already is not written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lockstep_cli.ask import Reply, exit_code
+from lockstep_cli.asking import ask, members_of, new_question, producing
+from lockstep_cli.exits import Exit
+from lockstep_cli.handback import HandBack, Held, not_drained
+from lockstep_cli.place import Place, still_runs
+from lockstep_cli.services import DATA_PLANE
+from lockstep_cli.status import read_rows
+from lockstep_cli.takeover import Found, Plan
+from lockstep_config import FlowSettings, clients
+from lockstep_protocol.codec import MalformedRecord, decode_checkpoint, decode_source_progress, encode_source_progress
+from lockstep_protocol.filters import should_replicate_topic
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.offset_requests import OffsetChange, listing
+from lockstep_protocol.state import Handover, Row
+from lockstep_protocol.verbs import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
+from lockstep_runtime.errors import ClusterTrouble, TopicMissing
+from lockstep_runtime.facts import FactLog
+from lockstep_runtime.follow import Record, replay
+
+__all__ = [
+    "carry_out",
+    "find",
+    "flow_rows",
+    "hand_back",
+    "hold",
+    "offsets_in",
+    "own_place",
+    "place_of_handover",
+    "stop_and_drain",
+    "stop_question",
+]
+
+TopicPartition = tuple[str, int]
+Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
+"""Offsets by (connector, cluster)."""
+
+READ_WITHIN_S = 60.0
+"""A topic of offsets is small; only a transaction that somebody left open keeps it from being read to its end."""
+
+LOOK_AGAIN_S = 0.5
+
+
+def own_place(settings: FlowSettings) -> Place:
+    """Where the flow keeps its own progress; it has no group of Connect's."""
+    control = settings.control
+    return Place("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
+
+
+def place_of_handover(rows: Mapping[str, Row]) -> Place | None:
+    """Where the flow was taken over from, or handed back to, last."""
+    row = rows.get("handover/progress")
+    return Place(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
+
+
+async def find(settings: FlowSettings, place: Place) -> Found:
+    """Look at everything a take-over depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
+    flow, own = settings.flow, own_place(settings)
+    source, target = _source(settings), _target(settings)
+    await asyncio.gather(source.probe(), target.probe())
+    rows, there, members, replicas, remote, groups = await asyncio.gather(
+        flow_rows(settings),
+        offsets_in(settings, place.topic),
+        _members(target, place),
+        members_of(target, settings, [DATA_PLANE]),
+        target.topic_names(),
+        _groups_with_checkpoints(settings),
+    )
+    ours = there if own.topic == place.topic else await offsets_in(settings, own.topic)
+    selected = _selected(settings, await source.topic_names())
+    described = (await source.topics(selected)).done
+    every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
+    committed = settings.data_plane.isolation_level == "read_committed"
+    begins, ends = await asyncio.gather(
+        source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
+    )
+    key = (place.connector, flow.source)
+    return Found(
+        flow=flow,
+        place=place,
+        own=own,
+        theirs=None if there is None else there.get(key, {}),
+        strangers=frozenset(there or {}) - {key},
+        ours={} if ours is None else ours.get((own.connector, flow.source), {}),
+        rows=rows,
+        members=members,
+        replicas=replicas.get(DATA_PLANE, 0),
+        selected={name: remote_name for name, remote_name in selected.items() if name in described},
+        begins=begins,
+        ends=ends,
+        remote=frozenset(remote),
+        groups=groups,
+        reset=settings.data_plane.auto_offset_reset,
+    )
+
+
+async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
+    """Take over by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
+    flow, target = settings.flow, _target(settings)
+    await _must_be_stopped(target, flow.target, plan.place)
+    if plan.alters:
+        entries = listing(_change(flow.source, tp, offset) for tp, offset in plan.alters)
+        reply = Reply(new_question(settings, OFFSETS_ALTER, Scope.of(Connector.SOURCE), entries))
+        await ask(settings, reply, within)
+        if exit_code([reply]) is not Exit.FINE:
+            raise ClusterTrouble(flow.target, "\n".join(reply.as_lines()))
+    if plan.writes:
+        await ensure_control_topics(target, [source_offsets_topic(settings.control)])
+        await _write(settings, plan.own, plan.writes, within)
+    await _remember(settings, target, plan.row, within)
+
+
+async def hold(settings: FlowSettings, place: Place) -> Held:
+    """Look at everything a hand-back depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
+    flow, target = settings.flow, _target(settings)
+    await target.probe()
+    rows, there, members, replicas = await asyncio.gather(
+        flow_rows(settings),
+        offsets_in(settings, place.topic),
+        _members(target, place),
+        members_of(target, settings, [DATA_PLANE]),
+    )
+    theirs: Mapping[TopicPartition, int] | None = None
+    if there is not None:
+        theirs = there.get((place.connector, flow.source), {})
+    elif place.topic == settings.control.offset_storage_topic:
+        theirs = {}
+    return Held(
+        flow=flow,
+        place=place,
+        rows=rows,
+        theirs=theirs,
+        members=members,
+        replicas=replicas.get(DATA_PLANE, 0),
+    )
+
+
+async def stop_and_drain(settings: FlowSettings, place: Place, reply: Reply, within: float) -> None:
+    """Stop the whole flow, and wait until it has drained: at most `within` seconds for each. `reply` says what the
+    services answered."""
+    await ask(settings, reply, within)
+    if exit_code([reply]) is not Exit.FINE:
+        return
+    deadline = time.monotonic() + within
+    while not_drained(await hold(settings, place)) and time.monotonic() < deadline:
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def stop_question(settings: FlowSettings) -> Reply:
+    """The command with which `stop_and_drain` begins."""
+    return Reply(new_question(settings, STOP, FLOW))
+
+
+async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
+    """Hand back by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
+    target = _target(settings)
+    await _must_be_stopped(target, settings.flow.target, plan.place)
+    if plan.writes:
+        if plan.place.topic == settings.control.offset_storage_topic:
+            await ensure_control_topics(target, [source_offsets_topic(settings.control)])
+        await _write(settings, plan.place, plan.writes, within)
+    await _remember(settings, target, plan.row, within)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
+    """The rows of the flow that count now, none where it has never run."""
+    try:
+        rows, _ = await read_rows(settings)
+    except TopicMissing:
+        return {}
+    found: Mapping[str, Row] = rows
+    return found
+
+
+async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
+    """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
+    there is no such topic. What transactions have not committed is left out. Raises ClusterTrouble."""
+    fold = _Offsets()
+    alias = settings.flow.target
+    try:
+        async with asyncio.timeout(READ_WITHIN_S):
+            await replay(clients.target_consumer(settings, "takeover"), topic, on_records=fold.take, alias=alias)
+    except TopicMissing:
+        return None
+    except TimeoutError as exc:
+        raise ClusterTrouble(
+            alias,
+            f"topic {topic} on cluster {alias} cannot be read to its end within {READ_WITHIN_S:.0f} s: somebody left a "
+            "transaction open there. It ends by itself after its transaction.timeout.ms; ask again then",
+        ) from exc
+    return fold.offsets
+
+
+@dataclass(slots=True)
+class _Offsets:
+    offsets: dict[tuple[str, str], dict[TopicPartition, int]] = field(default_factory=dict)
+
+    def take(self, records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                progress = decode_source_progress(record.key, record.value)
+            except MalformedRecord:
+                continue  # a shared Connect cluster keeps other connectors' offsets here too, in whatever form
+            if progress is None:
+                continue
+            known = self.offsets.setdefault((progress.connector, progress.cluster), {})
+            if progress.offset is None:
+                known.pop((progress.topic, progress.partition), None)
+            else:
+                known[progress.topic, progress.partition] = progress.offset
+
+
+async def _groups_with_checkpoints(settings: FlowSettings) -> int:
+    groups: set[str] = set()
+
+    def take(records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                groups.add(decode_checkpoint(record.key, record.value).group)
+            except ValueError:
+                continue  # MM2 reads past it too
+
+    topic = settings.policy.checkpoints_topic(settings.flow.source)
+    conf = clients.target_consumer(settings, "takeover")
+    try:
+        await replay(conf, topic, on_records=take, alias=settings.flow.target)
+    except TopicMissing:
+        return 0
+    return len(groups)
+
+
+def _selected(settings: FlowSettings, names: Iterable[str]) -> dict[str, str]:
+    return {
+        name: settings.policy.format_remote_topic(settings.flow.source, name)
+        for name in sorted(names)
+        if should_replicate_topic(
+            name,
+            topics=settings.topics,
+            policy=settings.policy,
+            flow=settings.flow,
+            heartbeats_replicated=settings.topic_sync.heartbeats_replicated,
+            also_source=settings.rules.cycle_by_source,
+        )
+    }
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+async def _must_be_stopped(target: Admin, alias: str, place: Place) -> None:
+    """What was seen a moment ago may be so no more: somebody has read the plan meanwhile."""
+    if members := await _members(target, place):
+        raise ClusterTrouble(alias, still_runs(place, alias, members))
+
+
+async def _members(target: Admin, place: Place) -> int:
+    """Of MM2's group; none where nobody is to look."""
+    return await target.members_of(place.group) if place.watched else 0
+
+
+async def _write(
+    settings: FlowSettings, place: Place, offsets: Sequence[tuple[TopicPartition, int]], within: float
+) -> None:
+    """Append offsets as Connect does, and read them back."""
+    source, target = settings.flow.source, settings.flow.target
+    records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
+    async with producing(settings, within) as producer:
+        await FactLog(producer, place.topic).append_all(records)
+    there = (await offsets_in(settings, place.topic) or {}).get((place.connector, source), {})
+    if wrong := [tp for tp, offset in offsets if there.get(tp) != offset]:
+        topic, number = wrong[0]
+        raise ClusterTrouble(
+            target,
+            f"{place} on cluster {target} does not say what was written, of {topic}-{number} for one: somebody else "
+            "writes there too",
+        )
+
+
+async def _remember(settings: FlowSettings, target: Admin, row: Handover, within: float) -> None:
+    """The row in the state topic, unless it says so already."""
+    flow, group_id = settings.flow, settings.group_id
+    await ensure_control_topics(target, flow_topics(flow, group_id, settings.control.replication_factor))
+    known = (await flow_rows(settings)).get(row.key())
+    if isinstance(known, Handover) and replace(known, at_ms=0) == row:
+        return
+    key, value = replace(row, at_ms=time.time_ns() // 1_000_000).encode()
+    async with producing(settings, within) as producer:
+        await FactLog(producer, state_topic(flow, group_id)).append(key, value, partition=0)
+
+
+def _change(source: str, tp: TopicPartition, offset: int) -> OffsetChange:
+    return OffsetChange({"cluster": source, "partition": tp[1], "topic": tp[0]}, offset)
+
+
+def _source(settings: FlowSettings) -> Admin:
+    return Admin(settings.flow.source, clients.source_admin(settings))
+
+
+def _target(settings: FlowSettings) -> Admin:
+    return Admin(settings.flow.target, clients.target_admin(settings))

@@ -1,0 +1,250 @@
+"""`lockstep takeover` and `handback` on real clusters, with offsets as MirrorMaker 2 writes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.codec import decode_source_progress, encode_source_progress
+from lockstep_protocol.names import Flow, progress_topic, state_topic
+from lockstep_protocol.state import Handover, PartitionProgress, Row, SlotStatus
+from tests.conftest import Pair
+from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.harness.control import last_row, read_so_far
+from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.services import two_cluster_file
+from tests.harness.wire import join_as_connect, leave_group
+
+Offsets = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A flow that MM2 has mirrored so far, under Strimzi's names, with a topic of two partitions."""
+
+    flow: Flow
+    file: Path
+    topic: str
+    offsets_topic: str
+    group: str
+    source: str
+    target: str
+
+    @property
+    def connector(self) -> str:
+        return f"{self.flow}.MirrorSourceConnector"
+
+    @property
+    def place(self) -> list[str]:
+        return ["--offsets-topic", self.offsets_topic, "--group", self.group]
+
+    def mm2_copied(self, *offsets: int, connector: str = "") -> None:
+        """Offsets of the partitions from 0 on, as MM2 leaves them."""
+        alias = self.flow.source
+        records = [
+            encode_source_progress(alias, self.topic, number, offset, connector or self.connector)
+            for number, offset in enumerate(offsets)
+        ]
+        write(self.target, self.offsets_topic, records)
+
+    def offsets(self, topic: str, connector: str) -> Offsets:
+        """What Connect would find."""
+        found: Offsets = {}
+        for record in read_so_far(self.target, topic):
+            try:
+                progress = decode_source_progress(record.key, record.value)
+            except ValueError:
+                continue
+            if progress is not None and progress.connector == connector and progress.offset is not None:
+                found[progress.topic, progress.partition] = progress.offset
+        return found
+
+    @property
+    def theirs(self) -> Offsets:
+        return self.offsets(self.offsets_topic, self.connector)
+
+    @property
+    def ours(self) -> Offsets:
+        return self.offsets(progress_topic(self.flow), "MirrorSourceConnector")
+
+    def write_rows(self, *rows: Row) -> None:
+        write(self.target, state_topic(self.flow), [row.encode() for row in rows])
+
+    def handover(self) -> Handover | None:
+        row = last_row(self.target, self.flow, "handover/progress")
+        assert row is None or isinstance(row, Handover)
+        return row
+
+    def lockstep(self, verb: str, *arguments: str, code: int = 0) -> str:
+        """What a command prints (both streams); it ends with `code` and without a traceback."""
+        ran = subprocess.run(
+            [sys.executable, "-m", "lockstep_cli", *verb.split(), str(self.file), "--flow", str(self.flow), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        said = ran.stdout + ran.stderr
+        assert "Traceback" not in said, said
+        assert ran.returncode == code, said
+        return said
+
+    def take_over(self, *arguments: str, code: int = 0) -> str:
+        return self.lockstep("takeover", "--from", "strimzi", *self.place, *arguments, code=code)
+
+
+def write(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+    produce(
+        bootstrap,
+        topic,
+        [Record(key=key, value=value) for key, value in records],
+        settings={"partitioner": "murmur2_random"},
+    )
+
+
+def numbered(counts: tuple[int, ...]) -> list[Record]:
+    """So many records for each partition, the first ones always the same."""
+    return [
+        Record(value=f"{number}".encode(), partition=partition, timestamp_ms=1_700_000_000_000 + number)
+        for partition, count in enumerate(counts)
+        for number in range(count)
+    ]
+
+
+@pytest.fixture
+def migration(tmp_path: Path, pair: Pair) -> Migration:
+    mark = unique_name("m")
+    flow = Flow(f"s{mark}", f"t{mark}")
+    file = two_cluster_file(
+        tmp_path,
+        (flow.source, pair.a.bootstrap),
+        (flow.target, pair.b.bootstrap),
+        f"{flow}.enabled = true",
+        f"{flow}.topics = {mark}-.*",
+        "offset-syncs.topic.replication.factor = 1",
+        "offset.storage.partitions = 3",
+        "emit.checkpoints.enabled = false",
+        "emit.heartbeats.enabled = false",
+        "heartbeats.replication.enabled = false",
+        "sync.topic.acls.enabled = false",
+    )
+    topic = create_topic(pair.a.bootstrap, f"{mark}-orders", partitions=2)
+    produce(pair.a.bootstrap, topic, numbered((100, 100)))
+    offsets_topic = create_topic(
+        pair.b.bootstrap, f"{mark}-offsets", partitions=5, configs={"cleanup.policy": "compact"}
+    )
+    return Migration(flow, file, topic, offsets_topic, f"{mark}-workers", pair.a.bootstrap, pair.b.bootstrap)
+
+
+def ends(m: Migration) -> list[dict[int, int]]:
+    """Of every topic that these commands write to."""
+    return [end_offsets(m.target, topic) for topic in (progress_topic(m.flow), m.offsets_topic, state_topic(m.flow))]
+
+
+def test_a_flow_is_taken_over_and_handed_back_the_second_time_without_writing(migration: Migration) -> None:
+    m = migration
+    write(m.target, m.offsets_topic, [(b"another connector's", b"\xff"), (b'["x",{"y":1}]', b"{}")])
+    m.mm2_copied(1, 1, connector="somebody")
+    m.mm2_copied(9, 49)
+    said = m.take_over("--yes")
+    assert "140 records still to copy" in said
+    assert f"lockstep run {m.file}" in said
+    assert m.ours == m.theirs == {(m.topic, 0): 9, (m.topic, 1): 49}
+    taken = m.handover()
+    assert taken is not None
+    assert (taken.phase, taken.topic, taken.connector) == ("taken-over", m.offsets_topic, m.connector)
+    m.write_rows(
+        PartitionProgress(topic=m.topic, partition=0, upstream=99),
+        PartitionProgress(topic=m.topic, partition=1, upstream=60),
+        SlotStatus(slot=0, phase="released"),
+    )
+    assert "Start MirrorMaker 2 now" in m.lockstep("handback", "--yes")
+    assert m.theirs == {(m.topic, 0): 99, (m.topic, 1): 60}
+    back = m.handover()
+    assert back is not None
+    assert (back.phase, back.connector) == ("handed-back", m.connector)
+    before = ends(m)
+    body = json.loads(m.lockstep("handback", "--yes", "--output", "json"))
+    assert (body["writes"], body["done"], len(body["offsets"])) == (0, True, 2)
+    assert ends(m) == before
+
+
+def test_nothing_is_touched_while_mm2_runs_or_by_a_dry_run(migration: Migration) -> None:
+    m = migration
+    m.mm2_copied(9, 49)
+    member = join_as_connect(m.target, m.group)
+    try:
+        said = m.take_over("--yes", code=1)
+        assert f"MirrorMaker 2 still runs: group {m.group}" in said
+        assert "has 1 member." in said
+    finally:
+        leave_group(m.target, m.group, member)
+    assert "9 49" in m.take_over("--dry-run")
+    assert m.ours == {}
+    assert m.handover() is None
+
+
+@pytest.mark.long
+def test_what_would_lose_or_double_records_is_refused(migration: Migration) -> None:
+    m = migration
+    assert f"has no offsets of {m.connector}" in m.take_over("--yes", code=1)
+    missing = ["--from", "strimzi", "--offsets-topic", "nowhere"]
+    assert "there is no topic nowhere" in m.lockstep("takeover", *missing, "--yes", code=1)
+    m.mm2_copied(9, 49)
+    assert "nobody can be asked here" in m.take_over(code=2)
+    assert m.ours == {}
+    m.take_over("--yes")
+    before = ends(m)
+    m.take_over("--yes")
+    assert ends(m) == before
+    assert "copied nothing" in m.lockstep("handback", "--yes", code=1)
+    m.write_rows(PartitionProgress(topic=m.topic, partition=0, upstream=50), SlotStatus(slot=0, phase="started"))
+    assert "slot 0 ended without writing down" in m.lockstep("handback", "--yes", code=1)
+    assert m.theirs == {(m.topic, 0): 9, (m.topic, 1): 49}
+    assert "the flow has progress of its own" in m.take_over("--yes", code=1)
+    m.write_rows(SlotStatus(slot=0, phase="released"))
+    m.lockstep("handback", "--yes")
+    m.mm2_copied(99, 75)
+    assert "is further than this flow" in m.lockstep("handback", "--yes", code=1)
+    assert "went on under MirrorMaker 2 after the hand-back" in m.take_over("--yes", code=1)
+    assert m.theirs == {(m.topic, 0): 99, (m.topic, 1): 75}
+
+
+@pytest.mark.long
+def test_what_mm2_copied_is_not_copied_again_and_nothing_is_left_out(migration: Migration) -> None:
+    m = migration
+    # MM2 has copied the first 10 and 50 records.
+    remote = create_topic(m.target, f"{m.flow.source}.{m.topic}", partitions=2)
+    produce(m.target, remote, numbered((10, 50)))
+    m.mm2_copied(9, 49)
+    m.take_over("--yes")
+    mirrored = MirroredFlow(m.flow, m.source, m.target)
+    with Mirror(m.file, [mirrored]):
+        mirrored.wait_copied(m.topic)
+        mirrored.wait_written_down(m.topic)
+        assert "the flow runs: lockstep stop" in m.lockstep("handback", "--dry-run", code=1)
+        m.lockstep("handback", "--stop", "--yes")
+        assert m.theirs == {(m.topic, 0): 99, (m.topic, 1): 99}
+        assert end_offsets(m.target, remote) == {0: 100, 1: 100}
+
+        # MM2 copies ten more of the one partition, and is taken over again.
+        later = numbered((110, 105))
+        produce(m.source, m.topic, [record for record in later if int(record.value or b"") >= 100])
+        produce(m.target, remote, [record for record in numbered((110,)) if int(record.value or b"") >= 100])
+        m.mm2_copied(109, 99)
+        assert "lockstep resume" in m.take_over("--yes")
+        listed = json.loads(m.lockstep("offsets list", "--output", "json"))
+        found = {
+            (o["partition"]["topic"], o["partition"]["partition"]): o["offset"]["offset"] for o in listed["offsets"]
+        }
+        assert found == m.theirs
+        m.lockstep("resume")
+        mirrored.wait_copied(m.topic)
+    assert end_offsets(m.target, remote) == {0: 110, 1: 105}

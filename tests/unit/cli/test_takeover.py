@@ -1,0 +1,330 @@
+"""Taking a flow over from MirrorMaker 2, and handing it back: what was found becomes a plan."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from lockstep_cli.exits import CannotUse
+from lockstep_cli.handback import Held, hand_back_of, not_drained
+from lockstep_cli.place import Place, place_of
+from lockstep_cli.plan_tables import hand_back_shown, plan_shown
+from lockstep_cli.takeover import FLUSH_NOTE, Found, PartitionPlan, named, plan_of
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus, Wanted
+
+FLOW = Flow("A", "B")
+DEDICATED = place_of("dedicated", FLOW, None)
+STRIMZI = place_of("strimzi", FLOW, None)
+OWN = Place("own", DEDICATED.topic, DEDICATED.connector, "")
+STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+
+
+def rows_of(*rows: Row) -> dict[str, Row]:
+    return {row.key(): row for row in rows}
+
+
+def progress(partition: int = 0, upstream: int = 9, **fields: Any) -> PartitionProgress:
+    return replace(PartitionProgress(topic="t", partition=partition, upstream=upstream), **fields)
+
+
+def found(place: Place = DEDICATED, *rows: Row, **fields: Any) -> Found:
+    """Two partitions of `t`, offsets 0 to 99 each, of which MM2 has copied up to 9 and 19."""
+    known: dict[str, Any] = {
+        "theirs": {("t", 0): 9, ("t", 1): 19},
+        "selected": {"t": "A.t"},
+        "begins": {("t", 0): 0, ("t", 1): 0},
+        "ends": {("t", 0): 100, ("t", 1): 100},
+        "remote": frozenset({"A.t"}),
+    }
+    return Found(flow=FLOW, place=place, own=OWN, rows=rows_of(*rows), **{**known, **fields})
+
+
+# -- where MM2 keeps its progress -------------------------------------------------------------------------------------
+
+
+def test_the_places_of_each_kind() -> None:
+    assert str(DEDICATED) == "mm2-offsets.A.internal, connector MirrorSourceConnector"
+    assert (DEDICATED.origin, DEDICATED.group) == ("dedicated", "A-mm2")
+    assert str(STRIMZI) == "mirrormaker2-cluster-offsets, connector A->B.MirrorSourceConnector"
+    assert (STRIMZI.origin, STRIMZI.group) == ("strimzi", "mirrormaker2-cluster")
+    assert place_of("dedicated", FLOW, "other").group == "other"
+    assert place_of("strimzi", FLOW, None, topic="x", connector="y", group="z") == Place("strimzi", "x", "y", "z")
+
+
+def test_a_connect_cluster_has_to_be_named() -> None:
+    with pytest.raises(CannotUse, match="--offsets-topic, --connector and --group"):
+        place_of("connect", FLOW, None, topic="x", connector="y")
+    assert place_of("connect", FLOW, None, topic="x", connector="y", group="z") == Place("connect", "x", "y", "z")
+
+
+# -- taking over ------------------------------------------------------------------------------------------------------
+
+
+def test_in_its_own_place_nothing_has_to_be_written() -> None:
+    plan = plan_of(found())
+    assert (plan.refusals, plan.writes, plan.alters, plan.resume) == ((), (), (), False)
+    (topic,) = plan.topics
+    assert (topic.remote, topic.there, topic.to_copy) == ("A.t", True, 170)
+    assert topic.partitions == (PartitionPlan(0, 9, 90), PartitionPlan(1, 19, 80))
+    assert plan.row.phase == "taken-over"
+    assert (plan.row.topic, plan.row.connector, plan.row.partitions) == (DEDICATED.topic, DEDICATED.connector, 2)
+
+
+def test_from_another_place_every_offset_is_written_once() -> None:
+    plan = plan_of(found(STRIMZI))
+    assert plan.writes == ((("t", 0), 9), (("t", 1), 19))
+    again = plan_of(found(STRIMZI, ours={("t", 0): 9, ("t", 1): 19}))
+    assert (again.writes, again.refusals) == ((), ())
+    half_way = plan_of(found(STRIMZI, ours={("t", 0): 9}))
+    assert (half_way.writes, half_way.refusals) == (((("t", 1), 19),), ())
+
+
+def test_it_refuses_while_mm2_runs() -> None:
+    (why,) = plan_of(found(members=2)).refusals
+    assert "group A-mm2 on B has 2 members" in why
+
+
+def test_it_refuses_without_anything_to_take_over() -> None:
+    (why,) = plan_of(found(theirs=None)).refusals
+    assert "no topic mm2-offsets.A.internal on B" in why
+    (why,) = plan_of(found(theirs={})).refusals
+    assert "none at all" in why
+    (why,) = plan_of(found(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")}))).refusals
+    assert "it has those of MirrorSourceConnector of cluster prod; aliases have to be MirrorMaker 2's" in why
+
+
+def test_it_refuses_while_our_data_plane_runs_but_not_while_it_is_stopped() -> None:
+    (why,) = plan_of(found(replicas=1)).refusals
+    assert "runs already (1 replica)" in why
+    plan = plan_of(found(DEDICATED, STOPPED, replicas=1))
+    assert (plan.refusals, plan.resume) == ((), True)
+
+
+@pytest.mark.parametrize("upstream", [-1, 8, 10])
+def test_progress_of_our_own_is_never_written_over(upstream: int) -> None:
+    (why,) = plan_of(found(STRIMZI, progress(0, upstream))).refusals
+    assert "the flow has progress of its own, which is not MirrorMaker 2's: t-0" in why
+    assert f"{upstream:,} here and 9 there" in why
+
+
+@pytest.mark.parametrize("offset", [8, 10])
+def test_nor_is_an_offset_in_our_place(offset: int) -> None:
+    (why,) = plan_of(found(STRIMZI, ours={("t", 0): offset})).refusals
+    assert "t-0" in why
+
+
+def test_progress_that_says_the_same_is_none_of_a_hindrance() -> None:
+    assert plan_of(found(DEDICATED, progress(0, 9), progress(1, 19))).refusals == ()
+
+
+def test_after_a_hand_back_mm2_is_further_and_the_data_plane_is_asked_to_alter() -> None:
+    back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
+    plan = plan_of(found(DEDICATED, progress(0, 5), progress(1, 19), back, STOPPED, replicas=1))
+    assert (plan.refusals, plan.alters, plan.writes, plan.resume) == ((), ((("t", 0), 9),), (), True)
+
+
+def test_for_that_the_data_plane_has_to_run_and_be_stopped() -> None:
+    back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
+    for rows, replicas in (([STOPPED], 0), ([], 1)):
+        (why,) = plan_of(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
+        assert "went on under MirrorMaker 2 after the hand-back" in why
+
+
+def test_even_after_a_hand_back_what_is_further_here_is_refused() -> None:
+    back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
+    (why,) = plan_of(found(DEDICATED, progress(0, 50), back, STOPPED, replicas=1)).refusals
+    assert "50 here and 9 there" in why
+
+
+def notes(**fields: Any) -> str:
+    plan = plan_of(found(**fields))
+    assert plan.refusals == ()
+    return "\n".join(plan.notes)
+
+
+def test_what_a_killed_mm2_means_is_always_said() -> None:
+    assert notes() == FLUSH_NOTE
+
+
+def test_partitions_without_an_offset_begin_where_a_first_copy_would() -> None:
+    assert "earliest record (lockstep.start.timestamp, auto.offset.reset): t-1" in notes(theirs={("t", 0): 9})
+    (topic,) = plan_of(found(theirs={("t", 0): 9}, begins={("t", 0): 0, ("t", 1): 40})).topics
+    assert topic.partitions[1] == PartitionPlan(1, None, 60)
+    assert topic.begins_anew == (1,)
+    (topic,) = plan_of(found(theirs={("t", 0): 9}, reset="latest")).topics
+    assert topic.partitions[1] == PartitionPlan(1, None, 0)
+
+
+def test_records_that_are_gone_are_counted_and_said() -> None:
+    (topic,) = plan_of(found(begins={("t", 0): 30, ("t", 1): 20})).topics
+    assert topic.partitions == (PartitionPlan(0, 9, 70, 20), PartitionPlan(1, 19, 80))
+    said = notes(begins={("t", 0): 30, ("t", 1): 20})
+    assert "(retention): t-0." in said
+
+
+def test_a_source_that_ends_before_the_offset_is_said() -> None:
+    assert "(truncated, or created anew): t-0." in notes(ends={("t", 0): 9, ("t", 1): 20})
+    assert "truncated" not in notes(ends={("t", 0): 10, ("t", 1): 20})
+
+
+def test_a_remote_topic_that_is_gone_is_said() -> None:
+    assert "not copied again: t" in notes(remote=frozenset())
+
+
+def test_topics_that_only_mm2_mirrors_are_said() -> None:
+    assert "the file does not select them, or they are gone: u" in notes(
+        theirs={("t", 0): 9, ("t", 1): 19, ("u", 0): 1}
+    )
+
+
+def test_sentences_name_a_few() -> None:
+    assert named([("t", n) for n in range(7)]) == "t-0, t-1, t-2, t-3, t-4 and 2 more"
+
+
+def test_a_program_reads_all_of_a_plan() -> None:
+    body = plan_of(found(STRIMZI)).as_json()
+    assert body["from"] == {"origin": "strimzi", "topic": STRIMZI.topic, "connector": STRIMZI.connector}
+    assert (body["writes"], body["refusals"]) == (2, [])
+    assert body["topics"][0]["partitions"][0] == {"partition": 0, "offset": 9, "to_copy": 90, "gone": 0}
+
+
+def shown(parts: Iterable[RenderableType]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_person_is_shown_what_would_be_done() -> None:
+    said = shown(plan_shown(plan_of(found(STRIMZI, groups=3))))
+    assert "A->B  take over from MirrorMaker 2 (strimzi)" in said
+    assert "MirrorSourceConnector on B: 2 offsets to write" in said
+    assert "no, group mirrormaker2-cluster has no members" in said
+    assert "3 with checkpoints" in said
+    assert "9 19" in said
+    assert "170 records still to copy" in said
+    assert f"note: {FLUSH_NOTE}"[:100] in said
+
+
+def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
+    assert "still to copy" not in shown(plan_shown(plan_of(found(theirs={}))))
+
+
+def test_who_is_not_looked_at_is_said() -> None:
+    place = replace(place_of("connect", FLOW, None, topic="x", connector="y", group="z"), watched=False)
+    assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_of(found(place))))
+
+
+def test_a_person_is_shown_where_mm2_goes_on() -> None:
+    said = shown(hand_back_shown(hand_back_of(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
+    assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
+    assert "there already" in said
+
+
+# -- handing back -----------------------------------------------------------------------------------------------------
+
+
+def held(*rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0) -> Held:
+    place = DEDICATED
+    return Held(flow=FLOW, place=place, rows=rows_of(*rows), theirs=theirs or {}, members=members, replicas=replicas)
+
+
+DRAINED = SlotStatus(slot=0, phase="released")
+
+
+def test_the_last_progress_is_written_where_it_is_not_there_yet() -> None:
+    plan = hand_back_of(held(progress(0, 9), progress(1, 19), DRAINED, STOPPED, theirs={("t", 0): 9}, replicas=1))
+    assert plan.refusals == ()
+    assert plan.offsets == ((("t", 0), 9), (("t", 1), 19))
+    assert plan.writes == ((("t", 1), 19),)
+    assert (plan.row.phase, plan.row.partitions) == ("handed-back", 2)
+    assert plan.as_json()["offsets"][0] == {
+        "partition": {"cluster": "A", "partition": 0, "topic": "t"},
+        "offset": {"offset": 9},
+    }
+
+
+def test_twice_changes_nothing() -> None:
+    plan = hand_back_of(held(progress(0, 9), DRAINED, STOPPED, theirs={("t", 0): 9}))
+    assert (plan.refusals, plan.writes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("rows", "replicas", "words"),
+    [
+        ([DRAINED], 1, "the flow runs: lockstep stop"),
+        ([SlotStatus(slot=0, phase="started"), STOPPED], 1, "slot 0 did not drain yet"),
+        (
+            [SlotStatus(slot=1, phase="started"), SlotStatus(slot=2, phase="started"), STOPPED],
+            0,
+            "slots 1, 2 ended with",
+        ),
+        ([SlotStatus(slot=0, phase="started")], 0, "slot 0 ended without writing down how far it was"),
+        ([DRAINED], 0, ""),
+        ([DRAINED, STOPPED], 1, ""),
+    ],
+)
+def test_only_what_has_drained_is_handed_back(rows: list[Row], replicas: int, words: str) -> None:
+    why = not_drained(held(progress(), *rows, replicas=replicas))
+    assert words in why
+    assert bool(words) is bool(why)
+    assert bool(hand_back_of(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
+
+
+def test_a_look_at_a_flow_that_will_be_stopped_first_is_not_refused() -> None:
+    running = held(progress(), SlotStatus(slot=0, phase="started"), replicas=1)
+    assert hand_back_of(running).refusals != ()
+    plan = hand_back_of(running, stops_first=True)
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+
+
+def test_it_refuses_while_mm2_runs_already() -> None:
+    (why,) = hand_back_of(held(progress(), DRAINED, members=1)).refusals
+    assert "group A-mm2 on B has 1 member." in why
+
+
+def test_progress_of_mm2_that_is_further_is_never_written_over() -> None:
+    (why,) = hand_back_of(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals
+    assert "10 there and 9 here" in why
+
+
+def test_a_topic_of_offsets_that_is_not_there_is_said() -> None:
+    (why,) = hand_back_of(replace(held(progress(), DRAINED), theirs=None)).refusals
+    assert "no topic mm2-offsets.A.internal on B" in why
+
+
+def test_a_flow_that_copied_nothing_has_nothing_to_hand_back() -> None:
+    (why,) = hand_back_of(held(progress(0, -1), DRAINED)).refusals
+    assert "copied nothing" in why
+
+
+def topic(**fields: Any) -> MirroredTopic:
+    return replace(MirroredTopic(source_topic="t", target_topic="A.t"), **fields)
+
+
+@pytest.mark.parametrize(
+    ("row", "left_out"),
+    [
+        (topic(phase="deleted"), True),
+        (topic(source_topic_id="new"), True),
+        (topic(source_topic_id="old"), False),
+        (topic(source_topic_id=""), False),
+        (topic(phase="excluded", source_topic_id="old"), False),
+    ],
+)
+def test_topics_that_are_gone_are_left_out(row: MirroredTopic, left_out: bool) -> None:
+    plan = hand_back_of(held(row, progress(0, 9, source_topic_id="old"), DRAINED))
+    assert (plan.offsets == ()) is left_out
+    assert any("left out" in note for note in plan.notes) is left_out
+
+
+def test_partitions_that_halted_are_said() -> None:
+    (note,) = hand_back_of(held(progress(0, 9, phase="halted"), DRAINED)).notes
+    assert "1 partition halted here (t-0)" in note
