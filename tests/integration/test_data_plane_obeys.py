@@ -1,13 +1,15 @@
 """Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/commands.md`)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import PartitionProgress, SlotStatus
+from lockstep_protocol.state import PartitionProgress, Restarts, SlotStatus
+from tests.conftest import Pair
 from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, MirroredFlow
+from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 from tests.harness.traffic import Traffic
 from tests.integration.test_data_plane_batches import alter
 from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
@@ -128,3 +130,28 @@ def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_af
         wait_until(as_told, within=60, every=0.1, what="the records that the offset says, in order, and none besides")
         wait_phase(flow, topic, "copying", 1)
         assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []
+
+
+@pytest.mark.long
+def test_a_slot_that_fails_too_often_waits_for_a_restart(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("spent").replace("-", "")
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b, "lockstep.auto.restart.max = 1") as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, f"{mark}-topic")
+        with Traffic(flow.source, topic, rate=100):
+            flow.wait_for_more(topic)
+            mirror.copying_worker().kill()
+            flow.wait_event("SlotFailed")
+            flow.wait_for_more(topic, 50)
+            mirror.copying_worker().kill()
+            wait_until(lambda: [row.phase for row in flow.rows(Restarts)] == ["failed"], within=60, every=0.25)
+            assert "waits for the command restart slot:0" in mirror.data_plane.said("slot failed")[-1]["text"]
+            mirror.kill_data_plane()
+            mirror.data_plane.start()
+            mirror.data_plane.hear("spark ready")
+            stands = flow.progress(topic)[0].upstream
+            assert flow.ask("restart", "slot:0").kind == "Restarted"
+            wait_until(lambda: flow.progress(topic)[0].upstream > stands, within=60, every=0.25)
+            assert [row.phase for row in flow.rows(Restarts)] == ["running"]
+        flow.wait_copied(topic)
