@@ -7,7 +7,7 @@ import pytest
 
 from lockstep_protocol.state import PartitionProgress, Restarts, SlotStatus
 from tests.conftest import Pair
-from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
+from tests.harness.clusters import create_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 from tests.harness.traffic import Traffic
@@ -122,12 +122,7 @@ def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_af
         reset: [*wanted[reset], *wanted[reset]],
     }
     for topic, expected in copies.items():
-
-        def as_told(topic: str = topic, expected: list[Record] = expected) -> bool:
-            assert compare(expected, flow.copy_of(topic)).equal
-            return True
-
-        wait_until(as_told, within=60, every=0.1, what="the records that the offset says, in order, and none besides")
+        flow.wait_holds(topic, expected)
         wait_phase(flow, topic, "copying", 1)
         assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []
 
