@@ -1,5 +1,6 @@
 """Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/commands.md`)."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def wait_phase(flow: MirroredFlow, topic: str, phase: str, partitions: int) -> d
         return found if len(found) == partitions and {row.phase for row in found.values()} == {phase} else None
 
     return wait_until(all_are, within=60, every=0.1, what=f"{topic} is {phase}")
+
+
+def stands_still(flow: MirroredFlow, topic: str) -> bool:
+    """Whether no progress is written down for longer than a slot takes to start again."""
+    before = flow.progress(topic)
+    time.sleep(4)
+    return [row.upstream for row in before.values()] == [row.upstream for row in flow.progress(topic).values()]
 
 
 def runs(flow: MirroredFlow) -> dict[int, str]:
@@ -150,3 +158,26 @@ def test_a_slot_that_fails_too_often_waits_for_a_restart(pair: Pair, tmp_path: P
             wait_until(lambda: flow.progress(topic)[0].upstream > stands, within=60, every=0.25)
             assert [row.phase for row in flow.rows(Restarts)] == ["running"]
         flow.wait_copied(topic)
+
+
+@pytest.mark.long
+def test_kills_while_it_pauses_rests_and_goes_on_lose_and_double_nothing(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("resting").replace("-", "")
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b) as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, f"{mark}-topic", partitions=2)
+        with Traffic(flow.source, topic, partitions=2, rate=400):
+            for subject in (f"topic:{topic}", SOURCE):
+                flow.wait_for_more(topic, 200)
+                flow.ask("pause", subject)
+                mirror.copying_worker().kill()
+                wait_until(lambda: stands_still(flow, topic), within=60, what="nothing moves any more")
+                mirror.kill_data_plane()
+                flow.ask("resume", subject)
+                mirror.data_plane.start()
+                flow.wait_for_more(topic, 200)
+                flow.ask("restart", subject)
+                mirror.copying_worker().kill()
+        flow.wait_copied(topic)
+        assert flow.events("PartitionHalted") == []
