@@ -1,4 +1,4 @@
-"""Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/commands.md`)."""
+"""Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/data-plane-states.md`)."""
 
 import time
 from collections.abc import Iterator
@@ -181,3 +181,22 @@ def test_kills_while_it_pauses_rests_and_goes_on_lose_and_double_nothing(pair: P
                 mirror.copying_worker().kill()
         flow.wait_copied(topic)
         assert flow.events("PartitionHalted") == []
+
+
+@pytest.mark.long
+def test_a_slot_that_hangs_is_begun_anew_when_somebody_asks(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("hangs").replace("-", "")
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b) as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, f"{mark}-topic")
+        with Traffic(flow.source, topic, rate=100):
+            flow.wait_for_more(topic)
+            hanging = mirror.copying_worker()
+            hanging.suspend()
+            flow.ask("restart", "slot:0")
+            mirror.data_plane.hear("slot cancelled")
+            flow.wait_for_more(topic, 100)
+            assert not hanging.is_running()
+        flow.wait_copied(topic)
+        assert flow.events("SlotFrozen") == flow.events("SlotFailed") == []

@@ -78,7 +78,7 @@ class Driver:
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        async with self._placing.copying:
+        async with self._placing.copying():
             await self._copy()
 
     async def _copy(self) -> None:
