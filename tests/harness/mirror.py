@@ -105,6 +105,17 @@ class MirroredFlow:
         self.wait_mirrored(topic, within=within)
         return wait_until(equal, within=within, every=0.25, what=f"{topic} is copied")
 
+    def wait_holds(self, topic: str, wanted: Sequence[Record], *, within: float = COPIED_WITHIN) -> None:
+        """Returns once the copy of the topic is these records, each once and in this order, and no others."""
+
+        def equal() -> bool:
+            comparison = compare(wanted, self.copy_of(topic))
+            assert comparison.equal, comparison
+            return True
+
+        self.wait_mirrored(topic, within=within)
+        wait_until(equal, within=within, every=0.25, what=f"{topic} is copied as it was told")
+
     def wait_mirrored(self, topic: str, *, partitions: int = 1, within: float = COPIED_WITHIN) -> MirroredTopic:
         """topic-sync's row, once the remote topic exists with as many partitions."""
 

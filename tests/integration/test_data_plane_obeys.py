@@ -1,13 +1,16 @@
-"""Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/commands.md`)."""
+"""Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/data-plane-states.md`)."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import PartitionProgress, SlotStatus
-from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
+from lockstep_protocol.state import PartitionProgress, Restarts, SlotStatus
+from tests.conftest import Pair
+from tests.harness.clusters import create_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, MirroredFlow
+from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 from tests.harness.traffic import Traffic
 from tests.integration.test_data_plane_batches import alter
 from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
@@ -28,6 +31,13 @@ def wait_phase(flow: MirroredFlow, topic: str, phase: str, partitions: int) -> d
         return found if len(found) == partitions and {row.phase for row in found.values()} == {phase} else None
 
     return wait_until(all_are, within=60, every=0.1, what=f"{topic} is {phase}")
+
+
+def stands_still(flow: MirroredFlow, topic: str) -> bool:
+    """Whether no progress is written down for longer than a slot takes to start again."""
+    before = flow.progress(topic)
+    time.sleep(4)
+    return [row.upstream for row in before.values()] == [row.upstream for row in flow.progress(topic).values()]
 
 
 def runs(flow: MirroredFlow) -> dict[int, str]:
@@ -120,11 +130,73 @@ def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_af
         reset: [*wanted[reset], *wanted[reset]],
     }
     for topic, expected in copies.items():
-
-        def as_told(topic: str = topic, expected: list[Record] = expected) -> bool:
-            assert compare(expected, flow.copy_of(topic)).equal
-            return True
-
-        wait_until(as_told, within=60, every=0.1, what="the records that the offset says, in order, and none besides")
+        flow.wait_holds(topic, expected)
         wait_phase(flow, topic, "copying", 1)
         assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []
+
+
+@pytest.mark.long
+def test_a_slot_that_fails_too_often_waits_for_a_restart(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("spent").replace("-", "")
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b, "lockstep.auto.restart.max = 1") as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, f"{mark}-topic")
+        with Traffic(flow.source, topic, rate=100):
+            flow.wait_for_more(topic)
+            mirror.copying_worker().kill()
+            flow.wait_event("SlotFailed")
+            flow.wait_for_more(topic, 50)
+            mirror.copying_worker().kill()
+            wait_until(lambda: [row.phase for row in flow.rows(Restarts)] == ["failed"], within=60, every=0.25)
+            assert "waits for the command restart slot:0" in mirror.data_plane.said("slot failed")[-1]["text"]
+            mirror.kill_data_plane()
+            mirror.data_plane.start()
+            mirror.data_plane.hear("spark ready")
+            stands = flow.progress(topic)[0].upstream
+            assert flow.ask("restart", "slot:0").kind == "Restarted"
+            wait_until(lambda: flow.progress(topic)[0].upstream > stands, within=60, every=0.25)
+            assert [row.phase for row in flow.rows(Restarts)] == ["running"]
+        flow.wait_copied(topic)
+
+
+@pytest.mark.long
+def test_kills_while_it_pauses_rests_and_goes_on_lose_and_double_nothing(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("resting").replace("-", "")
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b) as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, f"{mark}-topic", partitions=2)
+        with Traffic(flow.source, topic, partitions=2, rate=400):
+            for subject in (f"topic:{topic}", SOURCE):
+                flow.wait_for_more(topic, 200)
+                flow.ask("pause", subject)
+                mirror.copying_worker().kill()
+                wait_until(lambda: stands_still(flow, topic), within=60, what="nothing moves any more")
+                mirror.kill_data_plane()
+                flow.ask("resume", subject)
+                mirror.data_plane.start()
+                flow.wait_for_more(topic, 200)
+                flow.ask("restart", subject)
+                mirror.copying_worker().kill()
+        flow.wait_copied(topic)
+        assert flow.events("PartitionHalted") == []
+
+
+@pytest.mark.long
+def test_a_slot_that_hangs_is_begun_anew_when_somebody_asks(pair: Pair, tmp_path: Path) -> None:
+    mark = unique_name("hangs").replace("-", "")
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b) as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, f"{mark}-topic")
+        with Traffic(flow.source, topic, rate=100):
+            flow.wait_for_more(topic)
+            hanging = mirror.copying_worker()
+            hanging.suspend()
+            flow.ask("restart", "slot:0")
+            mirror.data_plane.hear("slot cancelled")
+            flow.wait_for_more(topic, 100)
+            assert not hanging.is_running()
+        flow.wait_copied(topic)
+        assert flow.events("SlotFrozen") == flow.events("SlotFailed") == []

@@ -94,20 +94,16 @@ def test_mm2_165_offsets_are_altered_and_reset_and_records_are_copied_again_from
     produce(flow.source, topic, numbered(100))
     wanted = wait_committed(flow, topic)
 
-    def copied(records: int) -> None:
-        flow.ask("resume", SOURCE_CONNECTOR)
-        wait_until(lambda: len(flow.copy_of(topic)) == records, within=SOON, every=0.25)
-        wait_until(lambda: flow.mm2_progress(topic)[0] or 0 >= 99, within=SOON, every=0.25)
-        flow.ask("stop", SOURCE_CONNECTOR)
-
     flow.ask("stop", SOURCE_CONNECTOR)
     assert flow.alter(topic, 0).kind == "OffsetsAltered"
-    copied(100 + 99)
+    flow.ask("resume", SOURCE_CONNECTOR)
+    flow.wait_holds(topic, [*wanted, *wanted[1:]])
+    flow.ask("stop", SOURCE_CONNECTOR)
     assert flow.ask("offsets-reset", SOURCE_CONNECTOR).detail["entries"] >= 1
     assert flow.listed(topic) == {topic: {}}
-    copied(100 + 99 + 100)
     flow.ask("resume", SOURCE_CONNECTOR)
-    assert compare([*wanted, *wanted[1:], *wanted], flow.copy_of(topic)).equal
+    flow.wait_holds(topic, [*wanted, *wanted[1:], *wanted])
+    wait_until(lambda: flow.mm2_progress(topic)[0] == 99, within=SOON, every=0.25)
     assert flow.events("PartitionHalted", topic) == []
 
 
@@ -164,6 +160,36 @@ def test_the_way_of_copying_is_changed_between_kills(pair: Pair, tmp_path: Path)
             assert len(wait_committed(mirror.flow, topic)) > 4_000
     finally:
         stopping.set()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_an_altered_offset_holds_whatever_way_the_copy_goes_on(pair: Pair, tmp_path: Path) -> None:
+    """Altered while it was copied in one way, which is killed, and copied from there in another."""
+    mark, topic = unique_name("x"), ""
+    copies: list[Record] = []
+    begin: int | None = None
+    for turn, way in enumerate(("chain", "transactions", "transactions", "marker", "marker", "chain", "marker")):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        enabled = "enabled" if way == "transactions" else "disabled"
+        fence = f"s{mark}->t{mark}.lockstep.fence = {'marker' if way == 'marker' else 'chain'}"
+        with transactional(folder, pair, fence, mark=mark, enabled=enabled) as mirror:
+            flow = mirror.flow
+            topic = topic or topic_of(flow, "altered")
+            flow.ask("resume", SOURCE_CONNECTOR)
+            produce(flow.source, topic, numbered(30, first=turn * 30))
+            copies += read_topic(flow.source, topic)[0 if begin is None else begin + 1 :]
+            flow.wait_holds(topic, copies)
+            flow.wait_written_down(topic)
+            flow.ask("stop", SOURCE_CONNECTOR)
+            if turn % 2:  # slots that cannot say that they have ended
+                mirror.kill_data_plane()
+                mirror.data_plane.start()
+            begin = None if turn == 3 else turn * 7
+            assert flow.alter(topic, begin).kind == "OffsetsAltered"
+            mirror.kill_data_plane()
+            assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []
 
 
 def _write_on(flow: MirroredFlow, topic: str, stopping: threading.Event) -> None:

@@ -107,3 +107,12 @@ def test_a_slot_lives_until_it_says_otherwise_or_says_nothing_for_long() -> None
     assert still_alive("started", 1_000, 2_000)
     assert not still_alive("released", 1_000, 2_000)
     assert not still_alive("started", 1_000, 20_000)
+
+
+def test_what_was_left_half_way_is_done_by_the_same_again_and_nothing_else() -> None:
+    rows = [replace(COPIED, partition=number) for number in range(3)]
+    changes = [change(10, partition=number) for number in range(3)]
+    wanted = altered_rows(rows, "A", changes)
+    half = [*wanted[:1], *rows[1:]]
+    assert altered_rows(half, "A", changes) == wanted[1:]
+    assert reset_rows([*reset_rows(rows[:1]), *rows[1:]]) == reset_rows(rows[1:])

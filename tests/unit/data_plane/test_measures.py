@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lockstep_data_plane.measures import CASES, Measures, SlotRun
 from lockstep_data_plane.metrics import METRICS
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus, Wanted
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
 from lockstep_runtime import common_metrics
 from lockstep_runtime.context import Clock
 from lockstep_runtime.follow import Record
@@ -262,6 +262,12 @@ class TestStates:
         assert driver.value("lockstep_held_bytes") == 0
         driver.say(SlotStatus(slot=0, phase="started", run="r2"))
         assert driver.value("kafka_connect_worker_connector_failed_task_count") == 0
+
+    def test_a_slot_that_is_not_started_again_is_failed_also_for_the_next_driver(self) -> None:
+        driver = copying()
+        driver.kept = {}
+        driver.say(Restarts(owner="data-plane", subject="slot:0", count=2, phase="failed", asked=("", "")))
+        assert driver.value("kafka_connect_connector_status", **TASK, status="failed") == 1
 
     def test_a_slot_that_is_to_rest_has_connect_s_word_for_it(self) -> None:
         driver = copying()

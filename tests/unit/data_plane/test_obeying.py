@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from lockstep_data_plane.obeying import Order, closed_slots, orders
-from lockstep_protocol.state import Row, Wanted
+from lockstep_data_plane.obeying import Order, closed_slots, has_failed, orders, tries_of
+from lockstep_protocol.state import Restarts, Row, Wanted
 from lockstep_runtime.wanted import Phase
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]
@@ -79,3 +79,19 @@ def test_ten_thousand_partitions_take_no_time() -> None:
     began = time.process_time()
     assert len(orders(rows(Wanted(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
     assert time.process_time() - began < 0.5, "usual is 0.1"
+
+
+def test_a_slot_that_failed_too_often_waits_until_somebody_asks_for_it_or_for_its_connector() -> None:
+    failed = Restarts(owner="data-plane", subject="slot:0", count=3, phase="failed", reason="x", asked=("c1", ""))
+    asked = Wanted(scope=SOURCE, restart="c1")
+    known = {failed.key(): failed, asked.key(): asked}
+    assert tries_of(known, 0) == failed
+    assert has_failed(known, 0)
+    assert not has_failed(known, 1)
+    assert closed_slots(known, 2) == {0}
+    for scope in ("slot:0", SOURCE):
+        again = Wanted(scope=scope, restart="c2")
+        assert not has_failed({**known, again.key(): again}, 0)
+    other = Wanted(scope="slot:1", restart="c2")
+    assert has_failed({**known, other.key(): other}, 0)
+    assert tries_of({}, 4) == Restarts(owner="data-plane", subject="slot:4")

@@ -16,12 +16,12 @@ from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
-from lockstep_data_plane.metrics import SLOT_RESTARTS
-from lockstep_data_plane.obeying import closed_slots, orders, slot_scope
+from lockstep_data_plane.obeying import closed_slots, has_failed, orders, starts_asked
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.placing import Placing
+from lockstep_data_plane.running import Running
 from lockstep_data_plane.slot import SlotSpec
-from lockstep_data_plane.spark import SlotFailed, Spark
+from lockstep_data_plane.spark import Spark
 from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus, Wanted
@@ -29,7 +29,6 @@ from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
-from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within
 from lockstep_runtime.wanted import Phase
@@ -49,69 +48,6 @@ SLOT_ENDS_WITHIN_S = 10.0
 def slots_of(settings: FlowSettings) -> int:
     """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
     return settings.data_plane.tasks_max or os.cpu_count() or 1
-
-
-class Running:
-    """One slot's job, kept alive: started again with back-off whenever it ends without having been told to."""
-
-    def __init__(self, driver: Driver, slot: int) -> None:
-        self._driver = driver
-        self.slot = slot
-        self.spec: SlotSpec | None = None
-        self.since = 0.0
-        self.restarts = 0
-        self._failures = driver.ctx.metrics.of(SLOT_RESTARTS, str(driver.ctx.flow), str(slot))
-        self.told_at: float | None = None
-        """When it was told to end (`Clock.monotonic`)."""
-        self.asked = driver.ctx.wanted.restarts(slot_scope(slot))
-        self.started_at: float | None = None
-        self.complained = False
-        self._told = asyncio.Event()
-        self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
-
-    async def _keep(self) -> None:
-        driver, ctx = self._driver, self._driver.ctx
-        backoff = Backoff(limit=30.0)
-        while not self.ending:
-            self.spec = driver.spec(self.slot)
-            self.since, self.started_at = ctx.clock.monotonic(), None
-            self.complained = False
-            try:
-                await driver.spark.run_slot(self.spec)
-                reason = "it ended by itself"
-            except SlotFailed as exc:
-                reason = str(exc)
-            if self.ending:
-                return
-            self.restarts += 1
-            self._failures.add()
-            backoff.worked(self._copied_s())
-            wait = backoff.next()
-            await ctx.event(
-                "SlotFailed",
-                f"slot {self.slot}",
-                f"slot {self.slot}: {reason}; starting again in {wait:.1f} s",
-                loud=True,
-                slot=self.slot,
-                run=self.spec.run,
-                reason=reason,
-                restarts=self.restarts,
-            )
-            await set_within(self._told, wait)
-
-    @property
-    def ending(self) -> bool:
-        return self._told.is_set()
-
-    def end(self) -> None:
-        """Let it not be started again. What runs is told by its assignment."""
-        if not self.ending:
-            self.told_at = self._driver.ctx.clock.monotonic()
-            self._told.set()
-
-    def _copied_s(self) -> float:
-        """For how long its last run has been at work: since it said so first, zero if it never did."""
-        return 0.0 if self.started_at is None else self._driver.ctx.clock.monotonic() - self.started_at
 
 
 class Driver:
@@ -142,7 +78,7 @@ class Driver:
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        async with self._placing.copying:
+        async with self._placing.copying():
             await self._copy()
 
     async def _copy(self) -> None:
@@ -218,7 +154,7 @@ class Driver:
             found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
         return found
 
-    def spec(self, slot: int) -> SlotSpec:
+    def _new_spec(self, slot: int) -> SlotSpec:
         """Who the next run of a slot is."""
         self._runs += 1
         return SlotSpec(
@@ -235,9 +171,6 @@ class Driver:
     def _on_row(self, row: Row) -> None:
         if isinstance(row, MirroredTopic | Wanted):
             self._changed.set()
-
-    def _restarts_of(self, slot: int) -> tuple[str, ...]:
-        return self.ctx.wanted.restarts(slot_scope(slot))
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
         return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}
@@ -263,7 +196,9 @@ class Driver:
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
             stopped = ctx.wanted.slot(slot) is Phase.STOPPED
-            if running is not None and (stopped or not partitions or running.asked != self._restarts_of(slot)):
+            if running is not None and (
+                stopped or not partitions or running.asked != starts_asked(ctx.state.rows, slot)
+            ):
                 running.end()
             ending = stopped or not partitions or (running is not None and running.ending)
             if row.partitions != partitions or (partitions and row.ending != ending):
@@ -271,8 +206,8 @@ class Driver:
                 await ctx.state.write(
                     Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending)
                 )
-            if running is None and not ending:
-                self._running[slot] = Running(self, slot)
+            if running is None and not ending and not has_failed(ctx.state.rows, slot):
+                self._running[slot] = Running(ctx, self.spark, slot, self._new_spec)
         for row in rows:
             if row.slot >= self._limit and row.partitions:
                 await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))

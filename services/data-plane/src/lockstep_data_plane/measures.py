@@ -11,6 +11,7 @@ from lockstep_data_plane import metrics as m
 from lockstep_data_plane.assign import TopicPartition
 from lockstep_data_plane.counting import Count
 from lockstep_data_plane.gaps import Case
+from lockstep_data_plane.obeying import has_failed
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime import common_metrics as common
 from lockstep_runtime.context import FlowContext
@@ -206,6 +207,8 @@ class Measures:
             return "paused"
         if self._speaks(slot, kept) is not None:
             return "running"
+        if has_failed(self._ctx.state.rows, slot):
+            return "failed"
         return "failed" if kept is not None and kept.restarts else "unassigned"
 
     def _slots_together(self, slots: Mapping[int, int], kept: Mapping[int, SlotRun]) -> Iterator[Sample]:

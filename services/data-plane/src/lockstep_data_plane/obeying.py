@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.assign import TopicPartition
-from lockstep_protocol.state import Row, Wanted
+from lockstep_protocol.state import Restarts, Row, Wanted
 from lockstep_protocol.verbs import Connector, Scope, ScopeKind
+from lockstep_runtime.auto_restart import is_spent
 from lockstep_runtime.wanted import Phase, WantedNow
 
-__all__ = ["Order", "closed_slots", "orders", "slot_scope"]
+__all__ = ["Order", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,29 @@ def _asked(now: WantedNow, scope: Scope) -> tuple[str, ...]:
 
 
 def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
-    """Those below `slots` that somebody paused or stopped: they are given nothing new to wait there."""
+    """Those below `slots` that somebody paused or stopped, or that failed too often: they are given nothing new to wait
+    there."""
     now = WantedNow(rows)
-    return frozenset(slot for slot in range(slots) if now.of(slot_scope(slot)) is not Phase.RUNNING)
+    return frozenset(
+        slot for slot in range(slots) if now.of(slot_scope(slot)) is not Phase.RUNNING or has_failed(rows, slot)
+    )
+
+
+def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
+    """The new starts that were asked for of a slot and of what it lies in."""
+    return WantedNow(rows).restarts(Scope.of(Connector.SOURCE), slot_scope(slot))
+
+
+def tries_of(rows: Mapping[str, Row], slot: int) -> Restarts:
+    """How often a slot has failed in a row; a row that says never, where there is none."""
+    none = Restarts(owner="data-plane", subject=str(slot_scope(slot)))
+    known = rows.get(none.key())
+    return known if isinstance(known, Restarts) else none
+
+
+def has_failed(rows: Mapping[str, Row], slot: int) -> bool:
+    """Whether a slot has failed too often, and waits for somebody to ask for a new start."""
+    return is_spent(tries_of(rows, slot), starts_asked(rows, slot))
 
 
 def slot_scope(slot: int) -> Scope:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from lockstep_data_plane.altering import altered_rows, entry_of, partition_of, reset_rows, still_alive
 from lockstep_protocol.commands import Command
@@ -16,6 +18,7 @@ from lockstep_runtime.wanted import Phase
 __all__ = ["Placing"]
 
 ENDED_WITHIN_S = 25.0
+FREE_WITHIN_S = 120.0
 LOOK_EVERY_S = 0.25
 
 
@@ -25,9 +28,25 @@ class Placing:
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._offsets = SourceOffsets(ctx, Connector.SOURCE)
-        self.copying = asyncio.Lock()
-        """Held by whoever keeps slots, until they have drained: they begin by all of the rows that change here, or by
-        none."""
+        self._either = asyncio.Lock()
+        """Slots are kept, or offsets are changed."""
+
+    @asynccontextmanager
+    async def copying(self) -> AsyncIterator[None]:
+        """For whoever keeps slots, until they have drained: they begin by all of the rows that change here, or by none.
+        Raises TimeoutError where whoever kept them before does not come to an end, which is a mistake of ours."""
+        await self._alone(FREE_WITHIN_S, "the slots of before, or a change of offsets,")
+        try:
+            yield
+        finally:
+            self._either.release()
+
+    async def _alone(self, within_s: float, who: str) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                await self._either.acquire()
+        except TimeoutError as exc:
+            raise TimeoutError(f"{who} did not come to an end within {within_s:.0f} s") from exc
 
     async def carry_out(self, command: Command) -> Answer | None:
         """None for verbs about something else. Raises ValueError (RefusedOffsets) and ClusterTrouble."""
@@ -38,12 +57,9 @@ class Placing:
         ctx, source = self._ctx, self._ctx.flow.source
         changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
         try:
-            async with asyncio.timeout(ENDED_WITHIN_S):
-                await self.copying.acquire()
+            await self._alone(ENDED_WITHIN_S, "the slots")
         except TimeoutError as exc:
-            raise ValueError(
-                f"the slots have not ended within {ENDED_WITHIN_S:.0f} s: ask again when they have"
-            ) from exc
+            raise ValueError(f"{exc}: ask again when they have") from exc
         try:
             await self._nobody_copies()
             rows = ctx.state.all(PartitionProgress)
@@ -55,7 +71,7 @@ class Placing:
             await ctx.state.write_all(reset_rows(rows))
             return offsets_answer(command.verb, await self._offsets.reset())
         finally:
-            self.copying.release()
+            self._either.release()
 
     async def _listed(self) -> list[OffsetChange]:
         """By our rows, and by Connect's records of what has none."""

@@ -1,0 +1,104 @@
+"""One slot's job, kept alive: started again with back-off whenever it ends without having been told to, as often as
+`lockstep.auto.restart.*` allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from lockstep_data_plane.metrics import SLOT_RESTARTS
+from lockstep_data_plane.obeying import slot_scope, starts_asked, tries_of
+from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.spark import SlotFailed, Spark
+from lockstep_protocol.verbs import RESTART, Connector
+from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.retry import Backoff
+from lockstep_runtime.waiting import set_within
+
+__all__ = ["Running"]
+
+
+class Running:
+    """Of one slot, until it is told to end or has failed too often; `task` is done then."""
+
+    def __init__(self, ctx: FlowContext, spark: Spark, slot: int, new_spec: Callable[[int], SlotSpec]) -> None:
+        """`new_spec`: who the next run of a slot is."""
+        self._ctx = ctx
+        self._spark = spark
+        self._new_spec = new_spec
+        self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
+        self.slot = slot
+        self.spec: SlotSpec | None = None
+        self.since = 0.0
+        self.restarts = 0
+        self._failures = ctx.metrics.of(SLOT_RESTARTS, str(ctx.flow), str(slot))
+        self.told_at: float | None = None
+        """When it was told to end (`Clock.monotonic`)."""
+        self.asked = starts_asked(ctx.state.rows, slot)
+        """The new starts that had been asked for when it began."""
+        self.started_at: float | None = None
+        self.complained = False
+        self._told = asyncio.Event()
+        self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
+
+    @property
+    def ending(self) -> bool:
+        return self._told.is_set()
+
+    def end(self) -> None:
+        """Let it not be started again. What runs is told by its assignment."""
+        if not self.ending:
+            self.told_at = self._ctx.clock.monotonic()
+            self._told.set()
+
+    async def _keep(self) -> None:
+        ctx = self._ctx
+        tries = tries_of(ctx.state.rows, self.slot)
+        if tries.reason:
+            await ctx.state.write_if_changed(again(tries, self.asked))
+        backoff = Backoff(limit=30.0)
+        while not self.ending:
+            self.spec = self._new_spec(self.slot)
+            self.since, self.started_at = ctx.clock.monotonic(), None
+            self.complained = False
+            try:
+                await self._spark.run_slot(self.spec)
+                reason = "it ended by itself"
+            except SlotFailed as exc:
+                reason = str(exc)
+            if self.ending:
+                return
+            self.restarts += 1
+            self._failures.add()
+            backoff.worked(self._copied_s())
+            wait = backoff.next()
+            spent = await self._count(reason)
+            then = f"waits for the command {RESTART} {slot_scope(self.slot)}"
+            await ctx.event(
+                "SlotFailed",
+                f"slot {self.slot}",
+                f"slot {self.slot}: {reason}; {then if spent else f'starting again in {wait:.1f} s'}",
+                loud=True,
+                slot=self.slot,
+                run=self.spec.run,
+                reason=reason,
+                restarts=self.restarts,
+                waits=spent,
+            )
+            if spent:
+                return
+            await set_within(self._told, wait)
+
+    async def _count(self, reason: str) -> bool:
+        """Write the failure down where they are limited; whether it was one too many."""
+        if is_unlimited(self._allowed):
+            return False
+        known = tries_of(self._ctx.state.rows, self.slot)
+        row = next_after(known, self._allowed, self._copied_s(), reason, self.asked)
+        await self._ctx.state.write_if_changed(row)
+        return is_spent(row, self.asked)
+
+    def _copied_s(self) -> float:
+        """For how long its last run has been at work: since it said so first, zero if it never did."""
+        return 0.0 if self.started_at is None else self._ctx.clock.monotonic() - self.started_at

@@ -1,0 +1,52 @@
+"""Slots are kept, or offsets are changed: never both."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane import placing
+from lockstep_data_plane.placing import Placing
+from lockstep_protocol.commands import Command
+from lockstep_protocol.state import SlotStatus, Wanted
+from tests.unit.runtime.flow_context import flow_context, read_row
+
+RESET = Command(id="c1", verb="offsets-reset", subject="connector:MirrorSourceConnector")
+STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "ENDED_WITHIN_S", 0.05)
+    monkeypatch.setattr(placing, "FREE_WITHIN_S", 0.05)
+    monkeypatch.setattr(placing, "LOOK_EVERY_S", 0.01)
+
+
+@pytest.mark.usefixtures("soon")
+async def test_while_slots_are_kept_nothing_is_changed_and_the_reason_is_said(tmp_path: Path) -> None:
+    ctx = flow_context(tmp_path, "data-plane")
+    read_row(ctx, STOPPED)
+    here = Placing(ctx)
+    async with here.copying():
+        with pytest.raises(ValueError, match="the slots did not come to an end"):
+            await here.carry_out(RESET)
+        with pytest.raises(TimeoutError, match="of before"):
+            async with here.copying():
+                pass
+    async with asyncio.timeout(1), here.copying():
+        pass
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_slot_that_still_speaks_and_a_connector_that_runs_again_are_reasons_too(tmp_path: Path) -> None:
+    ctx = flow_context(tmp_path, "data-plane")
+    here = Placing(ctx)
+    with pytest.raises(ValueError, match="resumed meanwhile: stop it first"):
+        await here.carry_out(RESET)
+    read_row(ctx, STOPPED)
+    read_row(ctx, SlotStatus(slot=2, phase="started", run="r", at_ms=ctx.clock.wall_ms()))
+    with pytest.raises(ValueError, match="slot 2 has not ended"):
+        await here.carry_out(RESET)
+    assert await here.carry_out(Command(id="c2", verb="dance")) is None
