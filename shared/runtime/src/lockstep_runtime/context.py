@@ -102,7 +102,7 @@ class FlowContext:
         self.state = StateLog(self.log, clock.wall_ms, self._term_of)
         self.rounds = Rounds(self.log, clock.monotonic, self._round_ended)
         self.heard_at: float | None = None
-        """When our group last answered a heartbeat (`clock.monotonic`)."""
+        """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
         self.connector = connector_of(service)
         """MM2's connector that we are part of."""
         self.pauses_itself = pauses_itself

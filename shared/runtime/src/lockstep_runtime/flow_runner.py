@@ -107,10 +107,11 @@ class FlowRunner:
         return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
 
     def status(self) -> Mapping[str, Any]:
-        """JSON values: standing, troubles and what the service itself says."""
+        """JSON values: standing, troubles and what the service itself says, under names of its own."""
         ctx = self.ctx
         troubles = ctx.rounds.troubles.now
         return {
+            **self._service.status(),
             "ready": self.ready,
             "degraded": self.degraded,
             "acting": ctx.acting,
@@ -122,7 +123,6 @@ class FlowRunner:
             "troubles": troubles,
             "restarts": self._failures,
             "state_position": ctx.state.position,
-            **self._service.status(),
         }
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -230,9 +230,10 @@ class FlowRunner:
         await self._stand_down()
         self._nudged.set()
 
-    def heard(self) -> None:
-        """The group answered a heartbeat. May be called from any thread."""
-        self.ctx.heard_at = self.ctx.clock.monotonic()
+    def heard(self, asked_at: float) -> None:
+        """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
+        lay in the socket while the process was frozen says nothing about now. May be called from any thread."""
+        self.ctx.heard_at = asked_at
 
     def received(self, records: Sequence[Record]) -> None:
         """Commands that came through the group."""

@@ -106,7 +106,7 @@ class FaustMembership:
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
         self._listen_to_heartbeats()
-        self._runner.heard()
+        self._runner.heard(self._runner.ctx.clock.monotonic())
         self._runner.assigned(frozenset(tp.partition for tp in assigned))
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
@@ -136,9 +136,10 @@ class FaustMembership:
         beat = coordinator._do_heartbeat
 
         async def heard_beat() -> bool:
+            asked = self._runner.ctx.clock.monotonic()
             answered: bool = await beat()
             if answered:
-                self._runner.heard()
+                self._runner.heard(asked)
             return answered
 
         coordinator._do_heartbeat = heard_beat
