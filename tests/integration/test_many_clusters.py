@@ -170,7 +170,7 @@ def _has_beats(conf: dict[str, str], wanted: set[str]) -> bool:
     return wanted <= heartbeat_topics(conf)
 
 
-def test_a_hub_has_one_name_from_two_spokes_and_hands_each_to_the_other_only(renamed: Renamed) -> None:
+def test_mm2_167_a_hub_has_one_name_from_two_spokes_and_hands_each_to_the_other_only(renamed: Renamed) -> None:
     hub = renamed.hub[HUB]
     for spoke, other in permutations(SPOKES):
         source = renamed.hub[spoke], HUB_TOPIC
