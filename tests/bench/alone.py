@@ -6,18 +6,20 @@ from functools import partial
 
 from tests.bench.arriving import new_topics, ten_topics
 from tests.bench.catching_up import Backlog, NoRoom, catch_up, room_for
+from tests.bench.control import Many, many_groups, many_syncs, many_topics
 from tests.bench.figures import Failed, Scalar
 from tests.bench.idle import Fleet, idle
 from tests.bench.latency import Course
 from tests.bench.load import load
 from tests.bench.orders import Orders
-from tests.bench.readings import ReadingsPart
+from tests.bench.readings import Readings, ReadingsPart
 from tests.bench.stage import PARTITIONS, Stage
 
-__all__ = ["ALONE"]
+__all__ = ["ALONE", "CONTROL_PLANE"]
 
 IDLE, CATCH_UP, NEW_TOPIC, TEN_TOPICS = "idle_2000", "catch_up", "new_topic", "ten_topics"
 IDLE_TOPICS, IDLE_PARTITIONS, IDLE_PERIOD_S = 20, 100, 60.0
+CONTROL_PLANE = "control_plane"
 BUSY_PER_S = 4_000
 
 
@@ -92,5 +94,29 @@ def _ten_topics(stage: Stage) -> ReadingsPart:
     return ReadingsPart(name=TEN_TOPICS, facts=facts, systems=systems)
 
 
-ALONE = {IDLE: _idle, CATCH_UP: _catch_up, NEW_TOPIC: _new_topic, TEN_TOPICS: _ten_topics}
+def _control_plane(stage: Stage) -> ReadingsPart:
+    """Each of the three on clean clusters; what is read of them is one table. Topics last: so many take minutes to
+    delete."""
+    many = Many(clusters=stage.clusters)
+    found: dict[str, Readings | Failed] = {}
+    for what, measure in (("groups", many_groups), ("syncs", many_syncs), ("topics", many_topics)):
+        stage.say(f"{CONTROL_PLANE}: {what}")
+        before = partial(stage.clusters.begin_anew, [])
+        systems = stage.each(CONTROL_PLANE, "none", "none", partial(measure, many), before=before, systems=stage.ours)
+        for name, read in systems.items():
+            known = found.get(name, read)
+            if isinstance(known, Readings) and isinstance(read, Readings):
+                read = Readings(values={**known.values, **read.values}, log=read.log)
+            found[name] = known if isinstance(known, Failed) else read
+    facts: dict[str, Scalar] = {"topics": many.topics, "groups": many.groups, "syncs": many.syncs}
+    return ReadingsPart(name=CONTROL_PLANE, facts=facts, systems=found)
+
+
+ALONE = {
+    IDLE: _idle,
+    CATCH_UP: _catch_up,
+    NEW_TOPIC: _new_topic,
+    TEN_TOPICS: _ten_topics,
+    CONTROL_PLANE: _control_plane,
+}
 """Each part by its name."""
