@@ -6,11 +6,12 @@ MM2's own store of offset syncs, from the jars, replays the same topic beside ou
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
@@ -62,7 +63,7 @@ def many_topics(many: Many, system: System, file: Path, log: Path) -> Readings:
             future.result(ADMIN_S)
     with _service("topic-sync", file) as service:
         began = time.perf_counter()
-        until(lambda: service.status(FLOW)["topics"].get("mirrored", 0) >= many.topics, what="all topics are mirrored")
+        until(lambda: _mirrored(service) >= many.topics, what="all topics are mirrored")
         mirrored_s = time.perf_counter() - began
         service.kill()
         began = time.perf_counter()
@@ -117,7 +118,7 @@ def many_syncs(many: Many, system: System, file: Path, log: Path) -> Readings:
     with _service("checkpoint", file) as service:
         service.hear("leading", within=WITHIN_S)
         began = time.perf_counter()
-        until(lambda: service.status(FLOW)["offset_syncs"]["read"], what="all offset syncs are read")
+        until(lambda: _status(service).get("offset_syncs", {}).get("read"), what="all offset syncs are read")
         ours_s, held = time.perf_counter() - began, _held(service)
         assert service.status(FLOW)["offset_syncs"]["position"] >= many.syncs - 1
     return Readings(
@@ -194,6 +195,19 @@ def _pieces(items: Sequence[str], size: int = AT_ONCE) -> Iterator[Sequence[str]
     return (items[at : at + size] for at in range(0, len(items), size))
 
 
+def _status(service: ServiceProcess) -> Mapping[str, Any]:
+    """What it says of the flow; nothing while it is too busy to answer."""
+    try:
+        return service.status(FLOW)
+    except TimeoutError:
+        return {}
+
+
+def _mirrored(service: ServiceProcess) -> int:
+    found: int = _status(service).get("topics", {}).get("mirrored", 0)
+    return found
+
+
 def _at_rest(service: ServiceProcess, work: str) -> tuple[float, float]:
     """CPU seconds, and how many rounds of this work there were, in `PERIOD_S` with nothing to do."""
     time.sleep(REST_S)
@@ -204,7 +218,10 @@ def _at_rest(service: ServiceProcess, work: str) -> tuple[float, float]:
 
 def _rounds(service: ServiceProcess, work: str) -> float:
     """How often that was done."""
-    lines = service.page("/metrics")[1].splitlines()
+    try:
+        lines = service.page("/metrics")[1].splitlines()
+    except TimeoutError:
+        return 0.0  # it is too busy to answer
     told = [line for line in lines if line.startswith("lockstep_rounds_total{") and f'"{work}"' in line]
     return sum(float(line.rpartition(" ")[2]) for line in told)
 
