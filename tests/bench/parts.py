@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tests.bench.alone import ALONE
+from tests.bench.alone import ALONE, CONTROL_PLANE
 from tests.bench.brokers import IN_SYNC, REPLICAS, three_brokers
 from tests.bench.compacted import UNCLEANED, clean, key_of
 from tests.bench.figures import OURS, PLAIN, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
@@ -35,7 +35,7 @@ FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
 )
-UNJUDGED = ("rtt_200", REPLICATED)
+UNJUDGED = ("rtt_200", REPLICATED, CONTROL_PLANE)
 
 
 def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:

@@ -205,7 +205,7 @@ def _place(one: Checkpoint) -> tuple[int, int]:
     return one.partition, one.downstream
 
 
-def test_a_group_that_moves_while_mm2_copies_is_never_led_too_far(by_mm2: MirroredByMM2) -> None:
+def test_mm2_167_a_group_that_moves_while_mm2_copies_is_never_led_too_far(by_mm2: MirroredByMM2) -> None:
     """And ends within `offset.lag.max` of where it stands, on the target's own group as well."""
     with Traffic(by_mm2.a, "orders", partitions=PARTITIONS, rate=1000) as traffic:
         for _ in range(5):

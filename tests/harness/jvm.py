@@ -45,10 +45,11 @@ def jvm() -> Iterator[Any]:
 
 def call(gateway: Any, target: Any, method: str, types: Sequence[str] = (), arguments: Sequence[Any] = ()) -> Any:
     """Calls what Java keeps to its package. `target` is an object, or the full name of a class for a static method;
-    `types` are the full names of the parameters' classes, or `long` and `int`."""
+    `types` are the full names of the parameters' classes, or `long`, `int` and `boolean`."""
     reflected = gateway.jvm.java.lang.Class
     owner = reflected.forName(target) if isinstance(target, str) else target.getClass()
-    primitive = {"long": gateway.jvm.java.lang.Long.TYPE, "int": gateway.jvm.java.lang.Integer.TYPE}
+    java = gateway.jvm.java.lang
+    primitive = {"long": java.Long.TYPE, "int": java.Integer.TYPE, "boolean": java.Boolean.TYPE}
     parameters = gateway.new_array(reflected, len(types))
     values = gateway.new_array(gateway.jvm.java.lang.Object, len(types))
     for at, (kind, argument) in enumerate(zip(types, arguments, strict=True)):

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import ListConsumerGroupsResult
 
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import AclBinding
-from lockstep_runtime.errors import ClusterUnreachable, NotPermitted
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.requests import IN_FLIGHT, in_pieces, together
 
@@ -120,3 +122,18 @@ def test_nothing_but_single_bindings_is_ever_deleted(field: str, word: str) -> N
     admin = Admin("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=1))
     with pytest.raises(ValueError, match="not one binding"):
         asyncio.run(admin.delete_acls([binding]))
+
+
+class Loading(Admin):
+    """Of a cluster whose only coordinator still loads its groups."""
+
+    async def _one(self, future: object, operation: str, resource: str) -> ListConsumerGroupsResult:
+        error: Any = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+        return ListConsumerGroupsResult(errors=[error])
+
+
+def test_groups_that_no_coordinator_can_list_yet_are_a_trouble_to_retry() -> None:
+    """The library gives KafkaErrors here, although it documents exceptions around them."""
+    admin = Loading("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=0.2))
+    with pytest.raises(ClusterTrouble, match="groups"):
+        asyncio.run(admin.list_groups())

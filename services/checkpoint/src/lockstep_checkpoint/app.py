@@ -100,7 +100,7 @@ class CheckpointFlow:
         store = self._syncs.store
         return {
             "groups": dict(self._report.phases()),
-            "partitions": dict(self._report.standing()),
+            "places": dict(self._report.standing()),
             "group_offsets_synced": self._settings.sync_group_offsets,
             "left_alone": dict(self._report.held_back()),
             "offset_syncs": {

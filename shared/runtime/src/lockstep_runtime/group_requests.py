@@ -31,7 +31,8 @@ class GroupRequests(Requests):
         """Consumer groups of every coordinator that answered. ClusterUnreachable only when none did."""
         result = await self._one(self._client.list_consumer_groups(request_timeout=self._timeout), "list", "groups")
         if not result.valid and result.errors:
-            raise self._trouble(result.errors[0].args[0], "list", "groups")
+            # KafkaError, whatever the library's documentation says: not the exception around it.
+            raise self._trouble(result.errors[0], "list", "groups")
         return tuple(
             GroupListing(
                 g.group_id,
