@@ -27,7 +27,8 @@ PARTITIONS = 3
 DAY_MS = 86_400_000
 
 
-@pytest.mark.parametrize("side", ["target", pytest.param("source", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("side", ["target", "source"])
 def test_connections_cut_under_traffic(there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy, side: str) -> None:
     proxy = proxy_b if side == "target" else proxy_a
     dice = random.Random(7)

@@ -229,8 +229,17 @@ def commit_offset(bootstrap: str, group: str, topic: str, partition: int, offset
 def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:
     """Where the group stands, None if it has no committed offset there."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": "false"})
+
+    def asked() -> list[TopicPartition]:
+        try:
+            return list(consumer.committed([TopicPartition(topic, partition)], timeout=TIMEOUT))
+        except KafkaException as error:
+            if error.args[0].code() in COORDINATOR_MOVES:
+                return []
+            raise
+
     try:
-        [at] = consumer.committed([TopicPartition(topic, partition)], timeout=TIMEOUT)
+        [at] = wait_until(asked, within=TIMEOUT, what=f"the coordinator of {group} answers")
         return at.offset if at.offset >= 0 else None
     finally:
         consumer.close()

@@ -345,6 +345,7 @@ def test_a_group_on_the_target_is_never_rewound(scene: Scene) -> None:
         assert scene.on_target(0) == 500
 
 
+@pytest.mark.long
 def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
@@ -491,6 +492,7 @@ def test_mm2_056_checkpoints_do_not_go_back_when_compaction_has_thinned_the_sync
     assert scene.emitted() == [(725, 721), (1005, 1001)]
 
 
+@pytest.mark.long
 def test_replicas_divide_the_groups_and_take_over(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90), (200, 180))
     groups = [f"replica{number}-{scene.mark}" for number in range(6)]

@@ -154,6 +154,7 @@ def assert_translates_exactly(flow: MirroredFlow, topic: str, source: list[Recor
     assert [at for at, t in found.items() if t and t.behind] == [at for at in places if at > progress.upstream + 1]
 
 
+@pytest.mark.long
 def test_every_position_translates_as_the_two_logs_say(running: Mirror, flow: MirroredFlow, before: Before) -> None:
     """Where the cleaner and transactions left gaps in the source, and after a kill before all was written down."""
     flow.wait_written_down(before.compacted, within=STARTED_WITHIN)

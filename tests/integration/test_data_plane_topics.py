@@ -3,6 +3,7 @@
 import os
 
 import psutil
+import pytest
 
 from lockstep_protocol.state import Assignment, SlotStatus
 from tests.harness.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
@@ -134,6 +135,7 @@ def test_a_source_topic_created_again_halts_with_a_sentence(mirror: Mirror, ther
     assert read_topic(there.target, there.remote(topic)) == before
 
 
+@pytest.mark.long
 def test_a_target_topic_created_again_halts_with_a_sentence(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-lost"))
     produce(there.source, topic, numbered(50))

@@ -145,6 +145,7 @@ def test_mm2_047_048_078_079_offsets_without_a_function_are_records_and_nothing_
 # -- leadership --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_another_replica_acts_within_ten_seconds_after_a_kill_and_at_once_after_an_end(
     file: Path, flow: Flow, broker_b: Broker
 ) -> None:

@@ -263,6 +263,7 @@ def test_mm2_174_176_configs_follow_the_source_and_manual_changes_are_reverted(
     ]
 
 
+@pytest.mark.long
 def test_nothing_is_written_while_nothing_changes(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
@@ -373,6 +374,7 @@ def test_a_missing_permission_is_named_with_its_operation_and_resource(
         assert service.ready()
 
 
+@pytest.mark.long
 def test_a_config_arrives_within_ten_seconds_and_what_is_set_by_hand_waits_for_the_interval(
     usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
 ) -> None:

@@ -1,0 +1,194 @@
+"""Everything at once in both directions: records, configs, heartbeats, groups that move to the other side and come back
+(`mm2.md` §7 no. 164)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import ConfigResource
+
+from lockstep_protocol.names import Flow
+from tests.conftest import Pair
+from tests.harness.clusters import (
+    Record,
+    admin,
+    commit_offset,
+    committed_offset,
+    compare,
+    create_topic,
+    produce,
+    read_topic,
+    unique_name,
+)
+from tests.harness.control import read_so_far
+from tests.harness.eventually import wait_until
+from tests.harness.processes import end, kill, show, spawn
+from tests.harness.services import two_cluster_file
+
+pytestmark = pytest.mark.long
+PARTITIONS = 2
+WITHIN = 120.0
+ROUNDS_S = 6.0
+"""Several rounds of checkpoints and of group sync."""
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+class Sides:
+    """Two clusters that mirror each other, under aliases and names of one test."""
+
+    def __init__(self, folder: Path, pair: Pair, *lines: str) -> None:
+        self.mark = unique_name("w").replace("-", "")
+        self.a, self.b = pair.a.bootstrap, pair.b.bootstrap
+        self.there, self.back = Flow(f"a{self.mark}", f"b{self.mark}"), Flow(f"b{self.mark}", f"a{self.mark}")
+        self.group = f"{self.mark}-billing"
+        self.file = two_cluster_file(
+            folder,
+            (self.there.source, self.a),
+            (self.there.target, self.b),
+            f"{self.there}.enabled = true",
+            f"{self.back}.enabled = true",
+            f"topics = {self.mark}-.*",
+            f"groups = {self.mark}-.*",
+            "tasks.max = 1",
+            "checkpoints.topic.replication.factor = 1",
+            "offset-syncs.topic.replication.factor = 1",
+            "emit.checkpoints.interval.seconds = 1",
+            "sync.group.offsets.enabled = true",
+            "sync.group.offsets.interval.seconds = 1",
+            *lines,
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        log = self.file.with_suffix(".log")
+        process = spawn([sys.executable, "-m", "lockstep_cli", "run", str(self.file)], output=log)
+        try:
+            yield
+        except BaseException:
+            show(log, lines=60)
+            raise
+        else:
+            assert end(process, within=20) == 0, log.read_text()
+        finally:
+            kill(process)
+
+    def stands(self, bootstrap: str, topic: str) -> list[int | None]:
+        return [committed_offset(bootstrap, self.group, topic, partition) for partition in range(PARTITIONS)]
+
+
+def numbered(stem: str, first: int, count: int) -> list[Record]:
+    return [Record(value=f"{stem}{n}".encode(), partition=n % PARTITIONS) for n in range(first, first + count)]
+
+
+def consume(bootstrap: str, group: str, topic: str, count: int) -> list[str]:
+    """Read so many records as a member of the group, from where it stands, commit and leave."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": "false", "auto.offset.reset": "error"}
+    )
+    consumer.subscribe([topic])
+    found: list[str] = []
+
+    def enough() -> bool:
+        message = consumer.poll(0.5)
+        if message is not None:
+            assert message.error() is None, message.error()
+            found.append((message.value() or b"").decode())
+            consumer.commit(message=message, asynchronous=False)
+        return len(found) == count
+
+    try:
+        wait_until(enough, within=WITHIN, every=0.0, what=f"{count} records of {topic}")
+    finally:
+        consumer.close()
+    return found
+
+
+def values(records: Sequence[Record]) -> list[str]:
+    return [(record.value or b"").decode() for record in records]
+
+
+def config_of(bootstrap: str, topic: str, key: str) -> str | None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    client = admin(bootstrap)  # kept until it has answered
+    found = client.describe_configs([resource])[resource].result(10)
+    return found[key].value if key in found else None
+
+
+def test_mm2_164_a_group_moves_to_the_other_side_and_comes_back(tmp_path: Path, pair: Pair) -> None:
+    """50,000 records behind, it reads none of them twice on the way there or back, and none is left out."""
+    sides = Sides(tmp_path, pair)
+    orders, pay, late = (f"{sides.mark}-{name}" for name in ("orders", "pay", "late"))
+    copy = f"{sides.there.source}.{orders}"
+    create_topic(sides.a, orders, partitions=PARTITIONS, configs={"retention.ms": "777000000"})
+    create_topic(sides.b, pay, partitions=PARTITIONS)
+    produce(sides.a, orders, numbered("a", 0, 60_000))
+    produce(sides.b, pay, numbered("b", 0, 1_000))
+    for partition in range(PARTITIONS):
+        commit_offset(sides.a, sides.group, orders, partition, 5_000)
+    with sides.running():
+        wait_until(lambda: sides.stands(sides.b, copy) == [5_000, 5_000], within=WITHIN, what="the group is moved")
+        wait_until(lambda: _count(sides.b, copy) == 60_000, within=WITHIN, what="all is copied")
+        assert compare(read_topic(sides.a, orders), read_topic(sides.b, copy)).equal
+        assert config_of(sides.b, copy, "retention.ms") == "777000000"
+        read = consume(sides.b, sides.group, copy, 400)
+        at = [int(place or 0) for place in sides.stands(sides.b, copy)]
+        wait_until(lambda: sides.stands(sides.a, orders) == at, within=WITHIN, what="the group comes back")
+        read += consume(sides.a, sides.group, orders, 400)
+        at = [int(place or 0) for place in sides.stands(sides.a, orders)]
+        for partition in range(PARTITIONS):
+            wanted = [f"a{n}" for n in range(partition, 60_000, PARTITIONS)][5_000 : at[partition]]
+            assert [one for one in read if int(one[1:]) % PARTITIONS == partition] == wanted, "each once, in order"
+        create_topic(sides.b, late, partitions=PARTITIONS)
+        produce(sides.b, late, numbered("l", 0, 10))
+        remote = f"{sides.back.source}.{late}"
+        wait_until(lambda: _count(sides.a, remote) == 10, within=WITHIN, what="a new topic follows")
+        assert len(read_topic(sides.a, f"{sides.back.source}.{pay}")) == 1_000
+        for bootstrap, name in ((sides.a, sides.back.source), (sides.b, sides.there.source)):
+            assert read_topic(bootstrap, f"{name}.checkpoints.internal")
+            assert read_topic(bootstrap, f"{name}.heartbeats")
+
+
+def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(tmp_path: Path, pair: Pair) -> None:
+    """It misses nothing, and reads again no more than its row says."""
+    sides = Sides(tmp_path, pair, IDENTITY)
+    orders = f"{sides.mark}-orders"
+    for bootstrap in (sides.a, sides.b):
+        create_topic(bootstrap, orders, partitions=PARTITIONS)
+    produce(sides.a, orders, numbered("a", 0, 300))
+    for partition in range(PARTITIONS):
+        commit_offset(sides.a, sides.group, orders, partition, 0)
+    read: list[str] = []
+    total = 300
+    with sides.running():
+        for turn, (here, there) in enumerate(((sides.a, sides.b), (sides.b, sides.a)) * 2, start=1):
+            read += consume(here, sides.group, orders, 100)
+            produce(here, orders, numbered(f"h{turn}-", 0, 60))
+            produce(there, orders, numbered(f"t{turn}-", 0, 60))
+            total += 120
+            wait_until(partial(_both_have, sides, orders, total), within=WITHIN, what="both have everything")
+            wait_until(partial(_is_placed, sides, there, orders), within=WITHIN, what="the group has a place there")
+            time.sleep(ROUNDS_S)
+        left = total - sum(place or 0 for place in sides.stands(sides.a, orders))
+        read += consume(sides.a, sides.group, orders, left)
+        everything = set(values(read_topic(sides.a, orders)))
+    assert set(read) == everything, "nothing is missed"
+    assert len(read) - len(everything) < total / 2, "most of it is read once"
+
+
+def _both_have(sides: Sides, topic: str, records: int) -> bool:
+    return _count(sides.a, topic) == _count(sides.b, topic) == records
+
+
+def _is_placed(sides: Sides, bootstrap: str, topic: str) -> bool:
+    return None not in sides.stands(bootstrap, topic)
+
+
+def _count(bootstrap: str, topic: str) -> int:
+    return len(read_so_far(bootstrap, topic))
