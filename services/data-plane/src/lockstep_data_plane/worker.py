@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import sys
 
 from lockstep_data_plane.slot import Slot, SlotSpec
-from lockstep_runtime import log
+from lockstep_runtime import log, memory
 
 __all__ = ["run_slot"]
 
@@ -18,10 +17,7 @@ COLLECT_AFTER = (20_000, 50, 100)
 """When the collector looks for cycles: what a record brings about is freed without it, and there are few cycles."""
 
 LARGE_BYTES = 32 * 1024 * 1024
-"""Up to here memory is taken from the heap, and so much of it is kept when it is free: with the C library's defaults
-each answer of a fetch came from the kernel anew, page by page, zeroed."""
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""More than any answer of a fetch."""
 
 
 def run_slot(spec: SlotSpec) -> int:
@@ -32,12 +28,5 @@ def run_slot(spec: SlotSpec) -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)
-    _keep_memory()
+    memory.keep_much(LARGE_BYTES)
     return asyncio.run(Slot(spec).run())
-
-
-def _keep_memory() -> None:
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):  # glibc's
-        library.mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
-        library.mallopt(M_TRIM_THRESHOLD, LARGE_BYTES)

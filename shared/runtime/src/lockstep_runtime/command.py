@@ -16,6 +16,7 @@ import click
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
 from lockstep_protocol.names import Flow
 from lockstep_runtime import log as logs
+from lockstep_runtime import memory
 
 __all__ = ["service_command"]
 
@@ -110,6 +111,7 @@ def service_command(
         log_format: logs.LogFormat,
     ) -> None:
         logs.configure(service, log_level, log_format)
+        memory.keep_little()
         configuration = _load(path)
         settings = _chosen(service, configuration, flows, needs)
         if first:
