@@ -20,7 +20,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 
 from tests.harness.eventually import wait_until
 
@@ -34,11 +41,13 @@ __all__ = [
     "committed_offset",
     "compare",
     "create_topic",
+    "delete_records",
     "delete_topic",
     "end_offsets",
     "produce",
     "produce_transaction",
     "read_topic",
+    "set_configs",
     "unique_name",
 ]
 
@@ -117,6 +126,19 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     client = admin(bootstrap)
     client.delete_topics([topic])[topic].result(TIMEOUT)
     wait_until(lambda: topic not in client.list_topics(timeout=TIMEOUT).topics, what=f"{topic} is gone")
+
+
+def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str | None]) -> None:
+    """Sets configs of a topic; one whose value is None is taken back. Others stay. Raises KafkaException."""
+    entries = [
+        ConfigEntry(
+            name, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        )
+        for name, value in configs.items()
+    ]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+    client = admin(bootstrap)
+    client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 
 def delete_records(bootstrap: str, topic: str, before: int, partition: int = 0) -> None:
