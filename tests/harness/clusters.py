@@ -58,6 +58,8 @@ COORDINATOR_MOVES = (  # on a new cluster it does so at first
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
+NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+LED_WITHIN = 5.0  # seconds; usual is 0.1, but the cores may be shared
 TIMEOUT = 20.0  # seconds for one admin call or a flush
 
 
@@ -319,8 +321,17 @@ def _write(producer: Producer, topic: str, records: Iterable[Record]) -> int:
 
 
 def _beginning(consumer: Consumer, topic: str, partition: int) -> TopicPartition:
-    low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
-    return TopicPartition(topic, partition, low)
+    """Of a partition that somebody created a moment ago, as soon as it is led."""
+    deadline = time.monotonic() + LED_WITHIN
+    while True:
+        try:
+            low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() not in NO_LEADER_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return TopicPartition(topic, partition, low)
 
 
 def _read_to_ends(consumer: Consumer, partitions: int, topic: str, deadline: float) -> list[Record]:
