@@ -40,6 +40,8 @@ from tests.harness.services import ServiceProcess, two_cluster_file
 MARK = uuid.uuid4().hex[:6]
 SOURCE, TARGET = f"s{MARK}", f"t{MARK}"
 FLOW = Flow(SOURCE, TARGET)
+FORCING = Flow(f"f{MARK}", TARGET)
+"""The source's defaults are set on the target."""
 SEEN_WITHIN = 5.0  # what the issue asks for; the clock starts when the topic exists
 
 client = cache(admin)
@@ -52,17 +54,22 @@ def file(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_b: B
         tmp_path_factory.mktemp("topic-sync"),
         (SOURCE, broker_a.bootstrap),
         (TARGET, broker_b.bootstrap),
+        f"clusters = {SOURCE}, {FORCING.source}, {TARGET}",
+        f"{FORCING.source}.bootstrap.servers = {broker_a.bootstrap}",
         f"{FLOW}.enabled = true",
         f"{FLOW}.topics = {MARK}-.*",
         f"{FLOW}.topics.exclude = .*-unwanted",
+        f"{FORCING}.enabled = true",
+        f"{FORCING}.topics = forced-{MARK}-.*",
+        f"{FORCING}.use.defaults.from = source",
         "sync.topic.configs.interval.seconds = 2",
     )
 
 
 @pytest.fixture(scope="module")
 def service(file: Path) -> Iterator[ServiceProcess]:
-    with ServiceProcess("lockstep_topic_sync", file, str(FLOW)) as process:
-        process.hear("leading")
+    with ServiceProcess("lockstep_topic_sync", file, str(FLOW), str(FORCING)) as process:
+        process.hear("leading", flow=str(FLOW))
         yield process
 
 
@@ -258,6 +265,17 @@ def test_mm2_174_176_configs_follow_the_source_and_manual_changes_are_reverted(
     assert {"max.message.bytes": "2000000", "delete.retention.ms": None} in [
         event.detail["changes"] for event in altered
     ]
+
+
+def test_mm2_175_defaults_of_the_source_are_forced_on_the_target(
+    service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
+) -> None:
+    name, key, default = f"forced-{topic}", "delete.retention.ms", "86400000"
+    create_topic(broker_b.bootstrap, remote := f"{FORCING.source}.{name}", configs={key: "1111111"})
+    create_topic(broker_a.bootstrap, name)
+    wait_until(lambda: configs(broker_b, remote)[key] == default)
+    assert key not in configs(broker_a, name), "what holds there is the cluster's default"
+    assert "min.insync.replicas" not in configs(broker_b, remote), "it is excluded"
 
 
 def test_nothing_is_written_while_nothing_changes(
