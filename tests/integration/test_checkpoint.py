@@ -427,6 +427,33 @@ def test_mm2_026_without_the_right_to_read_what_was_written_it_starts_all_the_sa
 
 
 @pytest.mark.long
+def test_without_the_right_to_read_topics_that_are_empty_it_does_not_say_that_they_recovered(
+    tmp_path: Path, broker_a: Broker
+) -> None:
+    strict = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker("strict", properties=strict) as target:
+        scene = Scene(tmp_path, broker_a, target, location="target")
+        for topic in (scene.checkpoints, scene.syncs):
+            create_topic(target.bootstrap, topic, configs={"cleanup.policy": "compact"})
+            mine = partial(acl, topic, principal="User:ANONYMOUS")
+            add(target, mine("ALL"), mine("READ", "DENY"))
+        with scene.service() as process:
+            names = "checkpoints topic", "offset syncs"
+            for name in names:
+                process.hear(f"{name} failing")
+            time.sleep(SETTLED)  # each was tried again by then, after half a second, and one, and two
+            assert [len(process.said(f"{name} failing")) for name in names] == [1, 1]
+            assert not any(process.said(f"{name} recovered") for name in names)
+            for topic in (scene.checkpoints, scene.syncs):
+                remove(target, acl(topic, "READ", "DENY", principal="User:ANONYMOUS"))
+            for name in names:
+                process.hear(f"{name} recovered")
+
+
+@pytest.mark.long
 def test_mm2_057_nothing_is_written_before_what_was_written_has_been_read(scene: Scene) -> None:
     """Behind a checkpoint lies one of a later version, which cannot be read; then both are taken away."""
     create_topic(scene.b.bootstrap, scene.checkpoints, configs={"cleanup.policy": "compact,delete"})
