@@ -112,6 +112,7 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{committed}.topics = committed-.*",
         f"{committed}.consumer.isolation.level = read_committed",
         f"{committed}.offset.lag.max = 0",
+        f"{committed}.offset-syncs.topic.location = target",
         # For who starts the checkpoint service beside them.
         "checkpoints.topic.replication.factor = 1",
         "groups = end-.*",
@@ -152,7 +153,7 @@ def back(mirror: Mirror) -> MirroredFlow:
 
 @pytest.fixture
 def committed(mirror: Mirror) -> MirroredFlow:
-    """A->B under read_committed, for topics that begin with `committed-`."""
+    """A->B under read_committed, for topics that begin with `committed-`. Its offset syncs lie on B."""
     return list(mirror.flows.values())[2]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.wire import Connection, ends_if_led
 from tests.harness.eventually import wait_until
@@ -70,21 +70,6 @@ class Clusters:
                 within=CLEAN_WITHIN_S,
                 what=f"every partition of {topic} led",
             )
-
-    def alter(self, bootstrap: str, topic: str, configs: Mapping[str, str | None]) -> None:
-        """Set settings of a topic; None takes one back to the broker's. Raises KafkaException."""
-        entries = [
-            ConfigEntry(
-                name,
-                value,
-                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-            )
-            for name, value in configs.items()
-        ]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
-        admin = _admin(bootstrap)
-        for done in admin.incremental_alter_configs([resource]).values():
-            done.result(ADMIN_S)
 
     def delete(self, bootstrap: str, topic: str) -> None:
         """Delete a topic and wait until it is gone; one that does not exist is gone. Raises NeverHappened."""

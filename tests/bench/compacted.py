@@ -12,6 +12,7 @@ from tests.bench.clusters import Clusters
 from tests.bench.limit import LogShape, log_shape
 from tests.bench.load import Loaded, load
 from tests.bench.wire import Connection, end_offsets
+from tests.harness.clusters import set_configs
 from tests.harness.eventually import wait_until
 
 __all__ = ["EACH", "UNCLEANED", "clean", "key_of", "left_of"]
@@ -59,7 +60,7 @@ def clean(
 
     One record more in each partition makes the broker begin a new segment: it never cleans the one it writes to.
     """
-    clusters.alter(clusters.source, topic, CLEAN_NOW)
+    set_configs(clusters.source, topic, CLEAN_NOW)
     wanted = left_of(loaded.records, partitions) + partitions
     load(
         clusters.source,
@@ -78,6 +79,6 @@ def clean(
         return shape if shape.records <= wanted else None
 
     shape = wait_until(cleaned, within=CLEANED_WITHIN_S, every=LOOK_EVERY_S, what=f"{topic} down to {wanted} records")
-    clusters.alter(clusters.source, topic, CLEAN_NO_MORE)
+    set_configs(clusters.source, topic, CLEAN_NO_MORE)
     say(f"{topic}: cleaned, {shape.records:,} of {loaded.records:,} records are left in {shape.batches:,} batches")
     return replace(loaded, records=shape.records), shape

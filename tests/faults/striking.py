@@ -14,12 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.faults.cutting import CUTS
 from tests.faults.deployment import Deployment
 from tests.harness.broker import Broker
-from tests.harness.clusters import admin
+from tests.harness.clusters import admin, set_configs
 from tests.harness.eventually import wait_until
 from tests.harness.proxy import Proxy
 
@@ -132,7 +131,7 @@ def refused_writes(scene: Scene, seconds: float) -> int:
     away = scene.dice.choice(there.targets)
     away.stop()
     scene.goes_on()  # with new leaders, which know their ends only once they may append
-    _replicas_wanted(there, remote, "3")
+    set_configs(there.target_bootstrap, remote, {"min.insync.replicas": "3"})
     stands: list[Mapping[int, int] | None] = [None]
 
     def refuses() -> bool:
@@ -143,20 +142,12 @@ def refused_writes(scene: Scene, seconds: float) -> int:
     scene.say(f"{away.alias} is away, the target refuses writes for {seconds:g} s")
     time.sleep(seconds)
     assert there.ends(scene.topic) == stands[-1], "the target took records although it should refuse them"
-    _replicas_wanted(there, remote, "2")
+    set_configs(there.target_bootstrap, remote, {"min.insync.replicas": "2"})
     scene.goes_on()
     away.start()
     _in_sync(there)
     scene.goes_on()
     return 1
-
-
-def _replicas_wanted(there: Deployment, remote: str, number: str) -> None:
-    entry = ConfigEntry("min.insync.replicas", number, incremental_operation=AlterConfigOpType.SET)
-    client = admin(there.target_bootstrap)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, remote, incremental_configs=[entry])
-    for done in client.incremental_alter_configs([resource]).values():
-        done.result(ADMIN_S)
 
 
 def full_disk(scene: Scene) -> int:

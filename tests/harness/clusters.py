@@ -20,7 +20,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 
 from tests.harness.eventually import wait_until
 
@@ -34,11 +41,13 @@ __all__ = [
     "committed_offset",
     "compare",
     "create_topic",
+    "delete_records",
     "delete_topic",
     "end_offsets",
     "produce",
     "produce_transaction",
     "read_topic",
+    "set_configs",
     "unique_name",
 ]
 
@@ -49,6 +58,8 @@ COORDINATOR_MOVES = (  # on a new cluster it does so at first
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
+NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+LED_WITHIN = 5.0  # seconds; usual is 0.1, but the cores may be shared
 TIMEOUT = 20.0  # seconds for one admin call or a flush
 
 
@@ -117,6 +128,19 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     client = admin(bootstrap)
     client.delete_topics([topic])[topic].result(TIMEOUT)
     wait_until(lambda: topic not in client.list_topics(timeout=TIMEOUT).topics, what=f"{topic} is gone")
+
+
+def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str | None]) -> None:
+    """Sets configs of a topic; one whose value is None is taken back. Others stay. Raises KafkaException."""
+    entries = [
+        ConfigEntry(
+            name, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        )
+        for name, value in configs.items()
+    ]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+    client = admin(bootstrap)
+    client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 
 def delete_records(bootstrap: str, topic: str, before: int, partition: int = 0) -> None:
@@ -306,8 +330,17 @@ def _write(producer: Producer, topic: str, records: Iterable[Record]) -> int:
 
 
 def _beginning(consumer: Consumer, topic: str, partition: int) -> TopicPartition:
-    low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
-    return TopicPartition(topic, partition, low)
+    """Of a partition that somebody created a moment ago, as soon as it is led."""
+    deadline = time.monotonic() + LED_WITHIN
+    while True:
+        try:
+            low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() not in NO_LEADER_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return TopicPartition(topic, partition, low)
 
 
 def _read_to_ends(consumer: Consumer, partitions: int, topic: str, deadline: float) -> list[Record]:

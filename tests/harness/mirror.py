@@ -74,9 +74,10 @@ class MirroredFlow:
                 found[progress.partition] = progress.offset
         return found
 
-    def offset_syncs(self, topic: str) -> list[OffsetSync]:
-        """Every sync of the topic, oldest first, from where MM2 keeps them: on the source."""
-        records = read_topic(self.source, f"mm2-offset-syncs.{self.flow.target}.internal")
+    def offset_syncs(self, topic: str, *, on_target: bool = False) -> list[OffsetSync]:
+        """Every sync of the topic, oldest first, from where MM2 keeps them: on the source, unless told otherwise."""
+        at, other = (self.target, self.flow.source) if on_target else (self.source, self.flow.target)
+        records = read_topic(at, f"mm2-offset-syncs.{other}.internal")
         syncs = [decode_offset_sync(record.key, record.value) for record in records]
         return [sync for sync in syncs if sync.topic == topic]
 

@@ -20,8 +20,6 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     ResourcePatternType,
     ResourceType,
@@ -40,6 +38,7 @@ from tests.harness.clusters import (
     produce,
     produce_transaction,
     read_topic,
+    set_configs,
     unique_name,
 )
 from tests.harness.control import read_so_far
@@ -165,13 +164,6 @@ def created_again(bootstrap: str, topic: str) -> None:
             return False
 
     until(created, what=f"{topic} is created again")
-
-
-def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
-    entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in configs.items()]
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
-    (future,) = client(bootstrap).incremental_alter_configs([resource]).values()
-    future.result(30)
 
 
 def configs_of(bootstrap: str, topic: str) -> dict[str, str]:

@@ -111,6 +111,22 @@ def test_another_name_of_the_copy_is_another_copy(mirror: Changing) -> None:
     assert len(there.copy_of(topic)) == 300, "the former one stays"
 
 
+def test_mm2_177_with_latest_only_what_is_new_is_copied(mirror: Changing) -> None:
+    there = mirror.flow
+    for process in (mirror.data_plane, mirror.topic_sync):
+        process.stop(within=30)
+    topic = mirror.topic("latest")
+    mirror.change("consumer.auto.offset.reset", "latest")
+    mirror.again()
+    wait_until(lambda: len(there.progress(topic)) == PARTITIONS, within=90, what="each partition is taken up")
+    produce(there.source, topic, numbered(300, 300))
+    new = [record for record in read_topic(there.source, topic) if int(record.value or b"0") >= 300]
+    there.wait_holds(topic, new)
+    assert {number: row.upstream for number, row in there.wait_written_down(topic).items()} == dict.fromkeys(
+        range(3), 199
+    )
+
+
 def test_more_slots_and_fewer(mirror: Changing) -> None:
     there = mirror.flow
     topic = mirror.topic("spread")

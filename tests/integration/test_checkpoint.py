@@ -29,6 +29,7 @@ from tests.harness.clusters import (
     commit_offset,
     committed_offset,
     create_topic,
+    delete_records,
     delete_topic,
     produce,
     produce_transaction,
@@ -154,26 +155,29 @@ def test_mm2_034_038_050_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Sc
         assert process.stop() == 0
 
 
-def test_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(scene: Scene) -> None:
-    """Rows as the data plane writes them: a one-way flow whose source has a marker behind every 20 records."""
+def test_mm2_166_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(scene: Scene) -> None:
+    """Rows as the data plane writes them: a one-way flow whose source has a marker behind every 20 records, and a
+    second partition without any."""
     source, target = f"{scene.topic}-tx", f"{scene.remote}-tx"
-    create_topic(scene.a.bootstrap, source)
-    create_topic(scene.b.bootstrap, target)
+    for broker, name in ((scene.a, source), (scene.b, target)):
+        create_topic(broker.bootstrap, name, partitions=2)
     for first in range(0, 100, 20):
-        produce_transaction(scene.a.bootstrap, source, [Record(value=b"%d" % n) for n in range(first, first + 20)])
+        numbered = [Record(value=b"%d" % n, partition=0) for n in range(first, first + 20)]
+        produce_transaction(scene.a.bootstrap, source, numbered)
     records = read_topic(scene.a.bootstrap, source)
-    produce(scene.b.bootstrap, target, [Record(value=record.value) for record in records])
+    produce(scene.b.bootstrap, target, [Record(value=record.value, partition=0) for record in records])
     copied = Copied()
     copied.copies([(record.offset or 0, place, 1) for place, record in enumerate(records)])
     copied.passes_over(1)
     copied.writes()
     topic = MirroredTopic(
-        source_topic=source, target_topic=target, source_topic_id="source", target_topic_id="target", partitions=1
+        source_topic=source, target_topic=target, source_topic_id="source", target_topic_id="target", partitions=2
     )
-    rows = [replace(row, topic=source).encode() for row in copied.log]
+    rows = [replace(row, topic=source).encode() for row in (*copied.log, replace(FIRST, partition=1))]
     key, value = encode_offset_sync(OffsetSync(source, 0, UpstreamOffset(0), DownstreamOffset(0)))
     produce(scene.a.bootstrap, scene.syncs, [Record(key=key, value=value, partition=0)])
     commit(scene.a, scene.group, source, 0, records[47].offset or 0)
+    commit(scene.a, scene.group, source, 1, 0)
     with scene.service() as process:
         process.hear("leading")
         produce(
@@ -182,9 +186,10 @@ def test_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(sce
             [Record(key=key, value=value, partition=0) for key, value in (topic.encode(), *rows)],
         )
         until(lambda: committed_offset(scene.b.bootstrap, scene.group, target, 0) == 47, what="the exact place")
+        until(lambda: committed_offset(scene.b.bootstrap, scene.group, target, 1) == 0, what="the empty partition")
         row = until(lambda: (row := scene.row()) and not row.behind and row)
-        assert (row.exact, row.behind, row.waiting) == (1, (), ())
-        assert row.positions == ((target, 0, records[47].offset, 47),)
+        assert (row.exact, row.behind, row.waiting) == (2, (), ())
+        assert row.positions == ((target, 0, records[47].offset, 47), (target, 1, 0, 0))
     with Consuming(scene.b.bootstrap, scene.group, target) as consumer:
         assert consumer.next().value() == b"47", "nothing is read again, and nothing left out"
 
@@ -265,7 +270,7 @@ def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Bro
         until(lambda: scene.emitted() == [(10, 9)])
 
 
-def test_mm2_108_110_offset_syncs_may_lie_on_the_target_and_their_topic_is_created_there(
+def test_mm2_108_110_170_offset_syncs_may_lie_on_the_target_and_their_topic_is_created_there(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     scene = Scene(tmp_path, broker_a, broker_b, location="target")
@@ -360,7 +365,7 @@ def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
         until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
 
 
-def test_groups_of_the_consumer_protocol_are_groups_like_others(scene: Scene) -> None:
+def test_mm2_039_groups_of_the_consumer_protocol_are_groups_like_others(scene: Scene) -> None:
     """KIP-848: members on the source commit, members on the target are left alone, and an empty group is moved."""
     scene.sync((0, 0), (100, 90))
     with (
@@ -376,11 +381,16 @@ def test_groups_of_the_consumer_protocol_are_groups_like_others(scene: Scene) ->
             until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
 
 
-def test_mm2_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
+def test_mm2_039_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
+    """Both groups only commit: they have no protocol."""
     scene.sync((0, 0), (100, 90))
     create_topic(scene.a.bootstrap, other := f"payments-{scene.mark}")
     commit(scene.a, f"aside-{scene.mark}", other, 0, 1)
     scene.commit(100)
+    client = admin(scene.a.bootstrap)
+    listed = client.list_consumer_groups().result(WITHIN).valid
+    simple = {one.group_id: one.is_simple_consumer_group for one in listed if one.group_id.endswith(scene.mark)}
+    assert simple == {scene.group: True, f"aside-{scene.mark}": True}
     with scene.service():
         until(lambda: scene.emitted() == [(100, 90)])
         assert {decode_checkpoint(one.key, one.value).group for one in scene.written()} == {scene.group}
@@ -415,6 +425,51 @@ def test_mm2_026_without_the_right_to_read_what_was_written_it_starts_all_the_sa
             assert process.ready()
         remove(target, mine("READ", "DENY"))
         until(lambda: scene.emitted() == [(100, 90)])
+
+
+@pytest.mark.long
+def test_without_the_right_to_read_topics_that_are_empty_it_does_not_say_that_they_recovered(
+    tmp_path: Path, broker_a: Broker
+) -> None:
+    strict = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker("strict", properties=strict) as target:
+        scene = Scene(tmp_path, broker_a, target, location="target")
+        for topic in (scene.checkpoints, scene.syncs):
+            create_topic(target.bootstrap, topic, configs={"cleanup.policy": "compact"})
+            mine = partial(acl, topic, principal="User:ANONYMOUS")
+            add(target, mine("ALL"), mine("READ", "DENY"))
+        with scene.service() as process:
+            names = "checkpoints topic", "offset syncs"
+            for name in names:
+                process.hear(f"{name} failing")
+            time.sleep(SETTLED)  # each was tried again by then, after half a second, and one, and two
+            assert [len(process.said(f"{name} failing")) for name in names] == [1, 1]
+            assert not any(process.said(f"{name} recovered") for name in names)
+            for topic in (scene.checkpoints, scene.syncs):
+                remove(target, acl(topic, "READ", "DENY", principal="User:ANONYMOUS"))
+            for name in names:
+                process.hear(f"{name} recovered")
+
+
+@pytest.mark.long
+def test_mm2_057_nothing_is_written_before_what_was_written_has_been_read(scene: Scene) -> None:
+    """Behind a checkpoint lies one of a later version, which cannot be read; then both are taken away."""
+    create_topic(scene.b.bootstrap, scene.checkpoints, configs={"cleanup.policy": "compact,delete"})
+    key, value = encode_checkpoint(scene.checkpoint(100, 90))
+    before = [Record(key=key, value=each, partition=0) for each in (value, b"\0\1" + value[2:])]
+    produce(scene.b.bootstrap, scene.checkpoints, before)
+    scene.sync((0, 0), (100, 90), (200, 180))
+    scene.commit(200)
+    with scene.service() as process:
+        assert process.wait() == 1
+        assert "version 1" in process.text()
+        assert [one.value for one in scene.written()] == [one.value for one in before]
+        delete_records(scene.b.bootstrap, scene.checkpoints, before=len(before))
+        process.start()
+        until(lambda: scene.emitted() == [(200, 180)])
 
 
 def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:
@@ -518,7 +573,7 @@ def test_replicas_divide_the_groups_and_take_over(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_mm2_172_groups_are_moved_also_when_the_source_is_gone(tmp_path: Path, broker_b: Broker) -> None:
+def test_mm2_036_172_groups_are_moved_also_when_the_source_is_gone(tmp_path: Path, broker_b: Broker) -> None:
     """The site is lost, the service is started again on the other one, and the consumers are about to be."""
     with Broker("lost") as source:
         scene = Scene(tmp_path, source, broker_b, group_sync=False)
@@ -534,6 +589,7 @@ def test_mm2_172_groups_are_moved_also_when_the_source_is_gone(tmp_path: Path, b
         until(lambda: scene.on_target() == 90)
         process.hear("cluster unreachable", within=WITHIN, cluster=scene.source)
         assert process.ready()
+    assert scene.emitted() == [(100, 90)], "nothing was written meanwhile"
 
 
 def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
@@ -547,16 +603,19 @@ def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
 
 
 def test_mm2_082_179_180_it_stays_small_while_it_runs(scene: Scene) -> None:
-    scene.sync((0, 0))
-    scene.commit(0)
+    for partition in (0, 1):
+        scene.sync((0, 0), partition=partition)
+        scene.commit(0, partition=partition)
     with scene.service() as process:
-        until(lambda: scene.emitted())
+        until(lambda: scene.emitted(1))
         assert psutil.Process(process.pid).memory_info().rss < 120 * 2**20
         page = wait_for_all_declared(process, "checkpoint", within=WITHIN)
-        assert page["lockstep_checkpoints_emitted_total"] == [({"flow": str(scene.flow)}, 1)]
-        ((labels, latency),) = page["kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms"]
-        assert (labels["group"], labels["topic"]) == (scene.group, f"{scene.source}.{scene.topic}")
-        assert 0 <= latency < 1000 * WITHIN
+        assert page["lockstep_checkpoints_emitted_total"] == [({"flow": str(scene.flow)}, 2)]
+        of = {"source": scene.source, "target": scene.target, "group": scene.group, "topic": scene.remote}
+        for suffix in ("", "_min", "_max", "_avg"):
+            by_partition = page[f"kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms{suffix}"]
+            assert [labels for labels, _ in by_partition] == [{**of, "partition": n} for n in "01"]
+            assert all(0 <= latency < 1000 * WITHIN for _, latency in by_partition)
 
 
 def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) -> None:

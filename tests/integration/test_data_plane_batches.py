@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
-from tests.harness.clusters import Isolation, admin, compare, create_topic, read_topic, unique_name
+from tests.harness.clusters import Isolation, compare, create_topic, read_topic, set_configs, unique_name
 from tests.harness.clusters import Record as Seen
 from tests.harness.eventually import eventually, wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -121,14 +120,6 @@ class Flows:
                 wait_until(equal, within=WITHIN, every=0.25, what=f"{family.topic} is on both sides of {flow}")
 
 
-def alter(bootstrap: str, topic: str, key: str, value: str) -> None:
-    change = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-    client = admin(bootstrap)
-    for done in client.incremental_alter_configs([resource]).values():
-        done.result(20)
-
-
 async def clean(writer: Writer, bootstrap: str, family: Family) -> None:
     """Until the cleaner has been through all of the family's logs. An append rolls a segment, nothing else does."""
 
@@ -142,7 +133,9 @@ async def clean(writer: Writer, bootstrap: str, family: Family) -> None:
 
     firsts: dict[int, int] = await eventually(cleaned, within=WITHIN, every=0.2, what=f"{family.topic} is cleaned")
     assert min(firsts.values()) > 0
-    alter(bootstrap, family.topic, "cleanup.policy", "delete")  # nothing is removed while both sides are compared
+    set_configs(
+        bootstrap, family.topic, {"cleanup.policy": "delete"}
+    )  # nothing is removed while both sides are compared
 
 
 async def differential(pair: Pair, folder: Path, logs: int, *, third: bool = False) -> None:
@@ -173,7 +166,7 @@ async def differential(pair: Pair, folder: Path, logs: int, *, third: bool = Fal
             await asyncio.to_thread(flows.wait_equal, families)
             send(left_open, small.topic, 0, OPEN)
             writer.end(left_open, commit=False)
-            alter(pair.a.bootstrap, stamped.topic, "message.timestamp.type", "CreateTime")
+            set_configs(pair.a.bootstrap, stamped.topic, {"message.timestamp.type": "CreateTime"})
             for family in families:
                 for number, step in family.half(1):
                     await writer.write(family.topic, number, step)

@@ -22,6 +22,7 @@ from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_protocol.state import PartitionProgress
+from lockstep_runtime.clock import now_ms
 from tests.harness.broker import Broker, free_port
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import eventually
@@ -253,7 +254,3 @@ async def test_the_sizes_of_a_sockets_buffers_are_as_configured(broker_a: Broker
     # Linux doubles what it is told, for its own accounts.
     assert await size(receive_buffer_bytes="50000") in (50_000, 100_000)
     assert await size(receive_buffer_bytes="-1") == await size()
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

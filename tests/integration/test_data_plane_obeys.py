@@ -8,11 +8,10 @@ import pytest
 
 from lockstep_protocol.state import PartitionProgress, Restarts, SlotStatus
 from tests.conftest import Pair
-from tests.harness.clusters import create_topic, produce, read_topic, unique_name
+from tests.harness.clusters import create_topic, produce, read_topic, set_configs, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 from tests.harness.traffic import Traffic
-from tests.integration.test_data_plane_batches import alter
 from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
 
 SOURCE = SOURCE_CONNECTOR
@@ -64,7 +63,7 @@ def test_restart_is_the_way_out_of_a_halted_partition_once_the_cause_is_mended(t
     topic = small_target(there, "restarted")
     produce(there.source, topic, [*numbered(5), *numbered(1, size=2 * TAKES), *numbered(5, stem=b"after")])
     there.wait_event("PartitionHalted", f"{topic}-0")
-    alter(there.target, there.remote(topic), "max.message.bytes", str(10 * TAKES))
+    set_configs(there.target, there.remote(topic), {"max.message.bytes": str(10 * TAKES)})
     there.ask("refresh", SOURCE)
     wait_until(lambda: ("max.message.bytes", str(10 * TAKES)) in there.wait_mirrored(topic).target_configs, within=60)
     there.ask("restart", f"partition:{topic}-0")

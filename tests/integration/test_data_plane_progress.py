@@ -117,7 +117,9 @@ def test_a_compacted_topic_with_gaps(flow: MirroredFlow, before: Before) -> None
     assert len(copied) <= len(before.left)
 
 
-def test_offset_syncs_are_true_and_frequent(flow: MirroredFlow) -> None:
+def test_mm2_145_offset_syncs_are_true_and_frequent(flow: MirroredFlow) -> None:
+    few = create_topic(flow.source, unique_name(f"{MARK}-few"))
+    produce(flow.source, few, numbered(LAG_MAX // 2), settings={"linger.ms": "100"})
     topic = create_topic(flow.source, unique_name(f"{MARK}-syncs"))
     for number in range(3):  # the marker of each transaction is not copied: downstream falls behind upstream
         produce_transaction(flow.source, topic, numbered(60, b"in transaction %d" % number))
@@ -139,6 +141,10 @@ def test_offset_syncs_are_true_and_frequent(flow: MirroredFlow) -> None:
     assert [s.upstream for s in syncs] == sorted(s.upstream for s in syncs)
     assert len(syncs) >= 3
     assert syncs[-1].upstream - syncs[-1].downstream == 3
+
+    # Of few records the acknowledgement makes the first due; that the last is told of as well is the flush's doing.
+    ends = [(at, at) for at in (0, LAG_MAX // 2 - 1)]
+    wait_until(lambda: [(s.upstream, s.downstream) for s in flow.offset_syncs(few)] == ends, within=30, every=0.25)
 
 
 def assert_translates_exactly(flow: MirroredFlow, topic: str, source: list[Record], least: int) -> None:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.harness.clusters import Record, create_topic, produce, produce_transaction, read_topic, unique_name
+from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
 
 DAY_MS = 86_400_000
@@ -91,6 +92,14 @@ def test_transactions_under_read_committed_lose_what_was_aborted(committed: Mirr
     copied = committed.wait_copied(topic, isolation="read_committed")
     assert len(copied) == 4 * 20 + 6
     assert not [r for r in copied if (r.value or b"").startswith((b"t1-", b"t4-"))]
+
+
+def test_mm2_170_offset_syncs_lie_on_the_target_where_that_is_wanted(committed: MirroredFlow) -> None:
+    topic = create_topic(committed.source, unique_name("committed-syncs"))
+    produce(committed.source, topic, orders(10))
+    committed.wait_copied(topic)
+    wait_until(lambda: committed.offset_syncs(topic, on_target=True), within=30, every=0.1, what="a sync on the target")
+    assert committed.offset_syncs(topic) == []
 
 
 def test_log_append_time_is_preserved(there: MirroredFlow) -> None:

@@ -70,7 +70,7 @@ def test_partitions_added_while_it_is_copied(there: MirroredFlow) -> None:
     assert {r.partition for r in copied} == {0, 1, 2}
 
 
-def test_a_topic_is_copied_from_the_time_that_its_setting_names(there: MirroredFlow) -> None:
+def test_mm2_177_a_topic_is_copied_from_the_time_that_its_setting_names(there: MirroredFlow) -> None:
     begins = 1_700_000_000_000  # as the flow's file says
     topic = create_topic(there.source, unique_name("there-dated"))
     days = [Record(value=b"%d" % n, timestamp_ms=begins + (n - 50) * 86_400_000) for n in range(100)]

@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -72,6 +73,13 @@ def test_partitions_grow_and_topics_go(broker_a: Broker, topic_name: str) -> Non
     clusters.delete_topic(broker_a.bootstrap, topic_name)
     with pytest.raises(KafkaException):
         clusters.produce(broker_a.bootstrap, topic_name, [Record(value=b"")], settings={"message.timeout.ms": "2000"})
+
+
+def test_a_topic_can_be_read_that_somebody_else_created_a_moment_ago(broker_a: Broker, topic_name: str) -> None:
+    new = NewTopic(topic_name, num_partitions=20, replication_factor=1)
+    client = clusters.admin(broker_a.bootstrap)
+    client.create_topics([new])[topic_name].result(10)
+    assert clusters.read_topic(broker_a.bootstrap, topic_name) == [], "whether or not each partition is led by now"
 
 
 def test_groups_keep_their_offsets(broker_a: Broker, topic_name: str) -> None:

@@ -6,12 +6,12 @@ from functools import cache
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
 from lockstep_protocol.state import Origin
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.origins import counts, first_of, same_everywhere
-from tests.harness.clusters import Record, admin, create_topic, produce, read_topic
+from tests.harness.clusters import Record, admin, create_topic, produce, read_topic, set_configs
 from tests.harness.control import read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
@@ -104,15 +104,7 @@ def test_configs_follow_the_cluster_that_is_named_first(same_names: SameNames, t
     backward.wait_mirrored(topic)
     assert _retention(onward.source, topic) == "1111111", "a topic that is created takes the configs along"
     for at, value in ((onward.source, "2222222"), (onward.target, "3333333")):
-        resource = ConfigResource(
-            ConfigResource.Type.TOPIC,
-            topic,
-            incremental_configs=[
-                ConfigEntry("delete.retention.ms", value, incremental_operation=AlterConfigOpType.SET)
-            ],
-        )
-        (done,) = client(at).incremental_alter_configs([resource]).values()
-        done.result(30)
+        set_configs(at, topic, {"delete.retention.ms": value})
     wait_until(lambda: _retention(onward.target, topic) == "2222222", within=60, every=0.25, what="the first counts")
     onward.wait_event("ConfigAltered", topic)
     assert _retention(onward.source, topic) == "2222222"

@@ -68,6 +68,9 @@ async def test_a_follower_replays_in_order_then_wakes_at_once(
 async def test_an_empty_topic_is_caught_up_at_once(broker_b: Broker, topic_name: str) -> None:
     create_topic(broker_b.bootstrap, topic_name, partitions=6)
     await asyncio.wait_for(replay(conf(broker_b), topic_name, on_records=lambda _: None), 15.0)
+    async with follow(conf(broker_b), topic_name, on_records=lambda _: None) as follower:
+        await asyncio.wait_for(follower.permitted(), 15.0)
+        assert follower.positions == dict.fromkeys(range(6), 0)
 
 
 async def test_from_the_end_nothing_is_missed_that_comes_after_it_caught_up(

@@ -16,8 +16,6 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     ResourcePatternType,
     ResourceType,
@@ -28,12 +26,22 @@ from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.state import MirroredTopic, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker
-from tests.harness.clusters import add_partitions, admin, create_topic, delete_topic, read_topic, unique_name
+from tests.harness.clusters import (
+    add_partitions,
+    admin,
+    create_topic,
+    delete_topic,
+    read_topic,
+    set_configs,
+    unique_name,
+)
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
 SOURCE, TARGET = f"s{MARK}", f"t{MARK}"
 FLOW = Flow(SOURCE, TARGET)
+FORCING = Flow(f"f{MARK}", TARGET)
+"""The source's defaults are set on the target."""
 SEEN_WITHIN = 5.0  # what the issue asks for; the clock starts when the topic exists
 
 client = cache(admin)
@@ -46,17 +54,22 @@ def file(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_b: B
         tmp_path_factory.mktemp("topic-sync"),
         (SOURCE, broker_a.bootstrap),
         (TARGET, broker_b.bootstrap),
+        f"clusters = {SOURCE}, {FORCING.source}, {TARGET}",
+        f"{FORCING.source}.bootstrap.servers = {broker_a.bootstrap}",
         f"{FLOW}.enabled = true",
         f"{FLOW}.topics = {MARK}-.*",
         f"{FLOW}.topics.exclude = .*-unwanted",
+        f"{FORCING}.enabled = true",
+        f"{FORCING}.topics = forced-{MARK}-.*",
+        f"{FORCING}.use.defaults.from = source",
         "sync.topic.configs.interval.seconds = 2",
     )
 
 
 @pytest.fixture(scope="module")
 def service(file: Path) -> Iterator[ServiceProcess]:
-    with ServiceProcess("lockstep_topic_sync", file, str(FLOW)) as process:
-        process.hear("leading")
+    with ServiceProcess("lockstep_topic_sync", file, str(FLOW), str(FORCING)) as process:
+        process.hear("leading", flow=str(FLOW))
         yield process
 
 
@@ -131,17 +144,6 @@ def configs(broker: Broker, topic: str) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     (future,) = client(broker.bootstrap).describe_configs([resource]).values()
     return {e.name: e.value for e in future.result(10).values() if e.source == 1}
-
-
-def set_config(broker: Broker, topic: str, name: str, value: str | None) -> None:
-    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    resource = ConfigResource(
-        ConfigResource.Type.TOPIC,
-        topic,
-        incremental_configs=[ConfigEntry(name, value or "", incremental_operation=operation)],
-    )
-    (future,) = client(broker.bootstrap).incremental_alter_configs([resource]).values()
-    future.result(10)
 
 
 def row(broker: Broker, topic: str, flow: Flow = FLOW) -> MirroredTopic | None:
@@ -242,9 +244,11 @@ def test_mm2_174_176_configs_follow_the_source_and_manual_changes_are_reverted(
         within=30,
     )
 
-    set_config(broker_a, topic, "max.message.bytes", "2000000")
-    set_config(broker_a, topic, "delete.retention.ms", None)
-    set_config(broker_b, remote, "min.insync.replicas", "1")  # excluded by default: left alone on the target
+    set_configs(broker_a.bootstrap, topic, {"max.message.bytes": "2000000"})
+    set_configs(broker_a.bootstrap, topic, {"delete.retention.ms": None})
+    set_configs(
+        broker_b.bootstrap, remote, {"min.insync.replicas": "1"}
+    )  # excluded by default: left alone on the target
 
     def followed() -> bool:
         assert configs(broker_b, remote) == {"max.message.bytes": "2000000", "min.insync.replicas": "1"}
@@ -255,12 +259,23 @@ def test_mm2_174_176_configs_follow_the_source_and_manual_changes_are_reverted(
         lambda: (r := row(broker_b, topic)) and dict(r.target_configs)["max.message.bytes"] == "2000000", within=30
     )
 
-    set_config(broker_b, remote, "max.message.bytes", "3000000")
+    set_configs(broker_b.bootstrap, remote, {"max.message.bytes": "3000000"})
     wait_until(lambda: configs(broker_b, remote)["max.message.bytes"] == "2000000")
     altered = events(broker_b, topic, "ConfigAltered")
     assert {"max.message.bytes": "2000000", "delete.retention.ms": None} in [
         event.detail["changes"] for event in altered
     ]
+
+
+def test_mm2_175_defaults_of_the_source_are_forced_on_the_target(
+    service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
+) -> None:
+    name, key, default = f"forced-{topic}", "delete.retention.ms", "86400000"
+    create_topic(broker_b.bootstrap, remote := f"{FORCING.source}.{name}", configs={key: "1111111"})
+    create_topic(broker_a.bootstrap, name)
+    wait_until(lambda: configs(broker_b, remote)[key] == default)
+    assert key not in configs(broker_a, name), "what holds there is the cluster's default"
+    assert "min.insync.replicas" not in configs(broker_b, remote), "it is excluded"
 
 
 @pytest.mark.long
@@ -328,7 +343,7 @@ def test_a_config_that_the_target_refuses_fails_that_key_only(tmp_path: Path, br
             remote = f"{flow.source}.{name}"
             wait_until(lambda: partitions(target, remote))
             assert configs(target, remote) == {"delete.retention.ms": "1111111"}
-            set_config(broker_a, name, "max.message.bytes", "2000000")
+            set_configs(broker_a.bootstrap, name, {"max.message.bytes": "2000000"})
             wanted = {"delete.retention.ms": "1111111", "max.message.bytes": "2000000"}
             wait_until(lambda: configs(target, remote) == wanted)
             assert service.status(str(flow))["configs refused"][name].keys() == line["keys"].keys()
@@ -385,14 +400,14 @@ def test_a_config_arrives_within_ten_seconds_and_what_is_set_by_hand_waits_for_t
     wait_until(lambda: row(broker_b, topic, GUARDED) and row(broker_b, still, GUARDED))
 
     def arrives(value: str) -> None:
-        set_config(guarded, topic, "max.message.bytes", value)
+        set_configs(guarded.bootstrap, topic, {"max.message.bytes": value})
         began = time.monotonic()
         wait_until(lambda: configs(broker_b, remote) == {"max.message.bytes": value})
         assert time.monotonic() - began < 10.0
 
     arrives("2000000")
     # That round has compared both topics: from now on only the interval does, or a change.
-    set_config(broker_b, still_there, "delete.retention.ms", "4444444")
+    set_configs(broker_b.bootstrap, still_there, {"delete.retention.ms": "4444444"})
     arrives("3000000")
     wait_until(
         lambda: (r := row(broker_b, topic, GUARDED)) and dict(r.target_configs)["max.message.bytes"] == "3000000",

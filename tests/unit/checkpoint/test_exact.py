@@ -76,8 +76,7 @@ def test_a_partition_without_a_row_is_not_ours_to_say() -> None:
     assert folded(TOPIC, *copied(GAP).log).translate("t", 1, UpstreamOffset(15)) == Unsaid()
 
 
-def test_an_empty_partition_has_a_place() -> None:
-    """MM2 no. 166 is about the same."""
+def test_mm2_166_an_empty_partition_has_a_place() -> None:
     assert at(folded(TOPIC, replace(FIRST, upstream=-1, downstream=-1)), 0) == exactly(0)
 
 

@@ -22,7 +22,7 @@ def read(written: WrittenCheckpoints, at: int, one: Checkpoint) -> None:
     written.fold(at, *encode_checkpoint(one))
 
 
-def test_the_last_checkpoint_of_each_group_and_partition_counts() -> None:
+def test_mm2_025_the_last_checkpoint_of_each_group_and_partition_counts() -> None:
     written = WrittenCheckpoints()
     log = [checkpoint(1), checkpoint(5, "shipping"), checkpoint(3), checkpoint(2, partition=1)]
     for at, one in enumerate(log):
@@ -57,7 +57,7 @@ def test_a_rewound_checkpoint_is_the_last_one_too() -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (None, b"x"), (b"\0\1g", None), (b"\0\x09g", b"\0\0")])
-def test_malformed_records_are_passed_over_and_counted(key: bytes | None, value: bytes | None) -> None:
+def test_mm2_025_malformed_records_are_passed_over_and_counted(key: bytes | None, value: bytes | None) -> None:
     written = WrittenCheckpoints()
     written.fold(0, key, value)
     read(written, 1, checkpoint(3))

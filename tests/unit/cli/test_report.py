@@ -192,7 +192,8 @@ def test_groups_say_how_ready_they_are() -> None:
 )
 def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None:
     report = reported(AclStatus(phase=phase, reason="why", copied=1, left_out=2))
-    assert report.acls == AclLine(phase, 1, 2, (), trouble)
+    assert report.acls == AclLine(phase, 1, 2, reason="why", trouble=trouble)
+    assert ("left out; why" in shown(report)) is not bool(trouble), "once is enough"
     assert bool(report.troubles) is bool(trouble)
 
 
@@ -200,6 +201,24 @@ def test_what_one_should_know_of_acls_is_shown() -> None:
     assert "1 copied, 0 left out; principals come from tokens" in shown(
         reported(AclStatus(phase="in-sync", copied=1, notes=("principals come from tokens",)))
     )
+    report = reported(
+        AclStatus(
+            phase="in-sync",
+            copied=4,
+            owned=3,
+            revoked=1,
+            left_out=3,
+            left_out_for=(("too-wide", 1), ("write", 2)),
+            left_out_named=(("TOPIC t", "too-wide"),),
+            notes=("1 to take back",),
+        )
+    )
+    assert (
+        "in-sync, 4 copied, 3 ours, 1 revoked and still there, 3 left out (1 too-wide, 2 write); 1 to take back"
+        in shown(report)
+    )
+    told = as_json(report, (), only_trouble=False)["acls"]
+    assert (told["owned"], told["revoked"], told["left_out_named"]) == (3, 1, (("TOPIC t", "too-wide"),))
 
 
 def test_a_partition_that_rests_says_so_and_is_no_trouble() -> None:

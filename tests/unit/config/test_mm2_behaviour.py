@@ -132,6 +132,33 @@ def test_mm2_031_037_a_flow_that_is_not_enabled_has_no_checkpoints_and_no_mistak
     assert flow(load_text()).checkpoint.enabled
 
 
+@pytest.mark.parametrize(
+    ("lines", "notes"),
+    [
+        (
+            "emit.offset-syncs.enabled = false\n",
+            ["is false, so A->B has no checkpoints: set emit.checkpoints.enabled=false to say so"],
+        ),
+        ("emit.checkpoints.enabled = false\n", ["is false, so A->B has no checkpoints"]),
+        (
+            "emit.checkpoints.enabled = false\nsync.group.offsets.enabled = true\n",
+            ["is false, so A->B has no checkpoints and moves no group, although sync.group.offsets.enabled is true"],
+        ),
+        (
+            "emit.checkpoints.enabled = false\nemit.offset-syncs.enabled = false\n",
+            ["is false, so A->B has no checkpoints"],
+        ),
+        ("emit.checkpoints.enabled = true\nsync.group.offsets.enabled = true\n", []),
+    ],
+)
+def test_mm2_032_a_flow_whose_checkpoints_or_offset_syncs_are_off_says_so(
+    load_text: LoadText, lines: str, notes: list[str]
+) -> None:
+    loaded = load_text(lines)
+    assert flow(loaded).checkpoint.enabled is not bool(notes)
+    assert [(note.line, note.message) for note in loaded.notes] == [(5, note) for note in notes]
+
+
 ENABLED = "B.exactly.once.source.support = enabled\n"
 COMMITTED = "A.consumer.isolation.level = read_committed\n"
 REQUIRED = "A->B.exactly.once.support = required\n"

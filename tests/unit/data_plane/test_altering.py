@@ -86,7 +86,13 @@ def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
     (row,) = altered_rows([COPIED], "A", [change(10)])
     assert COPIED.is_outdated_by(row)
     assert not row.is_outdated_by(COPIED)
-    assert not replace(COPIED, producer_id=8).is_outdated_by(row), "another chain"
+    for other in (
+        replace(COPIED, producer_id=8),
+        replace(COPIED, source_topic_id="new"),
+        replace(COPIED, target_topic_id="new"),
+    ):
+        assert not other.is_of_the_chain_of(row)
+        assert not other.is_outdated_by(row), "another chain"
 
 
 @pytest.mark.parametrize("offset", [10, 119, None])

@@ -37,7 +37,7 @@ def test_nothing_is_lost_and_nothing_is_there_twice(
 
 
 @given(partitions, st.integers(1, 5), present, moved)
-def test_no_slot_has_two_more_than_another(
+def test_mm2_125_no_slot_has_two_more_than_another(
     wanted: set[TopicPartition],
     slots: int,
     before: dict[int, list[TopicPartition]],

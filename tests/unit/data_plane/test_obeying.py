@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from lockstep_data_plane.obeying import Order, closed_slots, has_failed, orders, tries_of
-from lockstep_protocol.state import Restarts, Row, Wanted
+from lockstep_data_plane.obeying import Order, at_rest, closed_slots, has_failed, orders, tries_of
+from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.wanted import Phase
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]
@@ -62,6 +62,18 @@ def test_no_restart_in_all_is_the_same_order_whether_or_not_others_were_asked_fo
     """Else one pause of anything would begin all partitions of all slots anew."""
     before, after = orders(rows(), 0, MINE), orders(rows(Wanted(scope="topic:payments", phase="paused")), 0, MINE)
     assert before == after
+
+
+def test_what_rests_counts_also_where_its_slot_was_killed_before_it_could_say_so() -> None:
+    progress = [
+        PartitionProgress(topic="orders", partition=0, slot=0),
+        PartitionProgress(topic="orders", partition=1, slot=1, phase="halted"),
+        PartitionProgress(topic="payments", partition=0, slot=1),
+        PartitionProgress(topic="payments", partition=1, slot=2, phase="paused"),
+    ]
+    assert at_rest(rows(), progress) == progress[3:], "it has not gone on yet"
+    assert at_rest(rows(Wanted(scope="topic:orders", phase="paused")), progress) == [progress[0], progress[3]]
+    assert at_rest(rows(Wanted(scope="slot:1", phase="stopped")), progress) == progress[2:]
 
 
 def test_slots_that_rest_are_closed_but_a_connector_s_pause_closes_none() -> None:

@@ -11,6 +11,7 @@ import pytest
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import Rounds, Troubles
+from tests.harness.eventually import eventually
 
 LONG = timedelta(hours=1)
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
@@ -64,6 +65,22 @@ async def test_a_refresh_that_fails_says_why() -> None:
         assert rounds.troubles.now == {"work": str(DENIED)}
         troubled.clear()
         await asyncio.wait_for(rounds.refresh(), 5.0)
+        assert rounds.troubles.now == {}
+        work.cancel()
+
+
+async def test_mm2_036_a_round_that_a_cluster_does_not_answer_comes_again_long_before_its_time() -> None:
+    ended: list[bool] = []
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time, lambda _, failed: ended.append(failed))
+
+    async def round_() -> None:
+        if not ended:
+            raise AWAY
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", LONG, round_))
+        await eventually(lambda: len(ended) == 2, within=5.0)
+        assert ended == [True, False]
         assert rounds.troubles.now == {}
         work.cancel()
 

@@ -88,10 +88,9 @@ class ExactPlaces:
             case PartitionProgress():
                 where = (row.topic, row.partition)
                 before, known = self._progress.get(where), self._maps.get(where)
-                continues = before is not None and _continues(before, row)
-                if continues and before is not None and row.producer_epoch < before.producer_epoch:
-                    return  # of a slot that woke late: what it was sure of no longer holds
-                if known is not None and continues:
+                if before is not None and row.is_outdated_by(before):
+                    return
+                if known is not None and before is not None and row.is_of_the_chain_of(before):
                     self._maps[where] = known.fold_progress(row)
                 else:
                     self._maps.pop(where, None)
@@ -208,12 +207,3 @@ def _back(known: RunMap, downstream: int) -> Back | str:
         upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
         return Back(upstream, follows=False, told=begin.downstream, since=begin.upstream)
     return "its position is before the first one of which the flow in the opposite direction tells"
-
-
-def _continues(before: PartitionProgress, row: PartitionProgress) -> bool:
-    """Whether a map goes on with the row: it is about the same logs and chain."""
-    return (before.producer_id, before.source_topic_id, before.target_topic_id) == (
-        row.producer_id,
-        row.source_topic_id,
-        row.target_topic_id,
-    )

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import ClusterTrouble, LogTruncated, TopicMissing
+from lockstep_runtime.errors import ClusterTrouble, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
@@ -68,6 +68,7 @@ class FollowedTopic(Generic[F]):
         self._changed = asyncio.Event()
         self._why = NOT_YET
         self._judged = asyncio.Event()
+        self._denied = False
         self.fold: F | None = None
         """Read to the end of the topic, and following; None while it is not."""
         self.is_missing = False
@@ -100,6 +101,7 @@ class FollowedTopic(Generic[F]):
                 self.fold = None
                 self._why = str(trouble)
                 self.is_missing = isinstance(trouble, TopicMissing)
+                self._denied = isinstance(trouble, NotPermitted)
                 if self.is_missing and self._optional:
                     self._troubles.over(self._name)
                 else:
@@ -155,6 +157,8 @@ class FollowedTopic(Generic[F]):
         self._why = NOT_YET
         async with follower:
             await follower.caught_up()
+            if self._denied:
+                await follower.permitted()
             if self._read is not None:
                 self._read(fold)
             self.fold = fold

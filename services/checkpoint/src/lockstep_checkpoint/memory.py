@@ -89,6 +89,8 @@ class CheckpointMemory:
         follower = follow(conf, self._topic.name, on_records=fold, partitions=(PARTITION,), alias=ctx.target.alias)
         async with follower:
             await follower.caught_up()
+            if self.unreadable:
+                await follower.permitted()
             self._begin(written)
             self.unreadable = False
             self._loaded.set()

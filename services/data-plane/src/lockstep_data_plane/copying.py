@@ -28,12 +28,12 @@ from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.room import Room
-from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.tracing import Tracing
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles

@@ -16,7 +16,7 @@ from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
-from lockstep_data_plane.obeying import closed_slots, has_failed, orders, starts_asked
+from lockstep_data_plane.obeying import at_rest, closed_slots, has_failed, orders, starts_asked
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.running import Running
@@ -119,7 +119,7 @@ class Driver:
             "producer_id": self._producer_id,
             "partitions": len(partitions),
             "lag_records": sum(p.lag_records for p in partitions),
-            "paused": sum(p.phase in ("paused", "stopped") for p in partitions),
+            "paused": len(at_rest(self.ctx.state.rows, partitions)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 

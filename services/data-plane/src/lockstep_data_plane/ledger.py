@@ -15,13 +15,14 @@ from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.refusal import Refusal
-from lockstep_data_plane.syncing import SyncLog, now_ms
+from lockstep_data_plane.syncing import SyncLog
 from lockstep_data_plane.timings import Timings
 from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import FactLog, FactProducer

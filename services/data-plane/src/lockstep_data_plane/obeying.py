@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.assign import TopicPartition
-from lockstep_protocol.state import Restarts, Row, Wanted
+from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
 from lockstep_protocol.verbs import Connector, Scope, ScopeKind
 from lockstep_runtime.auto_restart import is_spent
 from lockstep_runtime.wanted import Phase, WantedNow
 
-__all__ = ["Order", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
+__all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Order:
 
 
 AS_USUAL = Order()
+RESTS = frozenset({Phase.PAUSED.word, Phase.STOPPED.word})
 
 
 def orders(rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Order]:
@@ -46,6 +48,23 @@ def orders(rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartiti
             of_topics[topic] = Order(max(of_slot, now.of(scope)), _asked(now, scope))
         around, scope = of_topics[topic], Scope(ScopeKind.PARTITION, topic, number)
         found[topic, number] = Order(max(around.phase, now.of(scope)), around.asked + _asked(now, scope))
+    return found
+
+
+def at_rest(rows: Mapping[str, Row], partitions: Iterable[PartitionProgress]) -> list[PartitionProgress]:
+    """Those that an operator wants to rest, or that rest still: of a slot that was killed no row says that they do. One
+    that has halted waits for somebody in any case."""
+    by_slot: dict[int, list[PartitionProgress]] = defaultdict(list)
+    for row in partitions:
+        by_slot[row.slot].append(row)
+    found: list[PartitionProgress] = []
+    for slot, some in by_slot.items():
+        ordered = orders(rows, slot, [(row.topic, row.partition) for row in some])
+        found += [
+            row
+            for row in some
+            if row.phase in RESTS or (row.phase != "halted" and ordered[row.topic, row.partition].rests)
+        ]
     return found
 
 

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from lockstep_protocol.codec import encode_offset_sync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import OffsetSync
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import FactLog
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.window import Window
 
-__all__ = ["SyncLog", "now_ms"]
+__all__ = ["SyncLog"]
 
 GATHER_S = 0.2
 """Syncs wait this long for newer ones: at full speed each batch brings one, and each append costs the broker and every
@@ -26,11 +27,6 @@ PAUSE_S = 1.0
 TopicPartition = tuple[str, int]
 Syncs = tuple[tuple[int, int], ...]
 """(upstream, downstream) of one partition, at most two: the oldest and the newest."""
-
-
-def now_ms() -> int:
-    """Wall clock, as record timestamps count."""
-    return time.time_ns() // 1_000_000
 
 
 class SyncLog:

@@ -21,10 +21,10 @@ from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.producing import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
-from lockstep_data_plane.syncing import now_ms
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.waiting import cancelled, set_within
 
 __all__ = ["Transacting"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.admin import PROBE, Admin
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.errors import ClusterTrouble, NotPermitted, RequestRefused, TopicMissing
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.follow import Record, follow
@@ -27,9 +27,7 @@ def new_question(
     settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
 ) -> Question:
     """`question_of` with an id that nobody used before, and the present time."""
-    return question_of(
-        settings, verb, scope, id_=str(uuid.uuid4()), at_ms=time.time_ns() // 1_000_000, arguments=arguments
-    )
+    return question_of(settings, verb, scope, id_=str(uuid.uuid4()), at_ms=now_ms(), arguments=arguments)
 
 
 async def ask(settings: FlowSettings, reply: Reply, within: float) -> None:

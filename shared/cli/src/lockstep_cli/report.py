@@ -123,11 +123,18 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class AclLine:
-    """How ACL sync stands. `notes`: what an operator should know though nothing fails."""
+    """How ACL sync stands. `owned`: those on the target that are ours to take back, `revoked` those of them that the
+    source has no more. `left_out_for`: (why, how many), `left_out_named`: (binding, why). `reason`: why the phase is
+    what it is; `notes`: what an operator should know though nothing fails."""
 
     phase: str
     copied: int
     left_out: int
+    owned: int = 0
+    revoked: int = 0
+    left_out_for: tuple[tuple[str, int], ...] = ()
+    left_out_named: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
     notes: tuple[str, ...] = ()
     trouble: str = ""
 

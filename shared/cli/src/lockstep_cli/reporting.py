@@ -218,7 +218,18 @@ class _Seen:
             if isinstance(row, AclStatus):
                 bad = row.phase in ("failing", "not-permitted")
                 trouble = (row.reason or row.phase) if bad else ""
-                return AclLine(row.phase, row.copied, row.left_out, row.notes, trouble)
+                return AclLine(
+                    row.phase,
+                    row.copied,
+                    row.left_out,
+                    row.owned,
+                    row.revoked,
+                    row.left_out_for,
+                    row.left_out_named,
+                    row.reason,
+                    row.notes,
+                    trouble,
+                )
         return None
 
     def pulse(self) -> FlowPulse | None:

@@ -122,13 +122,12 @@ def _sentence(trouble: Exception) -> str:
 async def read_report(settings: FlowSettings, timeout: float) -> Report:
     """How a flow is now. Raises ClusterTrouble: unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
-    import time
-
     from lockstep_cli.asking import members_of
     from lockstep_cli.reporting import report_of
     from lockstep_cli.services import SERVICES
     from lockstep_config import clients
     from lockstep_runtime.admin import Admin
+    from lockstep_runtime.clock import now_ms
 
     target = Admin(settings.flow.target, clients.target_admin(settings))
     await target.probe(timedelta(seconds=timeout))
@@ -137,7 +136,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     return report_of(
         settings.flow,
         rows,
-        at_ms=time.time_ns() // 1_000_000,
+        at_ms=now_ms(),
         services=services,
         replicas=replicas,
         unreadable=unreadable,

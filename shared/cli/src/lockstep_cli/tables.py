@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time, lasting
-from lockstep_cli.report import GroupLine, PartitionLine, Report, ServiceLine, SlotLine, TopicLine
+from lockstep_cli.report import AclLine, GroupLine, PartitionLine, Report, ServiceLine, SlotLine, TopicLine
 
 __all__ = ["FEW", "SECTIONS", "as_json", "as_tables", "headline"]
 
@@ -93,16 +93,23 @@ def _sums(report: Report) -> RenderableType:
     again = f"; at most {counted(behind, 'record')} read again" if behind else ""
     _add(table, "groups", _by_word(line.readiness for line in report.groups) + again)
     if report.acls is not None:
-        acls = report.acls
-        _add(
-            table, "ACLs", "; ".join((f"{acls.phase}, {acls.copied:,} copied, {acls.left_out:,} left out", *acls.notes))
-        )
+        _add(table, "ACLs", _acls(report.acls))
     _add(table, "heartbeats", report.heartbeat or "none yet")
     if report.held_back:
         words = [f"{one.scope} is {one.wanted}" for one in report.held_back[:FEW]]
         more = len(report.held_back) - len(words)
         _add(table, "held back", Text(", ".join(words) + (f", and {more:,} more" if more else ""), RESTRAINED))
     return table
+
+
+def _acls(line: AclLine) -> str:
+    counts = [line.phase, f"{line.copied:,} copied"]
+    counts += [f"{line.owned:,} ours"] if line.owned else []
+    counts += [f"{line.revoked:,} revoked and still there"] if line.revoked else []
+    why = ", ".join(f"{count:,} {reason}" for reason, count in line.left_out_for)
+    counts += [f"{line.left_out:,} left out" + (f" ({why})" if why else "")]
+    reason = [line.reason] if line.reason and not line.trouble else []  # a trouble is said among the troubles
+    return "; ".join((", ".join(counts), *reason, *line.notes))
 
 
 def _by_word(words: Iterable[str]) -> str:

@@ -26,6 +26,7 @@ from lockstep_protocol.offset_requests import OffsetChange, listing
 from lockstep_protocol.state import Handover, Row
 from lockstep_protocol.verbs import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, TopicMissing
 from lockstep_runtime.facts import FactLog
@@ -299,7 +300,7 @@ async def _remember(settings: FlowSettings, target: Admin, row: Handover, within
     known = (await flow_rows(settings)).get(row.key())
     if isinstance(known, Handover) and replace(known, at_ms=0) == row:
         return
-    key, value = replace(row, at_ms=time.time_ns() // 1_000_000).encode()
+    key, value = replace(row, at_ms=now_ms()).encode()
     async with producing(settings, within) as producer:
         await FactLog(producer, state_topic(flow, group_id)).append(key, value, partition=0)
 

@@ -130,6 +130,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     checkpoint = _checkpoint(of, enabled)
     if enabled:
         _check_offset_syncs(of, findings)
+        _check_checkpoints(of, findings)
     _check_separator(of, findings)
     plane = _data_plane(layers, flow, of, worker, enabled)
     _check_recompress(of, plane, findings)
@@ -383,6 +384,18 @@ def _check_offset_syncs(of: _Reader, findings: Findings) -> None:
         findings.note(
             off.entry, f"is false, so {of.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
         )
+
+
+def _check_checkpoints(of: _Reader, findings: Findings) -> None:
+    """MM2 refuses a checkpoint connector that writes none (`mm2.md` §7 no. 32); here the rest of the flow goes on."""
+    off = of.found("emit.checkpoints.enabled")
+    if off is None or of.boolean("emit.checkpoints.enabled"):
+        return
+    unmoved = " and moves no group, although sync.group.offsets.enabled is true"
+    findings.note(
+        off.entry,
+        f"is false, so {of.flow} has no checkpoints{unmoved if of.boolean('sync.group.offsets.enabled') else ''}",
+    )
 
 
 def _check_separator(of: _Reader, findings: Findings) -> None:

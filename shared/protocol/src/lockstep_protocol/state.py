@@ -138,15 +138,18 @@ class PartitionProgress(Row):
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
 
-    def is_outdated_by(self, known: PartitionProgress) -> bool:
-        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
-        what no longer holds."""
-        same = (self.producer_id, self.source_topic_id, self.target_topic_id) == (
+    def is_of_the_chain_of(self, known: PartitionProgress) -> bool:
+        """Whether both are about the same two logs and the same producer id, in whatever epochs."""
+        return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
             known.producer_id,
             known.source_topic_id,
             known.target_topic_id,
         )
-        return same and self.producer_epoch < known.producer_epoch
+
+    def is_outdated_by(self, known: PartitionProgress) -> bool:
+        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
+        what no longer holds."""
+        return self.is_of_the_chain_of(known) and self.producer_epoch < known.producer_epoch
 
     def identity(self) -> tuple[str, ...]:
         return (self.topic, str(self.partition))

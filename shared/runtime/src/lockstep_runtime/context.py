@@ -18,6 +18,7 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.state import Row
 from lockstep_protocol.verbs import Scope, connector_of
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.clock import now_ms
 from lockstep_runtime.common_metrics import ROUND_FAILURES, ROUNDS
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.fold import owner_of
@@ -35,7 +36,7 @@ __all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
 class Clock:
     """Time as an argument. `wall_ms` is Unix milliseconds, `monotonic` seconds that go on while the machine sleeps."""
 
-    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    wall_ms: Callable[[], int] = now_ms
     monotonic: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

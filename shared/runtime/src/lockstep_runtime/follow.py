@@ -125,6 +125,7 @@ class Follower:
         self._room = threading.Semaphore(AHEAD)
         self._positions: dict[int, int] = {}
         self._missing: dict[int, int] = {}
+        self._unheard: set[int] = set()
         self.trouble: str = ""
         """Why the cluster cannot be reached just now; "" while it can."""
 
@@ -141,10 +142,11 @@ class Follower:
         """Begin reading. Call within the event loop that is to receive the records."""
         self._loop = asyncio.get_running_loop()
         self._caught_up: asyncio.Future[None] = self._loop.create_future()
+        self._heard: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        # Both may go unawaited; their error is then for whoever awaits the other.
-        self._caught_up.add_done_callback(_looked_at)
-        self._ended.add_done_callback(_looked_at)
+        # Each may go unawaited; its error is then for whoever awaits another one.
+        for future in (self._caught_up, self._heard, self._ended):
+            future.add_done_callback(_looked_at)
         self._thread = threading.Thread(target=self._run, name=f"follow {self.topic}", daemon=True)
         self._thread.start()
 
@@ -163,6 +165,12 @@ class Follower:
     async def caught_up(self) -> None:
         """Return once every record that was there at the start has been handed over. Raises what `failed` raises."""
         await asyncio.shield(self._caught_up)
+
+    async def permitted(self) -> None:
+        """Return once the broker has handed out something of each partition, if only its end, which takes it up to half
+        a second: one that is empty is `caught_up` before it is known whether it may be read. Raises what `failed`
+        raises."""
+        await asyncio.shield(self._heard)
 
     async def failed(self) -> None:
         """Return when the follower was stopped. Raises LogTruncated, TopicMissing or NotPermitted when reading cannot
@@ -192,12 +200,16 @@ class Follower:
         self._missing = {p: end for p, end in self._missing.items() if self._positions.get(p, -1) < end}
         if not self._missing and not self._caught_up.done():
             self._caught_up.set_result(None)
+        self._unheard -= ends.keys()
+        if not self._unheard and not self._heard.done():
+            self._heard.set_result(None)
 
     def _expect(self, ends: Mapping[int, tuple[int, int]]) -> None:
         self._missing = {p: end for p, (first, end) in ends.items() if end > first}
+        self._unheard = set(ends)
 
     def _end(self, exc: BaseException | None) -> None:
-        for future in (self._caught_up, self._ended):
+        for future in (self._caught_up, self._heard, self._ended):
             if not future.done():
                 if exc is None and future is self._ended:
                     future.set_result(None)

@@ -1,0 +1,12 @@
+"""The time of day in the unit in which records, rows and events bear it."""
+
+from __future__ import annotations
+
+import time
+
+__all__ = ["now_ms"]
+
+
+def now_ms() -> int:
+    """Unix milliseconds, by the machine's clock, which may be set back."""
+    return time.time_ns() // 1_000_000
