@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.e2e.demo.__main__ import arguments
+
 DEMO_WITHIN = 280.0  # half a minute on a quiet machine; other tests may share the cores
 
 
@@ -28,6 +30,12 @@ def test_the_demo_proves_what_it_says_and_leaves_nothing_behind(tmp_path: Path) 
     assert list(tmp_path.glob("lockstep-demo-*")) == []
     assert list(tmp_path.glob("lockstep-broker-*")) == []
     assert [one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if _of(one, tmp_path)] == []
+
+
+def test_what_make_was_given_counts_unless_the_command_line_says_otherwise() -> None:
+    assert vars(arguments([], {})) == {"duration": 30.0, "keep": False}
+    assert vars(arguments([], {"DURATION": "120", "KEEP": "1"})) == {"duration": 120.0, "keep": True}
+    assert vars(arguments(["--duration", "5"], {"DURATION": "120", "KEEP": ""})) == {"duration": 5.0, "keep": False}
 
 
 def _of(process: psutil.Process, folder: Path) -> bool:

@@ -6,12 +6,14 @@ Exit code 0 only when everything held, 130 after Ctrl-C. On failure the folder w
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -31,19 +33,25 @@ INTERRUPTED = 130
 PAGES = r"http://[0-9.]+:[0-9]+"
 
 
-def main() -> int:
+def arguments(given: Sequence[str], environ: Mapping[str, str]) -> argparse.Namespace:
+    """The command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.e2e.demo", description="Mirror two real clusters, and prove it."
     )
-    parser.add_argument("--duration", type=float, default=30.0, metavar="SECONDS", help="of traffic (default: 30)")
-    parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
-    arguments = parser.parse_args()
+    duration, keep = float(environ.get("DURATION") or 30.0), bool(environ.get("KEEP"))
+    parser.add_argument("--duration", type=float, default=duration, metavar="SECONDS", help="of traffic (default: 30)")
+    parser.add_argument("--keep", action="store_true", default=keep, help="leave everything running until Ctrl-C")
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    chosen = arguments(sys.argv[1:], os.environ)
     signal.signal(signal.SIGTERM, _end)
     folder = Path(tempfile.mkdtemp(prefix="lockstep-demo-"))
     code = 1
     try:
         with Screen() as screen:
-            code = _perform(folder, screen, arguments.duration, keep=arguments.keep)
+            code = _perform(folder, screen, chosen.duration, keep=chosen.keep)
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:
