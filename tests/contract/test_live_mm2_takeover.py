@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.faults.counting import Count, count
-from tests.faults.numbered import Writer, read_numbers
+from tests.contract.turns import NumberedCopy
+from tests.faults.numbered import Writer
 from tests.harness.broker import Broker, started
-from tests.harness.clusters import admin, create_topic, end_offsets
-from tests.harness.eventually import wait_until
+from tests.harness.clusters import create_topic
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.mm2 import MirrorMaker
 from tests.harness.services import two_cluster_file
@@ -28,7 +27,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 PARTITIONS = 4
 RATE = 2_000
-WITHIN = 180.0  # seconds; usual is 15 for either's start
 MORE = 4_000
 """Records that each of them copies before the next one's turn."""
 
@@ -54,7 +52,7 @@ class Turns:
         flow = Flow(f"a{mark}", f"b{mark}")
         kind, named = POLICIES[policy]
         self.topic = f"{mark}-numbers"
-        self.remote = named.format(source=flow.source, topic=self.topic)
+        self.copy = NumberedCopy(self.a, self.b, self.topic, named.format(source=flow.source, topic=self.topic))
         self.file = two_cluster_file(
             folder,
             (flow.source, self.a),
@@ -74,62 +72,31 @@ class Turns:
         self.mirror = Mirror(self.file, [MirroredFlow(flow, self.a, self.b)])
         create_topic(self.a, self.topic, partitions=PARTITIONS)
 
-    def copies(self, records: int) -> None:
-        """Returns once so many more stand on the target, some in every partition."""
-        before: dict[int, int] = {}
-
-        def grown() -> bool:
-            if self.remote not in admin(self.b).list_topics(timeout=20).topics:
-                return False
-            now = end_offsets(self.b, self.remote)
-            if not before:
-                before.update(now)
-            each = [end - before.get(number, 0) for number, end in now.items()]
-            return len(each) == PARTITIONS and min(each) > 0 and sum(each) >= records
-
-        wait_until(grown, within=WITHIN, every=0.25, what=f"{self.remote} grows")
-
-    def caught_up(self) -> None:
-        """Returns once the target has as many as the source, for whoever is copying just now."""
-        wanted = sum(end_offsets(self.a, self.topic).values())
-        wait_until(
-            lambda: sum(end_offsets(self.b, self.remote).values()) >= wanted,
-            within=WITHIN,
-            every=0.25,
-            what=f"{self.remote} has all of it",
-        )
-
-    def counted(self) -> Count:
-        """What is lost and doubled of all up to the newest that was copied."""
-        copy = read_numbers(self.b, self.remote)
-        source = read_numbers(self.a, self.topic)
-        last = {number: max(found, default=-1) for number, found in copy.items()}
-        return count({p: [n for n in found if n <= last[p]] for p, found in source.items()}, copy)
-
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_each_goes_on_where_the_other_stopped(tmp_path: Path, brokers: tuple[Broker, Broker], policy: str) -> None:
     """MM2, Lockstep, MM2: nothing is lost and nothing doubled when we take over, nor when we hand back.
 
-    A second take-over would double what MM2 copied meanwhile: our own rows count before its progress."""
+    Starting once more without `lockstep takeover` would double what MM2 copied meanwhile: our own rows count before
+    its progress."""
     turns = Turns(tmp_path, brokers, policy)
     with ExitStack() as writing:
         log = tmp_path / "writer.log"
         writing.enter_context(Writer(turns.a, turns.topic, partitions=PARTITIONS, rate=RATE, log=log))
         with turns.mm2 as mm2:
-            turns.copies(MORE)
+            turns.copy.wait_for_more(MORE)
             mm2.stop()
-        found = [turns.counted()]
+        found = [turns.copy.counted()]
         with turns.mirror as mirror:
-            turns.copies(MORE)
+            turns.copy.wait_for_more(MORE)
             assert mirror.data_plane.stop(within=60) == 0
             assert mirror.topic_sync.stop() == 0
-        found.append(turns.counted())
+        found.append(turns.copy.counted())
         with turns.mm2 as mm2:
-            turns.copies(MORE)
+            turns.copy.wait_for_more(MORE)
             writing.close()
-            turns.caught_up()
+            turns.copy.wait_complete()
             mm2.stop()
-        found.append(turns.counted())
+        found.append(turns.copy.counted())
     assert [(one.lost, one.doubled, one.displaced) for one in found] == [(0, 0, 0)] * 3, found
     assert all(later.records - before.records >= MORE for before, later in pairwise(found)), found

@@ -16,6 +16,7 @@ import pytest
 from lockstep_protocol.names import Flow, events_topic
 from tests.conftest import Pair
 from tests.harness.clusters import Record, produce
+from tests.harness.commands import lockstep
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
@@ -38,22 +39,6 @@ def heartbeat(file: Path) -> Iterator[ServiceProcess]:
     with ServiceProcess("lockstep_heartbeat", file, FLOW) as process:
         process.hear("leading", flow=FLOW)
         yield process
-
-
-def lockstep(*arguments: str, code: int = 0, stdin: str = "") -> str:
-    """What a command prints (both streams); it ends with `code` and without a traceback."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "lockstep_cli", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        input=stdin,
-    )
-    said = ran.stdout + ran.stderr
-    assert "Traceback" not in said, said
-    assert ran.returncode == code, said
-    return said
 
 
 def lockstep_json(*arguments: str, code: int = 0) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.state import Handover, PartitionProgress, Row, SlotStatus
 from tests.conftest import Pair
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.harness.commands import lockstep
 from tests.harness.control import last_row, read_so_far
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import two_cluster_file
@@ -82,19 +81,8 @@ class Migration:
         return row
 
     def lockstep(self, verb: str, *arguments: str, code: int = 0) -> str:
-        """What a command prints (both streams); it ends with `code` and without a traceback."""
-        ran = subprocess.run(
-            [sys.executable, "-m", "lockstep_cli", *verb.split(), str(self.file), "--flow", str(self.flow), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        said = ran.stdout + ran.stderr
-        assert "Traceback" not in said, said
-        assert ran.returncode == code, said
-        return said
+        """What a command of the flow prints."""
+        return lockstep(*verb.split(), self.file, "--flow", str(self.flow), *arguments, code=code)
 
     def take_over(self, *arguments: str, code: int = 0) -> str:
         return self.lockstep("takeover", "--from", "strimzi", *self.place, *arguments, code=code)

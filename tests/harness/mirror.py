@@ -20,6 +20,7 @@ from lockstep_protocol.names import Flow, commands_topic, events_topic, progress
 from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.harness.clusters import Comparison, Isolation, Record, compare, produce, read_topic
+from tests.harness.control import read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.processes import show, starting
 from tests.harness.services import ServiceProcess, two_cluster_file
@@ -68,7 +69,7 @@ class MirroredFlow:
     def mm2_progress(self, topic: str) -> dict[int, int | None]:
         """What MM2 would find about the topic in its own progress topic, by partition."""
         found: dict[int, int | None] = {}
-        for record in read_topic(self.target, progress_topic(self.flow)):
+        for record in read_so_far(self.target, progress_topic(self.flow)):
             progress = decode_source_progress(record.key, record.value)
             if progress is not None and progress.topic == topic:
                 found[progress.partition] = progress.offset

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 from tests.harness import kafka_jars
 from tests.harness.broker import free_port
@@ -106,6 +107,10 @@ class MirrorMaker:
         status = end(self._process, within=STOPPED_WITHIN)
         assert status == 143, f"MM2 ended with status {status} instead of in order:\n{tail(self.log, 40)}"
 
+    def kill(self) -> None:
+        """SIGKILL: what it copied after it wrote its progress last is copied again by whoever goes on."""
+        kill(self._process)
+
 
 class ConnectWorker:
     """A Connect cluster of one worker that keeps its offsets, configurations and statuses in ``<name>-offsets``,
@@ -134,15 +139,20 @@ class ConnectWorker:
         )
 
     def __enter__(self) -> Self:
-        self._process = spawn(_java(self._file, "org.apache.kafka.connect.cli.ConnectDistributed"), output=self.log)
-        with starting(self):
-            wait_until(self._answers, within=STARTED_WITHIN, every=0.25, what="Connect answers")
-        return self
+        return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
             show(self.log, lines=40)
         kill(self._process)
+
+    def start(self) -> Self:
+        """Start it, or start it again after it ended: its connectors then go on as they were. Returns once it
+        answers."""
+        self._process = spawn(_java(self._file, "org.apache.kafka.connect.cli.ConnectDistributed"), output=self.log)
+        with starting(self):
+            wait_until(self._answers, within=STARTED_WITHIN, every=0.25, what="Connect answers")
+        return self
 
     def stop(self) -> None:
         """SIGTERM: it ends in order and writes down how far its connectors came. Raises AssertionError if it does
@@ -154,14 +164,33 @@ class ConnectWorker:
         """Create one of MM2's connectors, such as `MirrorCheckpointConnector`, or configure it anew; returns once it
         and its tasks run."""
         body = {"connector.class": f"{CONNECTORS}.{connector}", **settings}
+        self._change(name, "config", body)
+        self._wait_runs(name)
 
+    def stop_connector(self, name: str) -> None:
+        """Returns once Connect says that it is stopped, which may be a moment before its tasks have ended."""
+        self._change(name, "stop")
+
+        def stopped() -> bool:
+            found = self._ask(f"{_path(name)}/status") or {}
+            return found.get("connector", {}).get("state") == "STOPPED" and not found["tasks"]
+
+        wait_until(stopped, within=STARTED_WITHIN, every=0.05, what=f"{name} is stopped")
+
+    def resume_connector(self, name: str) -> None:
+        """Returns once it and its tasks run."""
+        self._change(name, "resume")
+        self._wait_runs(name)
+
+    def _change(self, name: str, what: str, body: Mapping[str, str] | None = None) -> None:
         def taken() -> bool:
-            return self._ask(f"/connectors/{name}/config", "PUT", body) is not None
+            return self._ask(f"{_path(name)}/{what}", "PUT", body) is not None
 
-        wait_until(taken, within=STARTED_WITHIN, every=0.5, what=f"Connect takes {name}")
+        wait_until(taken, within=STARTED_WITHIN, every=0.5, what=f"Connect takes {what} of {name}")
 
+    def _wait_runs(self, name: str) -> None:
         def runs() -> bool:
-            found = self._ask(f"/connectors/{name}/status")
+            found = self._ask(f"{_path(name)}/status")
             tasks = (found or {}).get("tasks", [])
             failed = [task["trace"] for task in tasks if task["state"] == "FAILED"]
             if failed:
@@ -176,7 +205,8 @@ class ConnectWorker:
         return self._ask("/connectors") is not None
 
     def _ask(self, path: str, method: str = "GET", body: Mapping[str, str] | None = None) -> Any:
-        """What the worker answers; None while it cannot (it starts, or shares its work out anew)."""
+        """What the worker answers, an empty object for nothing; None while it cannot (it starts, or shares its work out
+        anew)."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}{path}",
             method=method,
@@ -185,7 +215,7 @@ class ConnectWorker:
         )
         try:
             with urllib.request.urlopen(request, timeout=30.0) as answer:  # noqa: S310 - our own
-                return json.load(answer)
+                return json.loads(answer.read() or b"{}")
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read().decode(errors="replace")
@@ -194,6 +224,10 @@ class ConnectWorker:
             raise RuntimeError(f"Connect refuses {method} {path}: {said}") from error
         except urllib.error.URLError:
             return None
+
+
+def _path(name: str) -> str:
+    return f"/connectors/{quote(name)}"
 
 
 def _java(file: Path, main: str) -> Sequence[str]:

@@ -117,6 +117,8 @@ def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_af
     produce(flow.source, forward, numbered(20, stem=b"later"))
     assert flow.alter(back, 49).kind == "OffsetsAltered", "once every slot has ended"
     assert runs(flow) == {}
+    beyond = flow.alter(forward, 120)
+    assert (beyond.kind, "its last offset is 119" in beyond.detail["reason"]) == ("CommandRefused", True)
     assert flow.alter(forward, 109).kind == "OffsetsAltered"
     assert flow.alter(reset, None).kind == "OffsetsAltered"
     assert flow.listed(back, forward, reset) == {back: {0: 49}, forward: {0: 109}, reset: {}}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from lockstep_checkpoint.exact import ExactPlaces, Place
-from lockstep_data_plane.altering import altered_rows, entry_of, reset_rows, still_alive
+from lockstep_data_plane.altering import (
+    altered_rows,
+    entry_of,
+    refuse_beyond,
+    reset_rows,
+    still_alive,
+    to_look_up,
+)
 from lockstep_data_plane.batches.stamp import EPOCHS
 from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import UpstreamOffset
@@ -66,6 +74,32 @@ def test_of_two_words_about_a_partition_the_last_counts_and_what_is_of_others_ch
     for foreign in (change(1, partition=4), change(1, cluster="C"), change(1, topic="x"), OffsetChange({"a": 1}, None)):
         assert altered_rows([COPIED], "A", [foreign]) == []
     assert altered_rows([COPIED], "A", [OffsetChange(None, None)]) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "offset", "why"),
+    [
+        (120, 119, ""),
+        (120, 120, "orders-3 has no offset 120 on A, and would halt as truncated; its last offset is 119"),
+        (1_200, 5_000, "no offset 5,000 on A, .* last offset is 1,199: name that one at most"),
+        (0, 0, "it is empty: reset it"),
+        (0, None, ""),
+    ],
+)
+def test_an_offset_that_the_source_has_not_written_is_refused(end: int, offset: int | None, why: str) -> None:
+    changes = [change(5, topic="away"), change(0, cluster="C"), OffsetChange({"a": 1}, None), change(offset)]
+    with pytest.raises(RefusedOffsets, match=why) if why else nullcontext():
+        refuse_beyond(changes, "A", {("orders", 3): end})
+
+
+def test_only_what_is_there_and_is_given_an_offset_has_to_be_looked_up() -> None:
+    topics = [
+        MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=4, phase="failed"),
+        MirroredTopic(source_topic="gone", target_topic="A.gone", partitions=4, phase="deleted"),
+    ]
+    rubbish = [OffsetChange(None, None), change(1, cluster="C"), change(1, topic="unknown"), change(1, topic="gone")]
+    changes = [*rubbish, change(7), change(7, partition=4), change(None, partition=2)]
+    assert to_look_up(changes, "A", topics) == {("orders", 3)}
 
 
 def test_without_an_epoch_left_it_is_refused() -> None:

@@ -6,16 +6,26 @@ The row says where the copy is to begin, in an epoch that the target has not see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockstep_data_plane.assign import TopicPartition
 from lockstep_data_plane.batches.stamp import EPOCHS
 from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_protocol.verbs import Connector
 
-__all__ = ["ALTERED", "RESET", "altered_rows", "entry_of", "partition_of", "reset_rows", "still_alive"]
+__all__ = [
+    "ALTERED",
+    "RESET",
+    "altered_rows",
+    "entry_of",
+    "partition_of",
+    "refuse_beyond",
+    "reset_rows",
+    "still_alive",
+    "to_look_up",
+]
 
 ALTERED, RESET = "altered", "reset"
 
@@ -41,6 +51,27 @@ def altered_rows(
 def reset_rows(rows: Iterable[PartitionProgress]) -> list[PartitionProgress]:
     """All rows, reset; but those that are already. Raises RefusedOffsets."""
     return [new for row in rows if (new := _placed(row, None)) != row]
+
+
+def to_look_up(changes: Iterable[OffsetChange], source: str, topics: Iterable[MirroredTopic]) -> set[TopicPartition]:
+    """The partitions that are given an offset and are there on the source: whose end `refuse_beyond` is to know."""
+    there = {row.source_topic: row.partitions for row in topics if row.phase != "deleted"}
+    given = (partition_of(change, source) for change in changes if change.offset is not None)
+    return {tp for tp in given if tp is not None and tp[1] < there.get(tp[0], 0)}
+
+
+def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[TopicPartition, int]) -> None:
+    """`ends`: the next offset of each source partition; what is not among them is not judged. Raises RefusedOffsets for
+    an offset that the source has not written: the partition would halt as truncated."""
+    for change in changes:
+        tp = partition_of(change, source)
+        if tp is None or change.offset is None or tp not in ends or change.offset < ends[tp]:
+            continue
+        last = ends[tp] - 1
+        at_most = f"its last offset is {last:,}: name that one at most" if last >= 0 else "it is empty: reset it"
+        raise RefusedOffsets(
+            f"{tp[0]}-{tp[1]} has no offset {change.offset:,} on {source}, and would halt as truncated; {at_most}"
+        )
 
 
 def partition_of(change: OffsetChange, source: str) -> TopicPartition | None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from lockstep_data_plane.altering import altered_rows, entry_of, partition_of, reset_rows, still_alive
+from lockstep_data_plane.altering import (
+    altered_rows,
+    entry_of,
+    partition_of,
+    refuse_beyond,
+    reset_rows,
+    still_alive,
+    to_look_up,
+)
 from lockstep_protocol.commands import Command
 from lockstep_protocol.offset_requests import OffsetChange, changes_of
-from lockstep_protocol.state import PartitionProgress, SlotStatus
+from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus
 from lockstep_protocol.verbs import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.source_offsets import SourceOffsets, offsets_answer, offsets_listed
@@ -62,6 +70,7 @@ class Placing:
             raise ValueError(f"{exc}: ask again when they have") from exc
         try:
             await self._nobody_copies()
+            refuse_beyond(changes, source, await self._ends(changes))
             rows = ctx.state.all(PartitionProgress)
             # Rows first: where there is one it counts, whatever Connect's record says.
             if command.verb == OFFSETS_ALTER:
@@ -72,6 +81,12 @@ class Placing:
             return offsets_answer(command.verb, await self._offsets.reset())
         finally:
             self._either.release()
+
+    async def _ends(self, changes: Sequence[OffsetChange]) -> dict[tuple[str, int], int]:
+        """Where the source ends, of what is altered. A source that is away says nothing, and hinders nobody: what is
+        beyond its end halts when it is back."""
+        ctx = self._ctx
+        return await ctx.source.end_offsets(to_look_up(changes, ctx.flow.source, ctx.state.all(MirroredTopic)))
 
     async def _listed(self) -> list[OffsetChange]:
         """By our rows, and by Connect's records of what has none."""
