@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from confluent_kafka import KafkaException
+
 from tests.faults.counting import Count, count
 from tests.faults.numbered import read_numbers
 from tests.harness.clusters import admin, end_offsets
+from tests.harness.control import NOT_YET
 from tests.harness.eventually import wait_until
 
 __all__ = ["WITHIN", "NumberedCopy", "Seen", "until"]
@@ -59,7 +62,12 @@ class NumberedCopy:
         def grown() -> bool:
             if self.remote not in admin(self.b).list_topics(timeout=20).topics:
                 return False
-            now = end_offsets(self.b, self.remote)
+            try:
+                now = end_offsets(self.b, self.remote)
+            except KafkaException as error:
+                if error.args[0].code() in NOT_YET:
+                    return False
+                raise
             if not before:
                 before.update(now)
             each = [end - before.get(number, 0) for number, end in now.items()]

@@ -7,7 +7,7 @@ from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.state import Row, decode_row
 from tests.harness.clusters import Record, read_topic
 
-__all__ = ["events", "last_row", "read_so_far"]
+__all__ = ["NOT_YET", "events", "last_row", "read_so_far"]
 
 NOT_YET = frozenset(
     {
@@ -18,6 +18,7 @@ NOT_YET = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
     }
 )
+"""What is answered about a topic that is being created."""
 
 
 def read_so_far(bootstrap: str, topic: str) -> list[Record]:
