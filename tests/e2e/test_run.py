@@ -210,6 +210,7 @@ def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callabl
     assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()
 
 
+@pytest.mark.long
 def test_a_run_that_nobody_reads_any_more_ends(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(both_ways("127.0.0.1:1", "127.0.0.1:2").replace("= true", "= false"))

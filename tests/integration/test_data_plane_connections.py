@@ -145,6 +145,7 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
 
 
+@pytest.mark.long
 async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
     with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
         topic = create_topic(broker.bootstrap)

@@ -182,6 +182,7 @@ def test_every_position_translates_as_the_two_logs_say(running: Mirror, flow: Mi
     assert flow.progress(topic)[0].upstream == (source[-1].offset or 0) + 1, "behind the last marker"
 
 
+@pytest.mark.long
 def test_it_drains_within_ten_seconds_and_continues_from_progress(running: Mirror, flow: MirroredFlow) -> None:
     topic = create_topic(flow.source, unique_name(f"{MARK}-drained"))
     overtaken = create_topic(flow.source, unique_name(f"{MARK}-overtaken"), partitions=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource
 
@@ -72,6 +73,7 @@ def _written(both: list[str], topic: str) -> list[int]:
     return [count.records for count in counts([read_numbers(at, topic) for at in both]).values()]
 
 
+@pytest.mark.long
 def test_producers_that_live_shortly_are_told_apart_from_the_mirror(same_names: SameNames, topic_name: str) -> None:
     """Each brings a producer id that nobody has seen before."""
     onward, _ = same_names
