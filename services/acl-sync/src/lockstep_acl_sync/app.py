@@ -16,7 +16,7 @@ from lockstep_acl_sync.ownership import Ownership
 from lockstep_acl_sync.plan import AclPlan, AclRule, Verdict, plan
 from lockstep_acl_sync.tokens import about_tokens
 from lockstep_protocol.commands import Command
-from lockstep_protocol.filters import should_replicate_group, should_replicate_topic
+from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.state import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
@@ -39,14 +39,7 @@ class AclSync:
         self._ctx = ctx
         self._asked = settings.acl_sync
         self._rule = AclRule(
-            replicates=partial(
-                should_replicate_topic,
-                topics=settings.topics,
-                policy=settings.policy,
-                flow=ctx.flow,
-                heartbeats_replicated=settings.topic_sync.heartbeats_replicated,
-                also_source=settings.rules.cycle_by_source,
-            ),
+            replicates=settings.replicates,
             remote_topic=partial(settings.policy.format_remote_topic, ctx.flow.source),
         )
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})

@@ -31,7 +31,7 @@ from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_protocol.verbs import Connector, Scope
 from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ControlTopic
+from lockstep_runtime.control_topics import ControlTopic, offset_syncs_topic
 from lockstep_runtime.metrics import Sample
 from lockstep_runtime.source_offsets import SourceOffsets
 from lockstep_runtime.waiting import cancelled
@@ -133,13 +133,10 @@ class CheckpointFlow:
     def _offset_syncs(self) -> OffsetSyncsFollower:
         settings = self._ctx.settings
         plane = settings.data_plane
-        on_source = plane.offset_syncs_location == "source"
-        other = self._ctx.flow.target if on_source else self._ctx.flow.source
-        topic = settings.policy.offset_syncs_topic(other)
         return OffsetSyncsFollower(
-            self._ctx.source if on_source else self._ctx.target,
+            self._ctx.source if plane.offset_syncs_location == "source" else self._ctx.target,
             clients.offset_syncs_consumer(settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"),
-            ControlTopic(topic, 1, plane.offset_syncs_replication_factor),
+            offset_syncs_topic(settings),
             self._ctx.log,
             self._ctx.rounds.troubles,
             create=plane.emit_offset_syncs,

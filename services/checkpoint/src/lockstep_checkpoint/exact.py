@@ -194,7 +194,7 @@ class ExactPlaces:
 
 
 def _back(known: RunMap, downstream: int) -> Back | str:
-    records = tuple(run for run in known.runs if run.length)
+    records = known.records
     index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
     found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
     if found is not None:

@@ -27,7 +27,7 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus, Wanted
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics, source_offsets_topic
+from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within
@@ -130,9 +130,7 @@ class Driver:
         wanted = [(self.ctx.target, source_offsets_topic(settings.control))]
         if plane.emit_offset_syncs:
             at_source = plane.offset_syncs_location == "source"
-            other = self.ctx.flow.target if at_source else self.ctx.flow.source
-            syncs = ControlTopic(settings.policy.offset_syncs_topic(other), 1, plane.offset_syncs_replication_factor)
-            wanted.append((self.ctx.source if at_source else self.ctx.target, syncs))
+            wanted.append((self.ctx.source if at_source else self.ctx.target, offset_syncs_topic(settings)))
         for admin, topic in wanted:
             for name in await ensure_control_topics(admin, [topic]):
                 self.ctx.log.say("control topic created", f"{name} on {admin.alias}", topic=name)

@@ -18,7 +18,7 @@ from lockstep_data_plane.refusal import Refusal
 from lockstep_data_plane.syncing import SyncLog
 from lockstep_data_plane.timings import Timings
 from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
-from lockstep_protocol.events import Event
+from lockstep_protocol.events import Event, words_of
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.admin import Admin
@@ -54,13 +54,11 @@ class Ledger:
         self._progress = FactLog(target, settings.control.offset_storage_topic)
         self._quarantine: FactLog | None = None
         self.syncs: SyncLog | None = None
-        plane = settings.data_plane
-        if plane.emit_offset_syncs:
-            at_source = plane.offset_syncs_location == "source"
-            alias, other = (flow.source, flow.target) if at_source else (flow.target, flow.source)
-            producer = FactProducer(alias, client_settings.offset_syncs_producer(settings, f"slot-{slot}"))
+        if settings.data_plane.emit_offset_syncs:
+            conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
+            producer = FactProducer(settings.offset_syncs_cluster, conf)
             self._producers.append(producer)
-            self.syncs = SyncLog(FactLog(producer, settings.policy.offset_syncs_topic(other)), say)
+            self.syncs = SyncLog(FactLog(producer, settings.offset_syncs_topic), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
         self._states: dict[tuple[str, int], tuple[object, ...]] = {}
         """What a partition was like when its row was found written, or was written."""
@@ -180,9 +178,10 @@ class Ledger:
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
         logged too."""
-        words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
         loud = kind in LOUD
-        self._say.say(words, text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail)
+        self._say.say(
+            words_of(kind), text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail
+        )
         event = Event(
             kind=kind,
             service="data-plane",

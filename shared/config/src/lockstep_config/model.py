@@ -18,7 +18,7 @@ from typing import Literal
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
 from lockstep_config.spark import SparkSettings
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
+from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.versions import RuleSet, rules_of
@@ -267,6 +267,28 @@ class FlowSettings:
     rules: RuleSet = RULES
     auto_restart: AutoRestarts = AutoRestarts()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
+
+    @property
+    def offset_syncs_cluster(self) -> str:
+        """The alias of the cluster on which offset syncs lie."""
+        return self.flow.source if self.data_plane.offset_syncs_location == "source" else self.flow.target
+
+    @property
+    def offset_syncs_topic(self) -> str:
+        """It is named after the other one of the two clusters (`mm2.md` §1.1)."""
+        at_source = self.offset_syncs_cluster == self.flow.source
+        return self.policy.offset_syncs_topic(self.flow.target if at_source else self.flow.source)
+
+    def replicates(self, topic: str) -> bool:
+        """Whether a topic of the source is mirrored, as far as its name tells."""
+        return should_replicate_topic(
+            topic,
+            topics=self.topics,
+            policy=self.policy,
+            flow=self.flow,
+            heartbeats_replicated=self.topic_sync.heartbeats_replicated,
+            also_source=self.rules.cycle_by_source,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep_protocol.rows import NewerVersion
 
-__all__ = ["Event", "decode_event"]
+__all__ = ["Event", "decode_event", "words_of"]
 
 VERSION = 1
 
@@ -45,6 +45,11 @@ class Event:
             "detail": self.detail,
         }
         return self.subject.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def words_of(kind: str) -> str:
+    """A kind as people read it: `TopicCreated` is "topic created"."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
 
 
 def decode_event(value: bytes) -> Event:

@@ -222,6 +222,11 @@ class RunMap:
         """All of them, ascending."""
         return union(self.begin, self.open_run, *(runs for _, runs in self.chunks.values()))
 
+    @cached_property
+    def records(self) -> tuple[Run, ...]:
+        """Those of `runs` that have records."""
+        return tuple(run for run in self.runs if run.length)
+
     def translate(self, upstream: UpstreamOffset) -> Translation | None:
         """Where a group that reads `upstream` next stands downstream; None when the runs do not reach back so far."""
         return translate(self.runs, upstream, self.decided)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands import Command
-from lockstep_protocol.events import Event
+from lockstep_protocol.events import Event, words_of
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.state import Row
@@ -191,11 +191,10 @@ class FlowContext:
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
-        words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
         if answers:
             keys["answers"] = answers
-        self.log.say(words, text or subject, level=logging.WARNING if loud else logging.INFO, **keys)
+        self.log.say(words_of(kind), text or subject, level=logging.WARNING if loud else logging.INFO, **keys)
         event = Event(
             kind=kind,
             service=self.service,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_config.model import ControlSettings
+from lockstep_config.model import ControlSettings, FlowSettings
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import NewTopic
 
-__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics", "source_offsets_topic"]
+__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics", "offset_syncs_topic", "source_offsets_topic"]
 
 KEPT = timedelta(days=7)
 """How long events and commands are kept."""
@@ -54,6 +54,11 @@ def source_offsets_topic(control: ControlSettings) -> ControlTopic:
     return ControlTopic(
         control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
     )
+
+
+def offset_syncs_topic(settings: FlowSettings) -> ControlTopic:
+    """Where offset syncs lie, on `settings.offset_syncs_cluster`."""
+    return ControlTopic(settings.offset_syncs_topic, 1, settings.data_plane.offset_syncs_replication_factor)
 
 
 async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:

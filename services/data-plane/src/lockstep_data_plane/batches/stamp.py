@@ -11,9 +11,10 @@ from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, HEADER_SIZE
 __all__ = ["EPOCHS", "SEQUENCES", "Stamped", "add_sequence", "crc_of", "stamp"]
 
 SEQUENCES = 2**31
+"""Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`wire.md` §0)."""
+
 EPOCHS = 32_767
 """The largest producer epoch (int16)."""
-"""Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`wire.md` §0)."""
 
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes: the source's delete horizon (0x40) would make the target's cleaner drop
