@@ -10,7 +10,7 @@ from lockstep_cli.exits import CannotUse, Exit
 from lockstep_cli.services import SERVICES
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands import Command
-from lockstep_protocol.events import Event
+from lockstep_protocol.events import Event, words_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import Scope, asked
 
@@ -115,8 +115,7 @@ class Reply:
         if scope and wanted:
             return head + f"{event.kind.lower()}, {scope} is to be {wanted}"
         count = event.detail.get("entries")
-        words = "".join(f" {c.lower()}" if c.isupper() else c for c in event.kind).strip()
-        return head + words + ("" if count is None else f", {count} of them")
+        return head + words_of(event.kind) + ("" if count is None else f", {count} of them")
 
     def _advice(self, service: str) -> str:
         later = "The command is kept for 7 days and carried out when it is there"

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.ask import Question, Reply, question_of
+from lockstep_cli.clusters import target_of
 from lockstep_config import FlowSettings, clients
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
@@ -46,7 +47,7 @@ async def ask(settings: FlowSettings, reply: Reply, within: float) -> None:
 
 async def _ask(settings: FlowSettings, question: Question, reply: Reply, within: float) -> None:
     flow, group_id = question.flow, settings.group_id
-    target = Admin(flow.target, clients.target_admin(settings))
+    target = target_of(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
     answered = asyncio.Event()
 

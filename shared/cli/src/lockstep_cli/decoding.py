@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -102,34 +102,19 @@ def _command(key: bytes | None, value: bytes | None) -> Seen:
 
 def _offset_sync(key: bytes | None, value: bytes | None) -> Seen:
     sync = decode_offset_sync(key, value)
-    detail = {
-        "topic": sync.topic,
-        "partition": sync.partition,
-        "upstream": sync.upstream,
-        "downstream": sync.downstream,
-    }
     text = f"upstream {sync.upstream} is downstream {sync.downstream}"
-    return Seen("offset-sync", f"{sync.topic}-{sync.partition}", text, detail)
+    return Seen("offset-sync", f"{sync.topic}-{sync.partition}", text, asdict(sync))
 
 
 def _checkpoint(key: bytes | None, value: bytes | None) -> Seen:
     one = decode_checkpoint(key, value)
-    detail = {
-        "group": one.group,
-        "topic": one.topic,
-        "partition": one.partition,
-        "upstream": one.upstream,
-        "downstream": one.downstream,
-        "metadata": one.metadata,
-    }
     text = f"{one.topic}-{one.partition}  upstream {one.upstream} is downstream {one.downstream}"
-    return Seen("checkpoint", one.group, text, detail)
+    return Seen("checkpoint", one.group, text, asdict(one))
 
 
 def _heartbeat(key: bytes | None, value: bytes | None) -> Seen:
     beat = decode_heartbeat(key, value)
-    detail = {"source": beat.source, "target": beat.target, "timestamp_ms": beat.timestamp_ms}
-    return Seen("heartbeat", f"{beat.source}->{beat.target}", f"timestamp {beat.timestamp_ms}", detail)
+    return Seen("heartbeat", f"{beat.source}->{beat.target}", f"timestamp {beat.timestamp_ms}", asdict(beat))
 
 
 def _progress(key: bytes | None, value: bytes | None) -> Seen:
@@ -139,17 +124,9 @@ def _progress(key: bytes | None, value: bytes | None) -> Seen:
         body = None if value is None else json.loads(value)
         text = "reset" if body is None else _short(body)
         return Seen("offset", str(connector), f"{_fields(partition)}  {text}", {"partition": partition, "offset": body})
-    detail = {
-        "connector": found.connector,
-        "cluster": found.cluster,
-        "topic": found.topic,
-        "partition": found.partition,
-        "offset": found.offset,
-    }
     text = "reset" if found.offset is None else f"copied to {found.offset}"
-    return Seen(
-        "offset", f"{found.topic}-{found.partition}", f"{text}  by {found.connector} of {found.cluster}", detail
-    )
+    text += f"  by {found.connector} of {found.cluster}"
+    return Seen("offset", f"{found.topic}-{found.partition}", text, asdict(found))
 
 
 def _quarantined(key: bytes | None, value: bytes | None) -> Seen:

@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from lockstep_cli.handback import HandBack
     from lockstep_cli.place import Place
+    from lockstep_cli.takeover import Plan
     from lockstep_config import FlowSettings
 
 __all__ = ["COMMANDS"]
@@ -164,17 +166,11 @@ async def _take_over(
     settings = only_flow_of(file, flow)
     place = _place(settings, origin, names, connector_stopped)
     plan = plan_of(await find(settings, place))
-    if output == "text":
-        _show(plan_shown(plan))
-    if plan.refusals or dry_run:
-        return _end(plan.as_json(), plan.refusals, output, done=False)
-    _confirm(yes, output, f"Take {settings.flow} over so?")
+    if not _goes_on(plan, plan_shown(plan), f"Take {settings.flow} over so?", dry_run, yes, output):
+        return _end(plan, output, done=False)
     await carry_out(settings, plan, timeout)
-    code = _end(plan.as_json(), (), output, done=True)
-    if output == "text":
-        told = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
-        click.echo(f"{settings.flow} is taken over. Start it now: {told}")
-    return code
+    start = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
+    return _end(plan, output, done=True, told=f"{settings.flow} is taken over. Start it now: {start}")
 
 
 async def _hand_back(
@@ -214,16 +210,11 @@ async def _hand_back(
                 click.echo(line, err=True)
             return stopped
     plan = hand_back_of(await hold(settings, place), stops_first=stop and dry_run)
-    if output == "text":
-        _show(hand_back_shown(plan))
-    if plan.refusals or dry_run:
-        return _end(plan.as_json(), plan.refusals, output, done=False)
-    _confirm(yes, output, f"Hand {settings.flow} back so?")
+    if not _goes_on(plan, hand_back_shown(plan), f"Hand {settings.flow} back so?", dry_run, yes, output):
+        return _end(plan, output, done=False)
     await hand_back(settings, plan, timeout)
-    code = _end(plan.as_json(), (), output, done=True)
-    if output == "text":
-        click.echo(f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now")
-    return code
+    told = f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now"
+    return _end(plan, output, done=True, told=told)
 
 
 def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> Place:
@@ -250,12 +241,27 @@ def _confirm(yes: bool, output: str, question: str) -> None:
         raise CannotUse("nothing was done")
 
 
-def _end(body: dict[str, Any], refusals: tuple[str, ...], output: str, *, done: bool) -> int:
+def _goes_on(
+    plan: Plan | HandBack, shown: Iterable[RenderableType], question: str, dry_run: bool, yes: bool, output: str
+) -> bool:
+    """Show a plan to people, and whether it is to be carried out. Raises as `_confirm`."""
+    if output == "text":
+        _show(shown)
+    if plan.refusals or dry_run:
+        return False
+    _confirm(yes, output, question)
+    return True
+
+
+def _end(plan: Plan | HandBack, output: str, *, done: bool, told: str = "") -> int:
+    """`told`: what people are told when it is done."""
     if output == "json":
-        click.echo(json.dumps({**body, "done": done}, indent=2, ensure_ascii=False))
-    for refusal in refusals:
+        click.echo(json.dumps({**plan.as_json(), "done": done}, indent=2, ensure_ascii=False))
+    for refusal in plan.refusals:
         click.echo(f"refused: {refusal}", err=True)
-    return Exit.TROUBLE if refusals else Exit.FINE
+    if output == "text" and told:
+        click.echo(told)
+    return Exit.TROUBLE if plan.refusals else Exit.FINE
 
 
 def _show(parts: Iterable[RenderableType]) -> None:

@@ -123,13 +123,12 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     """How a flow is now. Raises ClusterTrouble: unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.asking import members_of
+    from lockstep_cli.clusters import target_of
     from lockstep_cli.reporting import report_of
     from lockstep_cli.services import SERVICES
-    from lockstep_config import clients
-    from lockstep_runtime.admin import Admin
     from lockstep_runtime.clock import now_ms
 
-    target = Admin(settings.flow.target, clients.target_admin(settings))
+    target = target_of(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
     (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), members_of(target, settings, services))

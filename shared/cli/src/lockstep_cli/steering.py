@@ -31,21 +31,6 @@ Exit codes:
   3    a service did not answer in time (the line says what to look at), or the cluster cannot be reached"""
 
 
-def _put_to(
-    file: Path,
-    flows: Sequence[str],
-    every: bool,
-    verb: str,
-    what: str,
-    *,
-    timeout: float,
-    output: str,
-    dry_run: bool,
-) -> None:
-    """Ask each flow meant, all at the same time, print what came of it and end the process."""
-    end_with(_ask_all(file, flows, every, verb, what, timeout, output, dry_run))
-
-
 async def _ask_all(
     file: Path,
     flows: Sequence[str],
@@ -56,6 +41,7 @@ async def _ask_all(
     output: str,
     dry_run: bool,
 ) -> int:
+    """Ask each flow meant, all at the same time, and print what came of it."""
     from lockstep_cli.ask import Reply, exit_code
     from lockstep_cli.asking import ask, new_question
     from lockstep_cli.exits import CannotUse, Exit
@@ -123,7 +109,7 @@ def _command(
         output: str,
         dry_run: bool = False,
     ) -> None:
-        _put_to(file, flows, all_flows, verb, what, timeout=timeout, output=output, dry_run=dry_run)
+        end_with(_ask_all(file, flows, all_flows, verb, what, timeout, output, dry_run))
 
     if changes:
         return click.option("--dry-run", is_flag=True, help="Say what would be asked of whom, and ask nothing.")(

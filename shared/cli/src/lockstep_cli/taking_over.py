@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_cli.ask import Reply, exit_code
 from lockstep_cli.asking import ask, members_of, new_question, producing
+from lockstep_cli.clusters import source_of, target_of
 from lockstep_cli.exits import Exit
 from lockstep_cli.handback import HandBack, Held, not_drained
 from lockstep_cli.place import Place, still_runs
@@ -20,7 +21,6 @@ from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import Found, Plan
 from lockstep_config import FlowSettings, clients
 from lockstep_protocol.codec import MalformedRecord, decode_checkpoint, decode_source_progress, encode_source_progress
-from lockstep_protocol.filters import should_replicate_topic
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_requests import OffsetChange, listing
 from lockstep_protocol.state import Handover, Row
@@ -70,7 +70,7 @@ def place_of_handover(rows: Mapping[str, Row]) -> Place | None:
 async def find(settings: FlowSettings, place: Place) -> Found:
     """Look at everything a take-over depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
     flow, own = settings.flow, own_place(settings)
-    source, target = _source(settings), _target(settings)
+    source, target = source_of(settings), target_of(settings)
     await asyncio.gather(source.probe(), target.probe())
     rows, there, members, replicas, remote, groups = await asyncio.gather(
         flow_rows(settings),
@@ -110,7 +110,7 @@ async def find(settings: FlowSettings, place: Place) -> Found:
 
 async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
     """Take over by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
-    flow, target = settings.flow, _target(settings)
+    flow, target = settings.flow, target_of(settings)
     await _must_be_stopped(target, flow.target, plan.place)
     if plan.alters:
         entries = listing(_change(flow.source, tp, offset) for tp, offset in plan.alters)
@@ -126,7 +126,7 @@ async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
 
 async def hold(settings: FlowSettings, place: Place) -> Held:
     """Look at everything a hand-back depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
-    flow, target = settings.flow, _target(settings)
+    flow, target = settings.flow, target_of(settings)
     await target.probe()
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
@@ -167,7 +167,7 @@ def stop_question(settings: FlowSettings) -> Reply:
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
     """Hand back by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
-    target = _target(settings)
+    target = target_of(settings)
     await _must_be_stopped(target, settings.flow.target, plan.place)
     if plan.writes:
         if plan.place.topic == settings.control.offset_storage_topic:
@@ -250,14 +250,7 @@ def _selected(settings: FlowSettings, names: Iterable[str]) -> dict[str, str]:
     return {
         name: settings.policy.format_remote_topic(settings.flow.source, name)
         for name in sorted(names)
-        if should_replicate_topic(
-            name,
-            topics=settings.topics,
-            policy=settings.policy,
-            flow=settings.flow,
-            heartbeats_replicated=settings.topic_sync.heartbeats_replicated,
-            also_source=settings.rules.cycle_by_source,
-        )
+        if settings.replicates(name)
     }
 
 
@@ -307,11 +300,3 @@ async def _remember(settings: FlowSettings, target: Admin, row: Handover, within
 
 def _change(source: str, tp: TopicPartition, offset: int) -> OffsetChange:
     return OffsetChange({"cluster": source, "partition": tp[1], "topic": tp[0]}, offset)
-
-
-def _source(settings: FlowSettings) -> Admin:
-    return Admin(settings.flow.source, clients.source_admin(settings))
-
-
-def _target(settings: FlowSettings) -> Admin:
-    return Admin(settings.flow.target, clients.target_admin(settings))

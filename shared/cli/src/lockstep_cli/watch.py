@@ -111,10 +111,9 @@ async def _watch(
 
 async def _reach(settings: FlowSettings) -> None:
     """Raises ClusterUnreachable for a target that does not answer; later it is waited for."""
-    from lockstep_config import clients
-    from lockstep_runtime.admin import Admin
+    from lockstep_cli.clusters import target_of
 
-    await Admin(settings.flow.target, clients.target_admin(settings)).probe()
+    await target_of(settings).probe()
 
 
 @dataclass(slots=True)
@@ -159,22 +158,21 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
     from lockstep_protocol import names
 
     flow, group_id, policy = settings.flow, settings.group_id, settings.policy
-    syncs_at_source = settings.data_plane.offset_syncs_location == "source"
     topics = {
         "events": names.events_topic(flow, group_id),
         "state": names.state_topic(flow, group_id),
         "commands": names.commands_topic(flow, group_id),
         "checkpoints": policy.checkpoints_topic(flow.source),
-        "offset-syncs": policy.offset_syncs_topic(flow.target if syncs_at_source else flow.source),
+        "offset-syncs": settings.offset_syncs_topic,
         "heartbeats": policy.heartbeats_topic(),
         "offsets": settings.control.offset_storage_topic,
         "quarantine": names.quarantine_topic(flow, group_id),
     }
     views = []
     for role in roles:
-        on_source = role == "offset-syncs" and syncs_at_source
-        alias = flow.source if on_source else flow.target
-        consumer = clients.offset_syncs_consumer if role == "offset-syncs" else clients.target_consumer
+        of_syncs = role == "offset-syncs"
+        alias = settings.offset_syncs_cluster if of_syncs else flow.target
+        consumer = clients.offset_syncs_consumer if of_syncs else clients.target_consumer
         conf = consumer(settings, "watch")
         views.append(_View(settings, role, topics[role], alias, conf, screen, from_beginning, RowChanges()))
     return views
