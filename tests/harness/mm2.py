@@ -82,12 +82,12 @@ def properties(source: str, target: str, topic: str, settings: Mapping[str, str]
     return _lines(once | dict(settings))
 
 
-class MirrorMaker:
-    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes."""
+class _Process:
+    """A process of `command` that logs to `log`."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.log = file.with_name(f"{file.stem}-mm2.log")
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command = command
+        self.log = log
 
     def __enter__(self) -> Self:
         return self.start()
@@ -99,28 +99,35 @@ class MirrorMaker:
 
     def start(self) -> Self:
         """Start it, or start it again after it ended."""
-        self._process = spawn(command(self.file), output=self.log)
+        self._process = spawn(self._command, output=self.log)
         return self
 
     def stop(self) -> None:
         """SIGTERM: it ends in order and writes down how far it came. Raises AssertionError if it does not."""
         status = end(self._process, within=STOPPED_WITHIN)
-        assert status == 143, f"MM2 ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+        assert status == 143, f"it ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+
+
+class MirrorMaker(_Process):
+    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        super().__init__(command(file), file.with_name(f"{file.stem}-mm2.log"))
 
     def kill(self) -> None:
         """SIGKILL: what it copied after it wrote its progress last is copied again by whoever goes on."""
         kill(self._process)
 
 
-class ConnectWorker:
+class ConnectWorker(_Process):
     """A Connect cluster of one worker that keeps its offsets, configurations and statuses in ``<name>-offsets``,
     ``-configs`` and ``-status`` on the cluster at `bootstrap`, as Strimzi's `mirrormaker2-cluster-offsets` lie."""
 
     def __init__(self, folder: Path, bootstrap: str, name: str) -> None:
         self._port = free_port()
-        self._file = folder / f"{name}-worker.properties"
-        self.log = folder / f"{name}.log"
-        self._file.write_text(
+        file = folder / f"{name}-worker.properties"
+        file.write_text(
             _lines(
                 {
                     "bootstrap.servers": bootstrap,
@@ -137,28 +144,15 @@ class ConnectWorker:
                 }
             )
         )
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is not None:
-            show(self.log, lines=40)
-        kill(self._process)
+        super().__init__(_java(file, "org.apache.kafka.connect.cli.ConnectDistributed"), folder / f"{name}.log")
 
     def start(self) -> Self:
         """Start it, or start it again after it ended: its connectors then go on as they were. Returns once it
         answers."""
-        self._process = spawn(_java(self._file, "org.apache.kafka.connect.cli.ConnectDistributed"), output=self.log)
+        super().start()
         with starting(self):
             wait_until(self._answers, within=STARTED_WITHIN, every=0.25, what="Connect answers")
         return self
-
-    def stop(self) -> None:
-        """SIGTERM: it ends in order and writes down how far its connectors came. Raises AssertionError if it does
-        not."""
-        status = end(self._process, within=STOPPED_WITHIN)
-        assert status == 143, f"Connect ended with status {status} instead of in order:\n{tail(self.log, 40)}"
 
     def run(self, name: str, connector: str, settings: Mapping[str, str]) -> None:
         """Create one of MM2's connectors, such as `MirrorCheckpointConnector`, or configure it anew; returns once it
