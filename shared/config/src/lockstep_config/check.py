@@ -48,13 +48,16 @@ class Findings:
     notes: list[Problem] = field(default_factory=list)
 
     def problem(self, entry: Entry, message: str) -> None:
-        self.problems.append(Problem(self.file, entry.line, entry.key, _sentence(entry, message)))
+        self.problems.append(self._about(entry, _sentence(entry, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
-        self.unused.append(Problem(self.file, entry.line, entry.key, f"has no effect: {why}"))
+        self.unused.append(self._about(entry, f"has no effect: {why}"))
 
     def note(self, entry: Entry, message: str) -> None:
-        self.notes.append(Problem(self.file, entry.line, entry.key, _sentence(entry, message)))
+        self.notes.append(self._about(entry, _sentence(entry, message)))
+
+    def _about(self, entry: Entry, message: str) -> Problem:
+        return Problem(entry.file or self.file, entry.line, entry.shown, message)
 
 
 def _sentence(entry: Entry, message: str) -> str:

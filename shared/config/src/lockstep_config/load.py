@@ -15,7 +15,7 @@ from lockstep_config.layering import Layers
 from lockstep_config.librdkafka import uses_tls
 from lockstep_config.model import Configuration, FlowSettings
 from lockstep_config.problems import ConfigurationError, Problem
-from lockstep_config.properties import Entry, read_properties
+from lockstep_config.properties import Entry, PropertiesText, read_properties
 from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import Untranslatable
@@ -23,7 +23,7 @@ from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.values import BadValue, list_of
 
-__all__ = ["load"]
+__all__ = ["bytes_of", "configured", "load"]
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -34,7 +34,12 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    text = read_properties(_bytes_of(path), path)
+    return configured(read_properties(bytes_of(path), path), path, environment)
+
+
+def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
+    """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
+    is told about. Raises as `load`."""
     findings = Findings(path, problems=list(text.problems), notes=list(text.notes))
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
@@ -45,7 +50,8 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
         _check_bootstrap(layers, aliases, findings)
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
-    wrong = {problem.key for problem in findings.problems if problem.line}
+    told = {problem.key for problem in findings.problems if problem.line}
+    wrong = {entry.key for entry in entries if entry.shown in told}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
@@ -65,7 +71,8 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
     )
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
+    """A file of the configuration. Raises `ConfigurationError`."""
     try:
         return path.read_bytes()
     except FileNotFoundError as exc:
@@ -158,8 +165,10 @@ def _check_certificate(
             missing = True
             found = layering.connection(layers, alias).get(key)
             message = f"names {file}, which is no file that can be read"
-            line, name = (found.entry.line, found.entry.key) if found else (0, f"{alias}.{key}")
-            findings.problems.append(Problem(findings.file, line, name, message))
+            if found:
+                findings.problem(found.entry, message)
+            else:
+                findings.problems.append(Problem(findings.file, 0, f"{alias}.{key}", message))
     if missing:
         return
     try:
@@ -171,7 +180,7 @@ def _check_certificate(
 
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
     for line, counting in shadowed(layers, [settings.flow for settings in flows]):
-        findings.without_effect(line.entry, f"{counting.entry.key} counts, as in MirrorMaker")
+        findings.without_effect(line.entry, f"{counting.entry.shown} counts, as in MirrorMaker")
     if not flows:
         message = "no flow runs: set SOURCE->TARGET.enabled=true"
         findings.notes.append(Problem(findings.file, 0, "", message))

@@ -30,13 +30,22 @@ UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Entry:
     """One key with its value, unescaped, and the line (from 1) on which the key begins.
 
-    `referenced`: a config provider brought the value or a part of it, so it is not shown to people.
+    `referenced`: a config provider brought the value or a part of it, so it is not shown to people. `file` and
+    `written` are for inputs other than one mm2.properties file: the file that has the line where there are several,
+    and what the key is called there.
     """
 
     key: str
     value: str = field(repr=False)
     line: int = 0
     referenced: bool = False
+    file: Path | None = None
+    written: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The key as its author knows it."""
+        return self.written or self.key
 
 
 @dataclass(frozen=True, slots=True)

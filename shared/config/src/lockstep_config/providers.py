@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -114,7 +114,7 @@ def providers_of(
     try:
         names = list_of(listed.value)
     except BadValue as exc:
-        return providers, [Problem(file, listed.line, listed.key, str(exc))]
+        return providers, [Problem(listed.file or file, listed.line, listed.shown, str(exc))]
     for name in names:
         class_key = f"{PROVIDERS_KEY}.{name}.class"
         entry = top.get(class_key)
@@ -122,14 +122,14 @@ def providers_of(
             message = (
                 f"names {name!r}, which has no class: add {class_key}={KAFKA}FileConfigProvider, or another of Kafka's"
             )
-            problems.append(Problem(file, listed.line, listed.key, message))
+            problems.append(Problem(listed.file or file, listed.line, listed.shown, message))
             continue
         parameter = f"{PROVIDERS_KEY}.{name}.param."
         parameters = {key.removeprefix(parameter): e.value for key, e in top.items() if key.startswith(parameter)}
         try:
             providers[name] = _provider(entry.value.strip(), parameters, environment)
         except BadValue as exc:
-            problems.append(Problem(file, entry.line, entry.key, str(exc)))
+            problems.append(Problem(entry.file or file, entry.line, entry.shown, str(exc)))
     return providers, problems
 
 
@@ -146,19 +146,19 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
         if provider is None:
             known = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
             message = f"{reference} asks for the config provider {name!r}, but {known}: name it in config.providers"
-            problems.append(Problem(file, entry.line, entry.key, message))
+            problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         try:
             value = provider.get(path.strip(), key.strip())
         except Unresolvable as exc:
             message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
-            problems.append(Problem(file, entry.line, entry.key, message))
+            problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         referenced = True
         return value
 
     value = _REFERENCE.sub(replaced, entry.value)
-    return Entry(entry.key, value, entry.line, referenced), problems
+    return replace(entry, value=value, referenced=referenced), problems
 
 
 def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:

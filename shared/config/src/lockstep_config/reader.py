@@ -1,0 +1,77 @@
+"""The effective settings of one flow: of its connectors, or of the Connect worker on its target, as typed values.
+
+A value that does not parse is a programmer's error here: each line has been judged on its own before (`check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from lockstep_config import layering, values
+from lockstep_config.keys import KEYS
+from lockstep_config.layering import Effective, Layers
+from lockstep_config.per_topic import PerTopic, per_topic
+from lockstep_protocol.names import Flow
+
+__all__ = ["Reader", "texts"]
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The table's defaults hold where no line does. Raises KeyError for a key that is not in the table."""
+
+    layers: Layers
+    flow: Flow
+    of_worker: bool = False
+
+    def found(self, key: str) -> Effective | None:
+        """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
+        read = layering.worker if self.of_worker else layering.connector
+        found = read(self.layers, self.flow, key)
+        if found is None and not self.of_worker:
+            old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)
+            found = layering.connector(self.layers, self.flow, old) if old else None
+        return found
+
+    def text(self, key: str) -> str:
+        found = self.found(key)
+        return values.string(found.value if found else KEYS[key].default or "")
+
+    def boolean(self, key: str) -> bool:
+        return values.boolean(self.text(key))
+
+    def integer(self, key: str) -> int:
+        return values.integer(self.text(key))
+
+    def integer_if_set(self, key: str) -> int | None:
+        return values.integer(self.text(key)) if self.found(key) else None
+
+    def seconds(self, key: str) -> timedelta:
+        return timedelta(seconds=self.integer(key))
+
+    def milliseconds(self, key: str) -> timedelta:
+        return timedelta(milliseconds=self.integer(key))
+
+    def choice(self, key: str) -> str:
+        return values.choice(self.text(key), KEYS[key].choices)
+
+    def per_topic(self, key: str, value: Callable[[str], V]) -> PerTopic[V | None]:
+        return per_topic(self.text(key), value, None)
+
+    def policy(self, key: str) -> PerTopic[str]:
+        choices = KEYS[key].choices
+        return per_topic(self.text(key), lambda own: values.choice(own, choices), choices[0])
+
+    def elements(self, key: str, default: str | None = None) -> tuple[str, ...]:
+        """`default` instead of the table's."""
+        return values.list_of(self.text(key) if default is None or self.found(key) else default)
+
+
+def texts(found: Mapping[str, Effective]) -> dict[str, str]:
+    """The values alone."""
+    return {key: effective.value for key, effective in found.items()}
