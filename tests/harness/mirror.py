@@ -19,7 +19,7 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
-from tests.harness.clusters import Comparison, Isolation, Record, compare, produce, read_topic
+from tests.harness.clusters import Comparison, Isolation, Record, compare, end_offsets, produce, read_topic
 from tests.harness.control import read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.processes import show, starting
@@ -128,11 +128,16 @@ class MirroredFlow:
         return wait_until(there, within=within, every=0.25, what=f"{topic} is mirrored")
 
     def wait_written_down(self, topic: str, *, within: float = COPIED_WITHIN) -> dict[int, PartitionProgress]:
-        """Progress once it says that nothing of the topic is left to copy."""
+        """Progress once it says that nothing is left to copy of what the source holds by now.
+
+        A row that says so may have been written before the last record was: the source's own end is asked.
+        """
+        ends = end_offsets(self.source, topic)
 
         def all_of_it() -> dict[int, PartitionProgress] | None:
             found = self.progress(topic)
-            return found if found and all(row.lag_records == 0 <= row.upstream for row in found.values()) else None
+            done = all(row.lag_records == 0 and row.upstream >= ends[number] - 1 for number, row in found.items())
+            return found if found and done and all(row.upstream >= 0 for row in found.values()) else None
 
         return wait_until(all_of_it, within=within, every=0.25, what=f"progress of {topic} is complete")
 
