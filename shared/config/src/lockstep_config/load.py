@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import layering
-from lockstep_config.check import Findings, check_line
+from lockstep_config.check import Findings, check_line, own_classes
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
@@ -44,8 +44,9 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
+    classes = own_classes(layers)
     for entry in entries:
-        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings)
+        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
