@@ -128,7 +128,8 @@ class TestProperties:
         assert mistakes_of("A->B.example.regions = us\n")
 
     def test_settings_travel_and_are_equal(self, load_text: LoadText) -> None:
-        text = f"lockstep.topic.filter.class = {RULES}:Regional\nexample.regions = eu\nlockstep.replication.policy.class={RULES}:Suffixed\n"
+        text = f"lockstep.topic.filter.class = {RULES}:Regional\nexample.regions = eu\n"
+        text += f"lockstep.replication.policy.class={RULES}:Suffixed\n"
         settings = ab(load_text, text)
         there = pickle.loads(pickle.dumps(settings))  # noqa: S301 - the bytes are ours
         assert there == settings == ab(load_text, text)

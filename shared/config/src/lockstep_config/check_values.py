@@ -53,5 +53,5 @@ def check_servers(text: str) -> None:
     for server in servers:
         host, colon, port = server.rpartition(":")
         host = host.rpartition("://")[2]
-        if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
             raise BadValue(f"has {server!r}, which is no HOST:PORT")

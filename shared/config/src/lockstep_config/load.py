@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lockstep_config import layering
 from lockstep_config.check import Findings, check_line, own_classes
+from lockstep_config.files import content_of
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
@@ -23,7 +24,10 @@ from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.values import BadValue, list_of
 
-__all__ = ["bytes_of", "configured", "load"]
+__all__ = ["bytes_of", "configured", "layers_of", "load", "read"]
+
+MOST_CLUSTERS = 100
+"""Each two of them are a flow, at least of heartbeats."""
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -34,7 +38,20 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    return configured(read_properties(bytes_of(path), path), path, environment)
+    return configured(read(path), path, environment)
+
+
+def read(path: Path) -> PropertiesText:
+    """The lines of a file, as they stand there. Raises `ConfigurationError` where it cannot be read at all; what is
+    wrong with its lines is in what is returned."""
+    return read_properties(bytes_of(path), path)
+
+
+def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
+    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    findings = Findings(path)
+    entries = _resolved(text.entries, environment, findings)
+    return layering.layered(entries, _aliases(entries, findings)[0], KEYS)
 
 
 def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
@@ -75,7 +92,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
 def bytes_of(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
-        return path.read_bytes()
+        return content_of(path)
     except FileNotFoundError as exc:
         message = "there is no such file: name the mm2.properties file to use"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
@@ -119,6 +136,9 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
         return suggested, False
+    if len(aliases) > MOST_CLUSTERS:
+        findings.problem(listed, f"names {len(aliases)} clusters: one file takes {MOST_CLUSTERS}; use several")
+        return (), False
     if len(aliases) == 1:
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
