@@ -62,7 +62,10 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
     classes = own_classes(layers)
+    unresolved = {problem.key for problem in findings.problems if problem.line}
     for entry in entries:
+        if entry.shown in unresolved:
+            continue  # what would be judged is the reference
         check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
