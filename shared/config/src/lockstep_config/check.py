@@ -312,8 +312,9 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings)
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
     elif key.status is Status.REFUSED:
-        if entry.value.strip():
-            findings.problem(entry, f"is {masked(name, entry.value.strip())!r}, which is refused: {key.why}")
+        if (value := entry.value.strip()) and value not in key.choices:
+            instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
+            findings.problem(entry, f"is {masked(name, value)!r}, which is refused: {key.why}{instead}")
     else:
         _check_client_value(entry, key, findings)
 
