@@ -5,18 +5,17 @@ Pure. What several lines must agree on is checked in `flows`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
 from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
 from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers, Place
+from lockstep_config.meant import KINDS, known_at, meant, nearest
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.python_classes import JAVA_KEYS, PYTHON_KEYS, own_keys_of
@@ -27,13 +26,18 @@ from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 
-__all__ = ["Findings", "OwnClasses", "check_line", "own_classes", "refused_class"]
+__all__ = ["OF_RECORDS", "Findings", "OwnClasses", "check_line", "own_classes", "refused_class"]
 
-KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-LIKENESS = 0.6
-"""difflib's ratio from which on a known key is worth naming beside an unknown one."""
-
+OF_RECORDS = frozenset(
+    name
+    for name, key in CLIENT["producer"].items()
+    if key.records and name != "client.id" and not name.endswith(".buffer.bytes")
+) | {"acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"}
+"""Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
+NOTHING_LIKE_IT = "nothing like it is known: remove it"
+MOST_SUGGESTIONS = 50
+"""Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
 
 _WORDS = re.compile(r"[\s,;=\"']+")
 
@@ -46,6 +50,8 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    unknown: int = 0
+    """How many keys nobody knows."""
 
     def problem(self, entry: Entry, message: str) -> None:
         self.problems.append(self._about(entry, _sentence(entry, message)))
@@ -154,6 +160,8 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
                 findings.without_effect(
                     entry, f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
                 )
+            elif prefix in ("producer.", "source.producer.", "target.producer."):
+                _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
             else:
                 _check_client(entry, kind, key.removeprefix(prefix), findings)
             return
@@ -163,8 +171,24 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
             entry, f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         )
         return
-    prefixes = [f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster")]
-    _unknown(entry, key, [*_names_in(Scope.FLOW), *prefixes], findings)
+    _unknown(entry, key, Scope.FLOW, findings)
+
+
+def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
+    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2.md` §5.4)."""
+    key = CLIENT["producer"].get(name)
+    if name not in OF_RECORDS or key is None or key.status is Status.REFUSED:
+        _check_client(entry, "producer", name, findings)
+        return
+    alone = "MirrorMaker gives it to the producer of offset syncs alone"
+    instead = f"for the mirrored records it is {place.flow}.producer.override.{name}"
+    if key.status is Status.WITHOUT_EFFECT:
+        findings.without_effect(entry, f"{alone}; {instead}, which has none here either: {key.why}")
+    elif not key.librdkafka:
+        findings.without_effect(entry, f"{alone}; {instead}")
+    else:
+        _check_client(entry, "producer", name, findings)
+        findings.note(entry, f"counts for offset syncs only, as in MirrorMaker; {instead}")
 
 
 def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
@@ -178,7 +202,7 @@ def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
             return
     if _check_known(entry, key, Scope.CLUSTER, findings):
         return
-    _unknown(entry, key, [*CONNECTION, *_names_in(Scope.CLUSTER), *KINDS], findings)
+    _unknown(entry, key, Scope.CLUSTER, findings)
 
 
 def _check_top_line(
@@ -217,7 +241,10 @@ def _check_top_line(
         )
         return
     of_clusters = [f"{alias}.{name}" for alias in aliases for name in ("bootstrap.servers", "security.protocol")]
-    _unknown(entry, key, [*_names_in(Scope.TOP), *CONNECTION, *of_clusters], findings)
+    if nearest(key, known_at(Scope.TOP)) is None and nearest(key, of_clusters) is not None:
+        _unknown(entry, key, Scope.TOP, findings, of_clusters)
+    else:
+        _unknown(entry, key, Scope.TOP, findings)
 
 
 def _is_known_of_cluster(rest: str) -> bool:
@@ -287,7 +314,7 @@ def refused_class(value: str, key: Key) -> str:
 
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
     if name not in CONNECTION:
-        _unknown(entry, name, CONNECTION, findings)
+        _unknown(entry, name, Scope.CLUSTER, findings, CONNECTION)
         return
     if name in CONNECTION_WITHOUT_EFFECT:
         findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
@@ -307,7 +334,7 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings)
         return
     key = CLIENT[kind].get(name)
     if key is None:
-        _unknown(entry, name, [*CLIENT[kind], *CONNECTION], findings)
+        _unknown(entry, name, Scope.CLUSTER, findings, [*CLIENT[kind], *CONNECTION])
         return
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
@@ -337,17 +364,20 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
         findings.problem(entry, str(exc))
 
 
-def _names_in(scope: Scope) -> list[str]:
-    return [name for name, key in KEYS.items() if scope in key.scopes]
-
-
-def _unknown(entry: Entry, name: str, candidates: Iterable[str], findings: Findings) -> None:
-    prefix = entry.key.removesuffix(name)
-    nearest = difflib.get_close_matches(name, list(candidates), 1, LIKENESS)
-    instead = f"did you mean {prefix}{nearest[0]}?" if nearest else "nothing like it is known: remove it"
+def _unknown(entry: Entry, name: str, scope: Scope, findings: Findings, among: Iterable[str] | None = None) -> None:
+    """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
+    that it may be, behind a longer prefix."""
+    findings.unknown += 1
+    if findings.unknown > MOST_SUGGESTIONS:
+        instead = "remove it"
+    elif among is None:
+        instead = meant(name, scope).format(prefix=entry.key.removesuffix(name))
+    else:
+        found = nearest(name, among)
+        instead = f"did you mean {entry.key.removesuffix(name)}{found}?" if found else NOTHING_LIKE_IT
     findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")
 
 
 def _or_nearest(alias: str, aliases: Sequence[str]) -> str:
-    nearest = difflib.get_close_matches(alias, aliases, 1, LIKENESS)
-    return f": did you mean {nearest[0]!r}?" if nearest else ""
+    found = nearest(alias, aliases)
+    return f": did you mean {found!r}?" if found else ""
