@@ -22,6 +22,7 @@ from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.secrets import masked
 from lockstep_config.spark import CONF_PREFIX, MASTER, check_conf, check_master
+from lockstep_config.tls import remark_on
 from lockstep_config.unused_keys import FAMILIES
 from lockstep_config.values import BadValue, boolean, choice, integer, list_of, moment, version
 from lockstep_protocol.filters import NameFilter
@@ -277,6 +278,8 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
             choice(entry.value, PROTOCOLS)
         elif name == "bootstrap.servers":
             _check_servers(entry.value)
+        elif (remark := remark_on(name, entry.value)) is not None:
+            findings.note(entry, remark)
     except BadValue as exc:
         findings.problem(entry, str(exc))
 

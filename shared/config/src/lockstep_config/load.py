@@ -12,15 +12,17 @@ from lockstep_config.check import Findings, check_line
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
-from lockstep_config.librdkafka import uses_tls
+from lockstep_config.librdkafka import uses_sasl, uses_tls
 from lockstep_config.model import Configuration, FlowSettings
+from lockstep_config.oauth import TokenSettings
 from lockstep_config.problems import ConfigurationError, Problem
 from lockstep_config.properties import Entry, PropertiesText, read_properties
 from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
-from lockstep_config.sasl import Untranslatable
+from lockstep_config.sasl import login_of
 from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.tls import ssl_context, tls_of
+from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
 
 __all__ = ["bytes_of", "configured", "load"]
@@ -147,12 +149,15 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
             ("target", "producer", clients.target_producer),
             ("target", "admin", clients.target_admin),
         ):
-            tls = frozenset((key, value) for key, value in properties.items() if key.startswith("ssl."))
-            if not uses_tls(properties) or tls in seen:
+            given = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
+            if not (uses_tls(properties) or uses_sasl(properties)) or given in seen:
                 continue
-            seen.add(tls)
+            seen.add(given)
             alias = settings.flow.source if side == "source" else settings.flow.target
-            _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+            if uses_tls(properties):
+                _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+            if uses_sasl(properties):
+                _check_token_endpoint(properties, alias, findings)
 
 
 def _check_certificate(
@@ -176,6 +181,16 @@ def _check_certificate(
     except (OSError, Untranslatable) as exc:
         message = f"the certificates or the private key for {client} do not serve: {exc}"
         findings.problems.append(Problem(findings.file, 0, f"{alias}.ssl", message))
+
+
+def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Findings) -> None:
+    login = login_of(properties)
+    if isinstance(login, TokenSettings) and login.endpoint is not None:
+        try:
+            ssl_context(login.tls)
+        except OSError as exc:
+            message = f"the certificates for the token endpoint of {alias} do not serve: {exc}"
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl", message))
 
 
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
