@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import layering
-from lockstep_config.check import Findings, check_line
+from lockstep_config.check import Findings, check_line, own_classes
+from lockstep_config.files import content_of
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
@@ -25,7 +26,10 @@ from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
 
-__all__ = ["bytes_of", "configured", "load"]
+__all__ = ["bytes_of", "configured", "layers_of", "load", "read"]
+
+MOST_CLUSTERS = 100
+"""Each two of them are a flow, at least of heartbeats."""
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -36,7 +40,20 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    return configured(read_properties(bytes_of(path), path), path, environment)
+    return configured(read(path), path, environment)
+
+
+def read(path: Path) -> PropertiesText:
+    """The lines of a file, as they stand there. Raises `ConfigurationError` where it cannot be read at all; what is
+    wrong with its lines is in what is returned."""
+    return read_properties(bytes_of(path), path)
+
+
+def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
+    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    findings = Findings(path)
+    entries = _resolved(text.entries, environment, findings)
+    return layering.layered(entries, _aliases(entries, findings)[0], KEYS)
 
 
 def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
@@ -46,8 +63,12 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
+    classes = own_classes(layers)
+    unresolved = {problem.key for problem in findings.problems if problem.line}
     for entry in entries:
-        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings)
+        if entry.shown in unresolved:
+            continue  # what would be judged is the reference
+        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
@@ -76,7 +97,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
 def bytes_of(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
-        return path.read_bytes()
+        return content_of(path)
     except FileNotFoundError as exc:
         message = "there is no such file: name the mm2.properties file to use"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
@@ -120,6 +141,9 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
         return suggested, False
+    if len(aliases) > MOST_CLUSTERS:
+        findings.problem(listed, f"names {len(aliases)} clusters: one file takes {MOST_CLUSTERS}; use several")
+        return (), False
     if len(aliases) == 1:
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
