@@ -6,9 +6,10 @@ from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
 from lockstep_config.spark import MASTER
 from lockstep_protocol.versions import DEFAULT_VERSION
 
-__all__ = ["MM2_VERSION", "OUR_KEYS", "START_TIMESTAMP"]
+__all__ = ["MM2_VERSION", "OUR_KEYS", "START_TIMESTAMP", "STATE"]
 
 MM2_VERSION = "lockstep.mm2.version"
+STATE = "lockstep.state"
 START_TIMESTAMP = "lockstep.start.timestamp"
 
 
@@ -57,6 +58,13 @@ OUR_KEYS = (
         default="MirrorSourceConnector",
         scopes=CONNECTOR,
         meaning="name of the source connector under which progress is kept in offset.storage.topic",
+    ),
+    Key(
+        name=STATE,
+        choices=("running", "paused", "stopped"),
+        scopes=CONNECTOR,
+        meaning="paused or stopped: it rests as long as the file says so, and no command starts it; running, as if it "
+        "were not set: commands decide",
     ),
     _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
     Key(
