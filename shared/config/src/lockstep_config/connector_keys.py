@@ -11,11 +11,26 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from lockstep_config.client_keys import ClientKind
+from lockstep_protocol.verbs import Connector
 
-__all__ = ["CONNECTORS", "OWN_KEYS", "ConnectorName", "client_kind", "is_own", "own_key", "prefix_of", "readers_of"]
+__all__ = [
+    "CONNECTORS",
+    "OWN_KEYS",
+    "ConnectorName",
+    "client_kind",
+    "connector_name",
+    "is_own",
+    "own_key",
+    "prefix_of",
+    "readers_of",
+]
 
 ConnectorName = Literal["source", "checkpoint", "heartbeat"]
 CONNECTORS: tuple[ConnectorName, ...] = get_args(ConnectorName)
+
+_NAMES: Mapping[Connector, ConnectorName] = MappingProxyType(
+    {Connector.SOURCE: "source", Connector.CHECKPOINT: "checkpoint", Connector.HEARTBEAT: "heartbeat"}
+)
 
 PREFIX = "lockstep.connector."
 
@@ -72,6 +87,11 @@ _READERS: Mapping[str, tuple[ConnectorName, ...]] = MappingProxyType(
         ),
     }
 )
+
+
+def connector_name(connector: Connector) -> ConnectorName:
+    """What a connector is called in keys."""
+    return _NAMES[connector]
 
 
 def readers_of(key: str) -> tuple[ConnectorName, ...]:

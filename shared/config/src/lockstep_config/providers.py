@@ -25,6 +25,8 @@ from lockstep_config.values import BadValue, list_of
 
 __all__ = [
     "SECRETS_CLASS",
+    "SECRETS_FOLDER",
+    "SECRETS_VARIABLE",
     "DirectoryProvider",
     "EnvironmentProvider",
     "FileProvider",
