@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION
+from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.strimzi.access import add_access
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
 from lockstep_protocol.names import Flow
@@ -31,14 +32,14 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     if consumer is not None:
         _add_side(consumer, "consumer", namespace, lines)
         for field, key in (
-            ("groupId", "lockstep.legacy.group"),
+            ("groupId", LEGACY_GROUP),
             ("numStreams", "tasks.max"),
-            ("offsetCommitInterval", "lockstep.legacy.offset.commit.interval.ms"),
+            ("offsetCommitInterval", LEGACY_COMMIT_EVERY),
         ):
             _add_field(consumer, field, key, lines)
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)
-        _add_field(producer, "abortOnSendFailure", "lockstep.legacy.abort.on.send.failure", lines)
+        _add_field(producer, "abortOnSendFailure", LEGACY_ABORT, lines)
     _add_topics(spec, lines)
 
 
