@@ -14,9 +14,12 @@ from typing import Any
 import click
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
+from lockstep_config.connector_keys import connector_name
 from lockstep_protocol.names import Flow
+from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = ["service_command"]
 
@@ -64,8 +67,9 @@ def service_command(
         "path",
         required=True,
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The mm2.properties file; the same for all services.",
+        help="The mm2.properties file, or Strimzi's resource as YAML; the same for all services.",
     )
+    @secrets_option
     @click.option(
         "--flow",
         "flows",
@@ -113,7 +117,8 @@ def service_command(
         logs.configure(service, log_level, log_format)
         memory.keep_little()
         configuration = _load(path)
-        settings = _chosen(service, configuration, flows, needs)
+        connector = connector_name(connector_of(service))
+        settings = [one.as_seen_by(connector) for one in _chosen(service, configuration, flows, needs)]
         if first:
             _named(first)(settings)
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
