@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
@@ -16,7 +16,7 @@ from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_E
 from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Place
-from lockstep_config.our_keys import MM2_VERSION, START_TIMESTAMP
+from lockstep_config.our_keys import LEGACY_GROUP, MM2_VERSION, START_TIMESTAMP
 from lockstep_config.per_topic import per_topic
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
@@ -234,18 +234,26 @@ def _check_key(entry: Entry, key: Key, findings: Findings) -> None:
         findings.problem(entry, str(exc))
 
 
+def _check_group(text: str) -> None:
+    if not text.strip():
+        raise BadValue("is missing: name the consumer group whose positions on the source count, MirrorMaker 1's")
+
+
+OWN_CHECKS: Mapping[str, Callable[[str], object]] = {
+    MASTER: check_master,
+    MM2_VERSION: version,
+    START_TIMESTAMP: moment,
+    LEGACY_GROUP: _check_group,
+}
+"""Keys whose values are judged by more than their kind."""
+
+
 def _check_value(text: str, key: Key) -> None:
-    if key.name == MASTER:
-        check_master(text)
-        return
-    if key.name == MM2_VERSION:
-        version(text)
-        return
     if key.per_topic:
         per_topic(text, lambda own: _check_value(own, replace(key, per_topic=False)), None)
         return
-    if key.name == START_TIMESTAMP:
-        moment(text)
+    if (own_check := OWN_CHECKS.get(key.name)) is not None:
+        own_check(text)
         return
     if key.choices:
         choice(text, key.choices)
@@ -332,7 +340,7 @@ def _names_in(scope: Scope) -> list[str]:
 
 
 def _unknown(entry: Entry, name: str, candidates: Iterable[str], findings: Findings) -> None:
-    prefix = entry.key.removesuffix(name)
+    prefix = entry.shown.removesuffix(name)
     nearest = difflib.get_close_matches(name, list(candidates), 1, LIKENESS)
     instead = f"did you mean {prefix}{nearest[0]}?" if nearest else "nothing like it is known: remove it"
     findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")

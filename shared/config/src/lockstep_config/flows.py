@@ -16,6 +16,7 @@ from lockstep_config.client_keys import CLIENT, ClientKind
 from lockstep_config.data_plane import data_plane_settings
 from lockstep_config.keys import IDENTITY_POLICIES
 from lockstep_config.layering import Effective, Layers
+from lockstep_config.legacy_flow import check_legacy, legacy_defaults, legacy_policy
 from lockstep_config.librdkafka import translated
 from lockstep_config.model import (
     AclSyncSettings,
@@ -60,13 +61,14 @@ def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
 
 def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
-    of = Reader(layers, flow)
+    of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
     worker = Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
     rules = values.version(of.text(MM2_VERSION))
     checkpoint = _checkpoint(of, enabled)
     plane = data_plane_settings(layers, flow, of, worker, enabled)
     check_agreements(layers, of, plane, findings)
+    check_legacy(of, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -74,7 +76,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
-        policy=_policy(of, rules),
+        policy=_policy(of, rules) if plane.legacy is None else legacy_policy(flow),
         topics=NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),
         groups=NameFilter(of.elements("groups"), of.elements("groups.exclude")),
         config_properties=ConfigPropertyFilter(
@@ -196,7 +198,7 @@ def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
 
 
 def _heartbeats(layers: Layers, flow: Flow) -> bool:
-    return Reader(layers, flow).boolean("emit.heartbeats.enabled")
+    return Reader(layers, flow, defaults=legacy_defaults(layers, flow)).boolean("emit.heartbeats.enabled")
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:
