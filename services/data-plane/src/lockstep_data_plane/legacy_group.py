@@ -66,13 +66,15 @@ class PositionsOfGroup:
     # -- who is in the group -------------------------------------------------------------------------------------------
 
     async def until_free(self, producer_id: int) -> None:
-        """Returns when nobody is in the group; nothing is copied before. Raises ClusterTrouble."""
+        """Returns when nobody is in the group; nothing is copied before."""
         self._mark = mark_of(self._ctx.flow, producer_id)
         self._placed.clear()
         looks = 0
         while True:
-            described = await self._describe()
-            if described.members == 0:
+            described = await self._looked_up()
+            if described is None:
+                looks = 0
+            elif described.members == 0:
                 looks += 1
                 if looks >= EMPTY_LOOKS or not self._met:
                     break
@@ -90,23 +92,25 @@ class PositionsOfGroup:
     async def occupied(self) -> bool:
         """Whether somebody has joined the group since, by a look every few seconds. A source that does not answer says
         nothing about that."""
-        ctx, now = self._ctx, self._ctx.clock.monotonic()
+        now = self._ctx.clock.monotonic()
         if self._occupied or now - self._looked_at < LOOK_EVERY_S:
             return self._occupied
         self._looked_at = now
-        try:
-            described = await self._describe()
-        except ClusterTrouble as trouble:
-            ctx.rounds.troubles.began(MEMBERS, trouble)
-            return False
-        ctx.rounds.troubles.over(MEMBERS)
-        self._occupied = self._met = described.members > 0
+        described = await self._looked_up()
+        self._occupied = self._met = described is not None and described.members > 0
         return self._occupied
 
-    async def _describe(self) -> GroupDescription:
-        outcome = await self._ctx.source.describe_groups([self._legacy.group])
-        for trouble in outcome.troubles().values():
-            raise trouble
+    async def _looked_up(self) -> GroupDescription | None:
+        """The group as its coordinator sees it; None while that does not answer."""
+        troubles = self._ctx.rounds.troubles
+        try:
+            outcome = await self._ctx.source.describe_groups([self._legacy.group])
+            for trouble in outcome.troubles().values():
+                raise trouble
+        except ClusterTrouble as trouble:
+            troubles.began(MEMBERS, trouble)
+            return None
+        troubles.over(MEMBERS)
         return outcome.done[self._legacy.group]
 
     async def _wait_for(self, described: GroupDescription) -> None:

@@ -26,9 +26,8 @@ Topics keep their names. It begins where the group.id of the consumer's file sta
 group's positions as MirrorMaker 1 did: tools that show lag go on working, and MirrorMaker 1 could go on where this
 ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, and this goes on by itself.
 
-Records keep their partitions (lockstep.legacy.partitioning=preserve in either file; key: where Java's partitioner puts
-their keys). MirrorMaker 2's and Lockstep's own keys may stand in both files: what is not MirrorMaker 1's business,
-heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.
+Records keep their partitions. MirrorMaker 2's and Lockstep's own keys may stand in both files: what is not
+MirrorMaker 1's business, heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.
 
 More in docs/legacy.md: moving over in five steps, and back.
 """

@@ -119,9 +119,8 @@ def _take(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> No
         elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
             lines.problem(
                 entry,
-                f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it, and say with "
-                "lockstep.legacy.partitioning whether records keep their partition (preserve) or go where Java's own "
-                "partitioner puts their keys (key)",
+                f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it; records keep the "
+                "partition that they have on the source (lockstep.legacy.partitioning=preserve)",
             )
         else:
             _place(replace(entry, key=_key_of(side, alias, line.key)), lines)

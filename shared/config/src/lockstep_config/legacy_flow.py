@@ -91,6 +91,13 @@ def check_legacy(of: Reader, findings: Findings) -> None:
             if line is not None:
                 findings.without_effect(line, f"{of.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
         return
+    partitioning = of.found(LEGACY_PARTITIONING)
+    if partitioning is not None and of.choice(LEGACY_PARTITIONING) == "key":
+        findings.problem(
+            partitioning.entry,
+            "is key, which is refused: batches pass as they are, each in its partition, and are not taken apart by "
+            "their records' keys; preserve keeps every record in the source's partition",
+        )
     policy = of.found("replication.policy.class")
     if policy is not None and policy.value.strip() not in IDENTITY_POLICIES:
         findings.problem(

@@ -61,7 +61,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     check_legacy_groups(flows, findings, sound)
     if not findings.problems:
         _check_certificates(sound, flows, findings)
-    problems = [problem for problem in findings.problems if not _is_echo(problem, wrong)]
+    problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
     if problems:
         raise ConfigurationError(dict.fromkeys(problems))
     _remark(sound, flows, findings)
