@@ -155,7 +155,7 @@ def test_what_is_no_secret_is_shown(key: str) -> None:
         ("B.producer.acks = 1", "the order and safety of what is written is Lockstep's own: acks=all, idempotent"),
         ("errors.tolerance = all", "nothing is skipped or retried unseen here"),
         ("transforms.mask.type = x", "no transform is named by `transforms`"),
-        ("A.ssl.protocol = TLSv1.3", "the highest version that both sides know is spoken, TLS 1.2 at least"),
+        ("A.ssl.provider = SunJSSE", "it names a part of Java"),
         ("A->B.consumer.override.client.rack = x", "MirrorMaker does not read it"),
         ("add.source.alias.to.metrics = true", "removed in Kafka 4.0: metrics always name the source"),
     ],

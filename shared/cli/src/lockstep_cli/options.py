@@ -8,18 +8,25 @@ from typing import Any, TypeVar
 
 import click
 
+from lockstep_runtime.secrets_option import secrets_option
+
 __all__ = [
     "answer_timeout_option",
     "file_argument",
     "flow_option",
     "flow_options",
     "output_option",
+    "run_options",
     "timeout_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-file_argument = click.argument("file", type=click.Path(path_type=Path))
+
+def file_argument(command: F) -> F:
+    """FILE, and where its secrets are."""
+    return click.argument("file", type=click.Path(path_type=Path))(secrets_option(command))
+
 
 output_option = click.option(
     "--output",
@@ -28,6 +35,28 @@ output_option = click.option(
     show_default=True,
     help="For people, or JSON for programs.",
 )
+
+
+def run_options(command: F) -> F:
+    """Those of whoever runs services in this terminal: `--http-host`, `--log-level`, `--log-format`."""
+    host = click.option(
+        "--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen."
+    )
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Say this and what is graver.",
+    )
+    form = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Lines for people, or one JSON object a line.",
+    )
+    return host(level(form(command)))
 
 
 def timeout_option(seconds: float, about: str) -> Callable[[F], F]:

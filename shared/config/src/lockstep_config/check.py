@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
+from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers, Place
@@ -21,6 +22,7 @@ from lockstep_config.properties import Entry
 from lockstep_config.python_classes import JAVA_KEYS, PYTHON_KEYS, own_keys_of
 from lockstep_config.secrets import masked
 from lockstep_config.spark import CONF_PREFIX, check_conf
+from lockstep_config.tls import remark_on
 from lockstep_config.unused_keys import FAMILIES
 from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
@@ -143,6 +145,9 @@ def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Fi
 
 def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: OwnClasses) -> None:
     key = place.key
+    if (own := own_key(key)) is not None:
+        _check_own_line(entry, place, *own, findings)
+        return
     if classes.take(place.flow, key) or _check_known(
         entry, key, Scope.FLOW, findings, classes.stand_in(place.flow, key)
     ):
@@ -191,6 +196,23 @@ def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings
         findings.note(entry, f"counts for offset syncs only, as in MirrorMaker; {instead}")
 
 
+def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
+    """A line for one connector of a flow alone."""
+    if connector not in CONNECTORS:
+        findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
+    elif key in OWN_KEYS:
+        if connector in OWN_KEYS[key]:
+            _check_known(entry, key, Scope.FLOW, findings)
+        else:
+            findings.without_effect(entry, f"the {connector} connector has no {key}")
+    elif (client := client_kind(key)) is not None:
+        _check_client(entry, *client, findings)
+    elif key in KEYS:
+        findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
+    else:
+        _unknown(entry, key, Scope.FLOW, findings, [*OWN_KEYS, *KINDS])
+
+
 def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
     key = place.key
     if key in CONNECTION:
@@ -223,6 +245,9 @@ def _check_top_line(
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
             findings.without_effect(entry, f"MirrorMaker drops it at the top of the file: write {where}")
             return
+    if own_key(key) is not None:
+        findings.problem(entry, f"is about a connector of a flow: write SOURCE->TARGET.{key}")
+        return
     if key in aliases or key.endswith("->"):
         findings.problem(
             entry,
@@ -324,6 +349,8 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
             choice(entry.value, PROTOCOLS)
         elif name == "bootstrap.servers":
             check_servers(entry.value)
+        elif (remark := remark_on(name, entry.value)) is not None:
+            findings.note(entry, remark)
     except BadValue as exc:
         findings.problem(entry, str(exc))
 
@@ -368,13 +395,14 @@ def _unknown(entry: Entry, name: str, scope: Scope, findings: Findings, among: I
     """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
     that it may be, behind a longer prefix."""
     findings.unknown += 1
+    prefix = entry.shown.removesuffix(name) if entry.shown.endswith(name) else ""
     if findings.unknown > MOST_SUGGESTIONS:
         instead = "remove it"
     elif among is None:
-        instead = meant(name, scope).format(prefix=entry.key.removesuffix(name))
+        instead = meant(name, scope).format(prefix=prefix)
     else:
         found = nearest(name, among)
-        instead = f"did you mean {entry.key.removesuffix(name)}{found}?" if found else NOTHING_LIKE_IT
+        instead = f"did you mean {prefix}{found}?" if found else NOTHING_LIKE_IT
     findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")
 
 

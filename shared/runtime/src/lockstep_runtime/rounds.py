@@ -77,8 +77,13 @@ class Rounds:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._hurried: set[str] = set()
 
-    async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
+    async def every(
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+    ) -> None:
         """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
+
+        `rest`: but no sooner after a round's end than so many times as long as it took, so that work that grows with
+        the cluster does not come to fill the time; who hurries a round does not wait for that either.
 
         A ClusterTrouble, or a failing class that the file names, is named once and retried with back-off from half a
         second, at most 30 s or the interval, whichever is more. Everything else gets out. `name` is shown: use words
@@ -111,7 +116,8 @@ class Rounds:
                 self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)
-                wait = interval.total_seconds() - (self._monotonic() - began)
+                took = self._monotonic() - began
+                wait = max(interval.total_seconds() - took, rest * took)
             if wait > 0:
                 await set_within(asked, wait)
 
