@@ -152,7 +152,7 @@ class MountedProvider:
 
     def _text(self, file: Path, path: str, key: str) -> str:
         try:
-            return file.read_text(encoding="utf-8").rstrip("\r\n")
+            return content_of(file).decode("utf-8").rstrip("\r\n")
         except OSError as exc:
             raise Unresolvable(self._missing(path.rpartition("/")[2], key, file.parent, exc)) from exc
         except UnicodeDecodeError as exc:
