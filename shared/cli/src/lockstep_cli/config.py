@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exits import Exit
-from lockstep_cli.options import file_argument, output_option
+from lockstep_cli.options import output_option
+from lockstep_runtime.legacy_options import files_of, legacy_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from lockstep_config import Problem
     from lockstep_config.effective import FlowView, Setting, View
+    from lockstep_config.properties import PropertiesText
 
 __all__ = ["command"]
 
@@ -29,6 +31,26 @@ Exit codes:
 """
 
 
+def _input(command: Any) -> Any:
+    """FILE, or MirrorMaker 1's two files in its place."""
+    argument = click.argument("file", required=False, type=click.Path(path_type=Path))
+    return argument(legacy_options(hidden=True)(command))
+
+
+def _read(file: Path | None, legacy: dict[str, Any]) -> tuple[PropertiesText, Path]:
+    """The lines of the input, and the file to name where a line does not. Raises ConfigurationError, UsageError."""
+    from lockstep_config.legacy_files import legacy_text
+    from lockstep_config.load import read
+
+    files = files_of(legacy)
+    if (file is None) == (files is None):
+        raise click.UsageError("give FILE, or MirrorMaker 1's --consumer.config and --producer.config")
+    if files is not None:
+        return legacy_text(files), files.consumer
+    assert file is not None
+    return read(file), file
+
+
 @click.group(name="config", short_help="Check, show or convert a configuration.")
 def command() -> None:
     """What a configuration file says, before anything runs. No cluster is asked.
@@ -37,13 +59,19 @@ def command() -> None:
       lockstep config check mm2.properties      every mistake at once, and what has no effect
       lockstep config show mm2.properties       what counts in the end, and which line says so
       lockstep config convert FILE > mm2.properties
+
+    FILE is an mm2.properties file or a Strimzi resource in YAML. In its place each command takes MirrorMaker 1's two
+    files, and its options, as `lockstep legacy` does:
+
+    \b
+      lockstep config convert --consumer.config consumer.properties --producer.config producer.properties
     """
 
 
 @command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
-@file_argument
+@_input
 @output_option
-def check(file: Path, output: str) -> None:
+def check(file: Path | None, output: str, **legacy: Any) -> None:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key; then
     what deserves a second look, and which keys have no effect here and why.
 
@@ -53,14 +81,16 @@ def check(file: Path, output: str) -> None:
     \b
       lockstep config check mm2.properties && lockstep run mm2.properties
     """
-    from lockstep_config import ConfigurationError, load
+    from lockstep_config import ConfigurationError
+    from lockstep_config.load import configured
 
+    named = file or Path("MirrorMaker 1's files")
     mistakes: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     try:
-        loaded = load(file, os.environ)
+        loaded = configured(*_read(file, legacy), os.environ)
     except ConfigurationError as exc:
         mistakes = exc.problems
     else:
@@ -68,7 +98,7 @@ def check(file: Path, output: str) -> None:
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
     if output == "json":
         body = {
-            "file": str(file),
+            "file": str(named),
             "usable": not mistakes,
             "flows": flows,
             "mistakes": _as_json(mistakes),
@@ -81,16 +111,16 @@ def check(file: Path, output: str) -> None:
             click.echo(str(problem), err=True)
         for problem in (*notes, *unused):
             click.echo(str(problem))
-        click.echo(_sum(file, mistakes, flows), err=bool(mistakes))
+        click.echo(_sum(named, mistakes, flows), err=bool(mistakes))
     raise SystemExit(int(Exit.USAGE if mistakes else Exit.FINE))
 
 
 @command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
-@file_argument
+@_input
 @click.argument("flow", required=False)
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
-def show(file: Path, flow: str | None, everything: bool, output: str) -> None:
+def show(file: Path | None, flow: str | None, everything: bool, output: str, **legacy: Any) -> None:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled:
     each value with the file, the line and the key that it comes from.
 
@@ -107,10 +137,10 @@ def show(file: Path, flow: str | None, everything: bool, output: str) -> None:
     from lockstep_cli.flows import chosen
     from lockstep_config import ConfigurationError
     from lockstep_config.effective import view
-    from lockstep_config.load import configured, layers_of, read
+    from lockstep_config.load import configured, layers_of
 
     try:
-        text = read(file)
+        text, file = _read(file, legacy)
         loaded = configured(text, file, os.environ)
         enabled = [settings for settings in loaded.flows if settings.enabled]
         flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
@@ -131,10 +161,10 @@ def show(file: Path, flow: str | None, everything: bool, output: str) -> None:
 
 
 @command.command(short_help="Write it as mm2.properties.", epilog=EXIT_CODES)
-@file_argument
+@_input
 @click.option("--to", type=click.Path(path_type=Path), help="A new file to write. Default: standard output.")
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
-def convert(file: Path, to: Path | None, with_secrets: bool) -> None:
+def convert(file: Path | None, to: Path | None, with_secrets: bool, **legacy: Any) -> None:
     """Write FILE, whatever its form, as an mm2.properties file that means the same; a comment above each line says
     where it came from. References such as ${file:...} stay references.
 
@@ -146,11 +176,11 @@ def convert(file: Path, to: Path | None, with_secrets: bool) -> None:
     refer to it, or say --with-secrets (a file is then readable by you alone).
     """
     from lockstep_config import ConfigurationError
-    from lockstep_config.load import configured, read
+    from lockstep_config.load import configured
     from lockstep_config.writing import as_properties, plain_secrets
 
     try:
-        text = read(file)
+        text, file = _read(file, legacy)
         if text.problems:
             raise ConfigurationError(text.problems)
         if not with_secrets and (plain := plain_secrets(text.entries, file)):
