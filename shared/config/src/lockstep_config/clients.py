@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep_config.client_keys import ClientKind
+from lockstep_config.client_keys import CONNECTION, ClientKind
+from lockstep_config.layering import Side
 from lockstep_config.librdkafka import protocol_of, translated, uses_sasl, uses_tls
 from lockstep_config.model import Cluster, FlowSettings
 from lockstep_config.sasl import Untranslatable, credentials_of
@@ -20,6 +21,7 @@ from lockstep_config.tls import ssl_context, tls_of
 __all__ = [
     "aiokafka_connection",
     "client_id",
+    "connections",
     "offset_syncs_consumer",
     "offset_syncs_producer",
     "source_admin",
@@ -77,6 +79,22 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, s
     side = settings.data_plane.offset_syncs_location
     properties = settings.clients.source_consumer if side == "source" else settings.clients.target_consumer
     return _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
+
+
+def connections(settings: FlowSettings, side: Side) -> list[dict[str, str]]:
+    """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
+    that are alike."""
+    clients = settings.clients
+    every = (
+        (clients.source_admin, clients.source_consumer, clients.source_producer)
+        if side == "source"
+        else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
+    )
+    found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for properties in every:
+        connection = {key: properties[key] for key in properties if key in CONNECTION}
+        found.setdefault(tuple(sorted(connection.items())), _client(settings, connection, "admin", "connection"))
+    return list(found.values())
 
 
 def client_id(settings: FlowSettings, role: str, of_user: str = "", connector: str = "") -> str:

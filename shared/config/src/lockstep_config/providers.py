@@ -46,6 +46,9 @@ class Provider(Protocol):
     def get(self, path: str, key: str) -> str:
         """The value of `key` at `path`. Raises `Unresolvable`."""
 
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        """The files that `get` reads for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileProvider:
@@ -64,6 +67,9 @@ class FileProvider:
         if key not in values:
             raise Unresolvable(f"{file} has no key {key!r}")
         return values[key]
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return (Path(path),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,9 @@ class DirectoryProvider:
         except UnicodeDecodeError as exc:
             raise Unresolvable(f"{folder / key} is no text in UTF-8") from exc
 
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return (Path(path) / key,)
+
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentProvider:
@@ -100,6 +109,9 @@ class EnvironmentProvider:
         if key not in self.environment:
             raise Unresolvable(f"the environment variable {key} is not set")
         return self.environment[key]
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return ()
 
 
 def providers_of(
@@ -136,11 +148,12 @@ def providers_of(
 def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
     """The entry with every reference replaced; references that cannot be are left as they stand and are problems."""
     problems: list[Problem] = []
+    read: dict[Path, None] = {}
     referenced = False
 
     def replaced(match: re.Match[str]) -> str:
         nonlocal referenced
-        name, path, key = match.group(1), match.group(2) or "", match.group(3)
+        name, path, key = match.group(1), (match.group(2) or "").strip(), match.group(3).strip()
         reference = match.group(0)
         provider = providers.get(name)
         if provider is None:
@@ -149,16 +162,17 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         try:
-            value = provider.get(path.strip(), key.strip())
+            value = provider.get(path, key)
         except Unresolvable as exc:
             message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         referenced = True
+        read.update(dict.fromkeys(provider.files(path, key)))
         return value
 
     value = _REFERENCE.sub(replaced, entry.value)
-    return replace(entry, value=value, referenced=referenced), problems
+    return replace(entry, value=value, referenced=referenced, read=(*entry.read, *read)), problems
 
 
 def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:

@@ -120,7 +120,16 @@ def service_command(
 
         builder = _named(build)
         place = Place(instance, host, port)
-        code = serve(service, configuration, settings, builder, place, divided=divided, pauses_itself=pauses_itself)
+        code = serve(
+            service,
+            configuration,
+            settings,
+            builder,
+            place,
+            reload=lambda: load(path, os.environ),
+            divided=divided,
+            pauses_itself=pauses_itself,
+        )
         logging.shutdown()
         sys.stdout.flush()
         # A library's thread that waits for a broker which is gone must not keep the process from ending in time.

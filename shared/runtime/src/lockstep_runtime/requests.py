@@ -65,12 +65,22 @@ class Requests:
 
     def __init__(self, alias: str, conf: Mapping[str, str], timeout: timedelta = timedelta(seconds=60)) -> None:
         self.alias = alias
-        self.bootstrap = conf.get("bootstrap.servers", "")
         self._timeout = timeout.total_seconds()
         self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
+        self._use(conf)
+
+    def _use(self, conf: Mapping[str, str]) -> None:
+        self.bootstrap = conf.get("bootstrap.servers", "")
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
+
+    async def renew(self, conf: Mapping[str, str]) -> None:
+        """Ask with these settings from now on. Nothing is to be under way."""
+        self._use(conf)
+        # Its end waits for its threads.
+        former = [self.__dict__.pop("_client", None)]
+        await asyncio.to_thread(former.clear)
 
     @cached_property
     def _client(self) -> AdminClient:
