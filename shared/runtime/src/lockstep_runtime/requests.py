@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.making import made
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.retry import Verdict, classify
 
@@ -84,8 +85,9 @@ class Requests:
 
     @cached_property
     def _client(self) -> AdminClient:
-        """Made when first needed: it connects at once, and some services never ask one of their clusters."""
-        return AdminClient(self._conf)
+        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
+        ClusterUnreachable."""
+        return made(self.alias, self._conf, AdminClient)
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:

@@ -27,6 +27,7 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
+from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
@@ -185,18 +186,21 @@ def build_app(ctx: FlowContext) -> Any:
 
 
 def _credentials(settings: FlowSettings) -> Any:
-    connection = clients.aiokafka_connection(settings.target)
+    try:
+        connection = clients.aiokafka_connection(settings.target)
+    except OSError as exc:  # they served when the configuration was loaded, so somebody is replacing them just now
+        why = f"its certificates or our own do not serve: {exc}"
+        raise ClusterUnreachable(settings.target.alias, settings.target.bootstrap, why) from exc
     protocol = connection.get("security_protocol", "PLAINTEXT")
     context = connection.get("ssl_context")
     if protocol.startswith("SASL"):
-        credentials = faust.SASLCredentials(
+        # With a context it is SASL_SSL, without one SASL_PLAINTEXT.
+        return faust.SASLCredentials(
             mechanism=connection.get("sasl_mechanism", "PLAIN"),
             username=connection.get("sasl_plain_username"),
             password=connection.get("sasl_plain_password"),
             ssl_context=context,
         )
-        credentials.protocol = protocol
-        return credentials
     return faust.SSLCredentials(context=context) if protocol == "SSL" else None
 
 
