@@ -66,7 +66,7 @@ class Flows:
     async def unusable(self, alias: str, confs: Sequence[Mapping[str, str]]) -> str:
         self.tried += [conf["sasl.password"] for conf in confs]
         bad = [conf for conf in confs if conf["sasl.password"] not in self.known]
-        return f"cluster {alias} does not know us" if bad else ""
+        return f"cluster {alias} does not know us ({len(self.tried)})" if bad else ""
 
     async def looks(self, times: int = 3) -> None:
         for _ in range(times):
@@ -114,19 +114,13 @@ async def test_one_that_brokers_do_not_take_yet_waits_while_the_former_one_serve
     await flows.looks(6)
     assert flows.renewed == []
     assert caplog.messages == ["credentials not taken up"]
-    assert flows.rotation.status()["not_taken_up"] == ["the new credentials for cluster B: cluster B does not know us"]
+    (why,) = flows.rotation.status()["not_taken_up"]
+    assert why.startswith("cluster B does not know us")  # each time in other words, and said once
     flows.known |= {"b2"}
     flows.rotation._not_before = 0.0
     await flows.looks(1)
     assert flows.uses == ["a1", "b2"]
     assert flows.rotation.status()["not_taken_up"] == []
-
-
-async def test_one_is_taken_up_where_the_former_one_serves_no_more(flows: Flows) -> None:
-    flows.known = {"a1"}
-    flows.passwords("a1", "b2")
-    await flows.looks()
-    assert flows.uses == ["a1", "b2"]
 
 
 async def test_each_cluster_is_taken_up_by_itself(flows: Flows) -> None:

@@ -33,6 +33,9 @@ SAY_AFTER_S = 10.0
 """For so long files may not fit together before a word is said: they are replaced one after the other."""
 
 
+Connections = tuple[object, ...]
+"""An alias and the settings it is reached with. Holds secrets."""
+
 Unusable = Callable[[str, Sequence[Mapping[str, str]]], Awaitable[str]]
 """(alias, settings of clients): why no connection can be made with one of these; "" when it can with each."""
 
@@ -93,7 +96,7 @@ class Rotation:
         keys that hold from the next start."""
         return {
             "credentials_renewed_ms": self._renewed_ms,
-            "not_taken_up": sorted(self._waits.values()),
+            "not_taken_up": sorted({*self._waits.values(), self._said} - {""}),
             "restart_needed_for": list(self._restart_for),
         }
 
@@ -137,14 +140,12 @@ class Rotation:
         mistakes = "; ".join(map(str, exc.problems))
         if now - self._broken_since >= SAY_AFTER_S and mistakes != self._said:
             self._said = mistakes
-            self._waits["configuration"] = mistakes
             self._log.warn("changed configuration not taken up", f"{mistakes}; going on with the former one")
 
     def _serves(self) -> None:
         if self._said:
             self._log.say("changed configuration can be read again")
         self._broken_since, self._said = None, ""
-        self._waits.pop("configuration", None)
 
     def _compare(self, newer: Configuration) -> None:
         before, now = self._started_with.sources.entries, newer.sources.entries
@@ -159,7 +160,7 @@ class Rotation:
 
     async def _take_up(self, newer: Configuration, content: Mapping[Path, str]) -> None:
         served = {settings.flow: settings for settings in newer.flows}
-        judged: dict[tuple[str, ...], str] = {}
+        tried: dict[Connections, str] = {}
         waits: dict[str, str] = {}
         for flow, known in self._known.items():
             if flow not in served:
@@ -170,16 +171,17 @@ class Rotation:
             for side in SIDES:
                 if now[side] == known.identities[side]:
                     continue
-                why = await self._refused(known.settings, wanted, side, judged)
-                if why:
-                    waits[why] = why
+                alias = flow.source if side == "source" else flow.target
+                if why := await self._refused(alias, wanted, side, tried):
+                    waits[alias] = why
                 else:
                     accepted.append(side)
             if accepted:
                 await self._renew(known, with_identity_of(known.settings, served[flow], accepted), accepted)
                 known.identities |= {side: now[side] for side in accepted}
-        for why in waits.keys() - self._waits.keys():
-            self._log.warn("credentials not taken up", f"{why}; going on with the former ones, and trying again")
+        for alias in waits.keys() - self._waits.keys():
+            text = f"{waits[alias]}; going on with the former ones, and trying again"
+            self._log.warn("credentials not taken up", f"cluster {alias}, the new ones: {text}", cluster=alias)
         self._waits = waits
 
     async def _renew(self, known: _Known, settings: FlowSettings, sides: Sequence[Side]) -> None:
@@ -190,21 +192,14 @@ class Rotation:
         self._renewed_ms = time.time_ns() // 1_000_000
         await self._flows[flow].renew(settings)
 
-    async def _refused(
-        self, present: FlowSettings, wanted: FlowSettings, side: Side, judged: dict[tuple[str, ...], str]
-    ) -> str:
-        """Why the new credentials are not to be used yet; "" when they are: a broker takes them, or does not take the
-        present ones any more either."""
-        alias = wanted.flow.source if side == "source" else wanted.flow.target
-        new, old = connections(wanted, side), connections(present, side)
+    async def _refused(self, alias: str, wanted: FlowSettings, side: Side, tried: dict[Connections, str]) -> str:
+        """Why the new credentials cannot be used yet; "" when a broker takes them."""
+        confs = connections(wanted, side)
         # Flows differ in their client ids.
-        key = (alias, *(str(sorted(conf.items() - {"client.id": conf["client.id"]}.items())) for conf in (*new, *old)))
-        if key not in judged:
-            why = await self._unusable(alias, new)
-            if why and new != old and await self._unusable(alias, old):
-                why = ""
-            judged[key] = f"the new credentials for cluster {alias}: {why}" if why else ""
-        return judged[key]
+        key = alias, *(tuple(sorted((k, v) for k, v in conf.items() if k != "client.id")) for conf in confs)
+        if key not in tried:
+            tried[key] = await self._unusable(alias, confs)
+        return tried[key]
 
 
 async def try_each(alias: str, confs: Sequence[Mapping[str, str]]) -> str:
