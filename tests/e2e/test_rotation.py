@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from lockstep_protocol.names import Flow
+from tests.faults.unleased import Unleased
 from tests.harness.broker import Broker, started
 from tests.harness.clusters import (
     Record,
@@ -31,6 +32,7 @@ from tests.harness.mirror import MirroredFlow
 from tests.harness.processes import end, spawn, tail
 from tests.harness.proxy import Proxy
 from tests.harness.rotating import USER, Authority, Mount, guarded, set_password
+from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
 FLOW = Flow("A", "B")
@@ -172,8 +174,18 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("ca"), "first")
 
 
+@dataclass
+class Clusters:
+    """Both, and what is mounted for their clients."""
+
+    a: Broker
+    b: Broker
+    mount: Mount
+    file: Path
+
+
 @pytest.fixture
-def scene(tmp_path: Path, authority: Authority) -> Iterator[Scene]:
+def clusters(tmp_path: Path, authority: Authority) -> Iterator[Clusters]:
     trusted = tmp_path / "trusted.pem"
     trusted.write_text(authority.certificate.read_text())
     mount = Mount(
@@ -195,16 +207,23 @@ def scene(tmp_path: Path, authority: Authority) -> Iterator[Scene]:
             set_password(broker, password)
         file = tmp_path / "mm2.properties"
         file.write_text(_text(brokers, mount))
-        log = tmp_path / "run.log"
-        command = [sys.executable, "-m", "lockstep_cli", "run", str(file), "--log-format", "json"]
-        process = spawn(command, output=log)
-        stack.callback(end, process, within=15.0)
-        found = Scene(brokers[0], brokers[1], mount, log, psutil.Process(process.pid))
+        yield Clusters(brokers[0], brokers[1], mount, file)
+
+
+@pytest.fixture
+def scene(clusters: Clusters, tmp_path: Path) -> Iterator[Scene]:
+    log = tmp_path / "run.log"
+    command = [sys.executable, "-m", "lockstep_cli", "run", str(clusters.file), "--log-format", "json"]
+    process = spawn(command, output=log)
+    try:
+        found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
         wait_until(lambda: found.alive() and found.said("ready: "), within=90.0, what="the run is ready")
         wait_until(lambda: found.leading() == set(SERVICES), within=120.0, what="all lead")
         found.pids = found.service_pids()
         assert set(found.pids) == set(SERVICES)
         yield found
+    finally:
+        end(process, within=15.0)
 
 
 def _text(brokers: list[Broker], mount: Mount) -> str:
@@ -315,3 +334,36 @@ def test_a_client_certificate_and_an_authority_are_replaced(scene: Scene, author
         scene.until_all_work("certificates")
     scene.check_copies()
     scene.check_nothing_restarted()
+
+
+@pytest.mark.long  # half a minute
+def test_a_slot_takes_up_what_is_replaced_on_its_own_host(
+    clusters: Clusters, authority: Authority, tmp_path: Path
+) -> None:
+    """One that no driver tells anything: as on another host, where files are replaced after the driver's."""
+    flow = MirroredFlow(FLOW, clusters.a.bootstrap, clusters.b.bootstrap)
+    second = Authority(tmp_path, "second")
+    topic = create_topic(clusters.a.bootstrap, "rotate-traffic-slot", partitions=PARTITIONS)
+    with ServiceProcess("lockstep_topic_sync", clusters.file, str(FLOW)) as topic_sync:
+        topic_sync.wait_ready()  # then the control topics are there
+        flow.wait_mirrored(topic, partitions=PARTITIONS)
+    (tmp_path / "trusted.pem").write_text(authority.certificate.read_text() + second.certificate.read_text())
+    for broker in (clusters.a, clusters.b):
+        broker.restart()
+    with Unleased(clusters.file, flow, topic, PARTITIONS, 1) as slots:
+        with Traffic(clusters.a.bootstrap, topic, partitions=PARTITIONS, rate=300.0):
+            flow.wait_for_more(topic, 300, within=TAKEN_UP_WITHIN)
+            clusters.mount.replace({"user.pem": second.issue(USER).read_text()})
+            log = tmp_path / "slot-0.log"
+            wait_until(
+                lambda: "certificates changed" in log.read_text(), within=TAKEN_UP_WITHIN, what="the slot sees it"
+            )
+            flow.wait_for_more(topic, 300, within=TAKEN_UP_WITHIN)
+            (tmp_path / "trusted.pem").write_text(second.certificate.read_text())
+            for broker in (clusters.a, clusters.b):
+                broker.restart()
+            flow.wait_for_more(topic, 300, within=TAKEN_UP_WITHIN)
+        flow.wait_written_down(topic, within=TAKEN_UP_WITHIN)
+        slots.check()
+    comparison = compare(read_topic(clusters.a.bootstrap, topic), read_topic(clusters.b.bootstrap, f"A.{topic}"))
+    assert comparison.equal, comparison
