@@ -51,8 +51,6 @@ def test_the_files_are_the_own_one_those_that_references_read_and_those_that_key
         ("A.ssl.truststore.location", " /t.p12 ", "/t.p12"),
         ("A->B.source.consumer.ssl.keystore.location", "/k.pem", "/k.pem"),
         ("ssl.keystore.location", "/k.pem", "/k.pem"),
-        ("sasl.oauthbearer.assertion.file", "/jwt", "/jwt"),
-        ("A.sasl.oauthbearer.token.endpoint.url", "file:///var/run/token", "/var/run/token"),
         ("A.sasl.jaas.config", 'M required oauth.ssl.truststore.location="/ca.pem" x="y";', "/ca.pem"),
     ],
 )
@@ -65,7 +63,8 @@ def test_a_key_that_names_a_file(key: str, value: str, file: str) -> None:
     [
         ("A->B.offset-syncs.topic.location", "source"),
         ("A.ssl.truststore.location", ""),
-        ("A.sasl.oauthbearer.token.endpoint.url", "https://tokens/x"),
+        ("A.sasl.oauthbearer.token.endpoint.url", "file:///token"),
+        ("A.sasl.jaas.config", 'M required oauth.access.token.location="/token";'),
         ("A.bootstrap.servers", "a:1"),
     ],
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lockstep_config import load
+from lockstep_config import FlowSettings, load
 from lockstep_data_plane import certificates
 from lockstep_data_plane.certificates import Certificates
 from lockstep_protocol.names import Flow
@@ -31,7 +30,7 @@ class Scene:
         self.certificates = Certificates(settings, FlowLog("data-plane", "A->B"))
         self.changed = asyncio.Event()
 
-    async def unusable(self, alias: str, confs: Sequence[Mapping[str, str]]) -> str:
+    async def unusable(self, alias: str, settings: FlowSettings, side: str) -> str:
         return "" if self.taken else "the broker knows us not"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from lockstep_config import FlowSettings, load
+from lockstep_config.clients import connections
+from lockstep_config.layering import Side
 from lockstep_protocol.names import Flow
 from lockstep_runtime import rotation
 from lockstep_runtime.log import FlowLog
@@ -63,10 +64,10 @@ class Flows:
     async def renew(self, settings: FlowSettings) -> None:
         self.renewed.append(settings)
 
-    async def unusable(self, alias: str, confs: Sequence[Mapping[str, str]]) -> str:
-        self.tried += [conf["sasl.password"] for conf in confs]
-        bad = [conf for conf in confs if conf["sasl.password"] not in self.known]
-        return f"cluster {alias} does not know us ({len(self.tried)})" if bad else ""
+    async def unusable(self, alias: str, settings: FlowSettings, side: Side) -> str:
+        passwords = {conf["sasl.password"] for conf in connections(settings, side)}
+        self.tried += passwords
+        return "" if passwords <= self.known else f"cluster {alias} does not know us ({len(self.tried)})"
 
     async def looks(self, times: int = 3) -> None:
         for _ in range(times):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients import connections
 from lockstep_config.layering import SIDES
 from lockstep_config.rotation import named_by
 from lockstep_runtime.contents import Steady, contents
@@ -60,6 +59,6 @@ class Certificates:
         for side in SIDES:
             flow = self._settings.flow
             alias = flow.source if side == "source" else flow.target
-            if why := await try_each(alias, connections(self._settings, side)):
+            if why := await try_each(alias, self._settings, side):
                 return why
         return ""

@@ -19,7 +19,7 @@ from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
 from lockstep_config.sources import Sources
 from lockstep_config.spark import SparkSettings
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.versions import RuleSet, rules_of
@@ -255,8 +255,8 @@ class FlowSettings:
     target: Cluster
     group_id: str | None
     policy: ReplicationPolicy
-    topics: NameFilter
-    groups: NameFilter
+    topics: Names
+    groups: Names
     config_properties: ConfigPropertyFilter
     topic_sync: TopicSyncSettings
     acl_sync: AclSyncSettings

@@ -1,6 +1,7 @@
 """Where a configuration came from: its lines with all references resolved, and the files that have a say in it. Pure.
 
 A certificate is named by a file, a password by a reference to one: both change without the configuration's own file.
+Files with access tokens are not among them: whoever asks for a token reads them each time (`token_source`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ from lockstep_config.properties import Entry
 
 __all__ = ["Sources", "named_files", "sources_of"]
 
-_NAMES_A_FILE = re.compile(r"(?:^|\.)(?:ssl\.[a-z.]+\.location|sasl\.[a-z.]+\.file)$")
+_NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
 _JAAS = re.compile(r"(?:^|\.)sasl\.jaas\.config$")
-_IN_JAAS = re.compile(r"""[\w.]*(?:location|file|path)\s*=\s*["']?([^"';\s]+)""", re.IGNORECASE)
-_URL = re.compile(r"(?:^|\.)sasl\.[a-z.]+\.url$")
-_FILE_URL = re.compile(r"file:(?://)?(/\S+)")
+_IN_JAAS = re.compile(r"""\bssl\.[a-z]+\.location\s*=\s*["']?([^"';\s]+)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +38,11 @@ def sources_of(path: Path, entries: Iterable[Entry]) -> Sources:
 
 
 def named_files(properties: Mapping[str, str]) -> frozenset[Path]:
-    """The certificates, keys, stores and tokens that connection properties name, whatever prefix their keys bear."""
+    """The certificates, keys and stores that connection properties name, whatever prefix their keys bear."""
     found: set[str] = set()
     for key, value in properties.items():
         if _NAMES_A_FILE.search(key):
             found.add(value.strip())
         elif _JAAS.search(key):
             found.update(_IN_JAAS.findall(value))
-        elif _URL.search(key):
-            found.update(_FILE_URL.findall(value))
     return frozenset(Path(file) for file in found if file)

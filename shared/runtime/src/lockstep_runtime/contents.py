@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from lockstep_config.files import content_of
+
 __all__ = ["Steady", "contents"]
 
 MISSING = "missing"
@@ -21,7 +23,7 @@ def contents(files: Iterable[Path]) -> dict[Path, str]:
 
 def _digest(file: Path) -> str:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return hashlib.sha256(content_of(file)).hexdigest()
     except OSError:
         return MISSING
 

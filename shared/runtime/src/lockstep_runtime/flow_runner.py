@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings, clients
+from lockstep_config.clients import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
 from lockstep_runtime.context import FlowContext, FlowService
@@ -150,6 +151,9 @@ class FlowRunner:
                 trouble = _first(group)
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
+            except* StoresUnusable as group:
+                self._failures += 1
+                self.ctx.rounds.troubles.began("target", ClusterTrouble(self.ctx.target.alias, str(_first(group))))
             await self._wait(self._backoff.next())
 
     async def _take_up(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings
-from lockstep_config.clients import connections
+from lockstep_config.clients import StoresUnusable, connections
 from lockstep_config.layering import SIDES, Side
 from lockstep_config.rotation import Identity, differing_keys, identities, with_identity_of
 from lockstep_protocol.names import Flow
@@ -33,11 +33,9 @@ SAY_AFTER_S = 10.0
 """For so long files may not fit together before a word is said: they are replaced one after the other."""
 
 
-Connections = tuple[object, ...]
-"""An alias and the settings it is reached with. Holds secrets."""
-
-Unusable = Callable[[str, Sequence[Mapping[str, str]]], Awaitable[str]]
-"""(alias, settings of clients): why no connection can be made with one of these; "" when it can with each."""
+Unusable = Callable[[str, FlowSettings, Side], Awaitable[str]]
+"""(alias, settings, its side): why no connection can be made in one of the ways in which the settings do; "" when it
+can in each."""
 
 
 class Renewable(Protocol):
@@ -160,7 +158,7 @@ class Rotation:
 
     async def _take_up(self, newer: Configuration, content: Mapping[Path, str]) -> None:
         served = {settings.flow: settings for settings in newer.flows}
-        tried: dict[Connections, str] = {}
+        tried: dict[tuple[str, Identity], str] = {}
         waits: dict[str, str] = {}
         for flow, known in self._known.items():
             if flow not in served:
@@ -172,7 +170,7 @@ class Rotation:
                 if now[side] == known.identities[side]:
                     continue
                 alias = flow.source if side == "source" else flow.target
-                if why := await self._refused(alias, wanted, side, tried):
+                if why := await self._refused(alias, wanted, side, now[side], tried):
                     waits[alias] = why
                 else:
                     accepted.append(side)
@@ -192,21 +190,21 @@ class Rotation:
         self._renewed_ms = time.time_ns() // 1_000_000
         await self._flows[flow].renew(settings)
 
-    async def _refused(self, alias: str, wanted: FlowSettings, side: Side, tried: dict[Connections, str]) -> str:
-        """Why the new credentials cannot be used yet; "" when a broker takes them."""
-        confs = connections(wanted, side)
-        # Flows differ in their client ids.
-        key = alias, *(tuple(sorted((k, v) for k, v in conf.items() if k != "client.id")) for conf in confs)
-        if key not in tried:
-            tried[key] = await self._unusable(alias, confs)
-        return tried[key]
+    async def _refused(
+        self, alias: str, wanted: FlowSettings, side: Side, identity: Identity, tried: dict[tuple[str, Identity], str]
+    ) -> str:
+        """Why the new credentials cannot be used yet; "" when a broker takes them. Flows that are the same to a cluster
+        share an answer."""
+        if (alias, identity) not in tried:
+            tried[alias, identity] = await self._unusable(alias, wanted, side)
+        return tried[alias, identity]
 
 
-async def try_each(alias: str, confs: Sequence[Mapping[str, str]]) -> str:
+async def try_each(alias: str, settings: FlowSettings, side: Side) -> str:
     """See `Unusable`."""
-    for conf in confs:
-        try:
+    try:
+        for conf in await asyncio.to_thread(connections, settings, side):
             await Admin(alias, conf).probe()
-        except ClusterTrouble as trouble:
-            return str(trouble)
+    except (ClusterTrouble, StoresUnusable) as trouble:
+        return str(trouble)
     return ""

@@ -27,7 +27,6 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
-from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
@@ -186,11 +185,7 @@ def build_app(ctx: FlowContext) -> Any:
 
 
 def _credentials(settings: FlowSettings) -> Any:
-    try:
-        connection = clients.aiokafka_connection(settings.target)
-    except OSError as exc:  # they served when the configuration was loaded, so somebody is replacing them just now
-        why = f"its certificates or our own do not serve: {exc}"
-        raise ClusterUnreachable(settings.target.alias, settings.target.bootstrap, why) from exc
+    connection = clients.aiokafka_connection(settings.target)
     protocol = connection.get("security_protocol", "PLAINTEXT")
     context = connection.get("ssl_context")
     if protocol.startswith("SASL"):
