@@ -217,7 +217,7 @@ def scene(clusters: Clusters, tmp_path: Path) -> Iterator[Scene]:
     process = spawn(command, output=log)
     try:
         found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
-        wait_until(lambda: found.alive() and found.said("ready: "), within=90.0, what="the run is ready")
+        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, what="the run is ready")
         wait_until(lambda: found.leading() == set(SERVICES), within=120.0, what="all lead")
         found.pids = found.service_pids()
         assert set(found.pids) == set(SERVICES)

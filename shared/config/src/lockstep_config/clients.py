@@ -51,8 +51,7 @@ OURS = "Lockstep"
 
 
 class StoresUnusable(OSError):
-    """Certificates, keys or stores cannot be read at this moment, or do not belong together; the text names the file.
-    """
+    """Certificates, keys or stores cannot be read now, or do not belong together; the text names the file."""
 
 
 def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
@@ -124,8 +123,8 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
 
     `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism` under SASL, with `sasl_plain_username` and
     `sasl_plain_password` or, under OAUTHBEARER, `sasl_oauth_token_provider`. Reads the certificates' files now, so that
-    renewed ones count from the next call; raises StoresUnusable when they do not serve. The context cannot be pickled: call
-    this where the connection is made.
+    renewed ones count from the next call; raises StoresUnusable when they do not serve. The context cannot be pickled:
+    call this where the connection is made.
     """
     properties = of.properties if isinstance(of, Cluster) else of
     arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
