@@ -135,7 +135,9 @@ class CheckpointFlow:
         plane = settings.data_plane
         return OffsetSyncsFollower(
             self._ctx.source if plane.offset_syncs_location == "source" else self._ctx.target,
-            clients.offset_syncs_consumer(settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"),
+            lambda: clients.offset_syncs_consumer(
+                self._ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
+            ),
             offset_syncs_topic(settings),
             self._ctx.log,
             self._ctx.rounds.troubles,

@@ -236,14 +236,13 @@ class Cluster:
 
 def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
     """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers). Reads
-    certificate files now."""
+    certificate files now; raises BrokerUnreachable where they do not serve."""
     bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
-    settings = {
-        "client_id": client_id,
-        "request_timeout_ms": CONNECT_TIMEOUT_MS,
-        "max_idle_ms": None,
-        **aiokafka_connection(properties),
-    }
+    try:
+        security = aiokafka_connection(properties)
+    except OSError as exc:
+        raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
+    settings = {"client_id": client_id, "request_timeout_ms": CONNECT_TIMEOUT_MS, "max_idle_ms": None, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
     return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0})
 

@@ -7,6 +7,8 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import click
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
-from lockstep_config.connector_keys import connector_name
+from lockstep_config.connector_keys import ConnectorName, connector_name
 from lockstep_config.legacy_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
@@ -121,16 +123,26 @@ def service_command(
     ) -> None:
         logs.configure(service, log_level, log_format)
         memory.keep_little()
-        configuration = _load(path, files_of(legacy))
-        connector = connector_name(connector_of(service))
-        settings = [one.as_seen_by(connector) for one in _chosen(service, configuration, flows, needs)]
+        seen = partial(_seen, connector=connector_name(connector_of(service)))
+        read = _reading(path, files_of(legacy))
+        configuration = seen(_load(read))
+        settings = _chosen(service, configuration, flows, needs)
         if first:
             _named(first)(settings)
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
         place = Place(instance, host, port)
-        code = serve(service, configuration, settings, builder, place, divided=divided, pauses_itself=pauses_itself)
+        code = serve(
+            service,
+            configuration,
+            settings,
+            builder,
+            place,
+            reload=lambda: seen(read()),
+            divided=divided,
+            pauses_itself=pauses_itself,
+        )
         logging.shutdown()
         sys.stdout.flush()
         # A library's thread that waits for a broker which is gone must not keep the process from ending in time.
@@ -144,18 +156,27 @@ def _named(function: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _load(path: Path | None, legacy: LegacyFiles | None) -> Configuration:
+def _reading(path: Path | None, legacy: LegacyFiles | None) -> Callable[[], Configuration]:
     if path is not None and legacy is not None:
         raise click.UsageError("--config and MirrorMaker 1's files are two configurations: name one of them.")
+    if legacy is not None:
+        return partial(load_legacy, legacy, os.environ)
+    if path is None:
+        raise click.UsageError("Missing option '--config'.")
+    return partial(load, path, os.environ)
+
+
+def _load(read: Callable[[], Configuration]) -> Configuration:
     try:
-        if legacy is not None:
-            return load_legacy(legacy, os.environ)
-        if path is None:
-            raise click.UsageError("Missing option '--config'.")
-        return load(path, os.environ)
+        return read()
     except ConfigurationError as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(2) from None
+
+
+def _seen(configuration: Configuration, connector: ConnectorName) -> Configuration:
+    flows = tuple(settings.as_seen_by(connector) for settings in configuration.flows)
+    return replace(configuration, flows=flows)
 
 
 def _chosen(

@@ -92,6 +92,8 @@ class FlowContext:
     ) -> None:
         self.service = service
         self.settings = settings
+        """Others by their credentials whenever the main loop begins, and never meanwhile: what clients are made with is
+        taken from here when they are made."""
         self.flow: Flow = settings.flow
         self.instance = instance
         self.source = source

@@ -1,8 +1,9 @@
 """One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
 
 Each `life` begins by reaching the target and ends with a `ClusterTrouble` or a crash of the group's consumer; the
-next begins after a back-off. What a life learned (replayed once, last troubles) stays visible. No Faust here: the
-group comes in as `Membership`.
+next begins after a back-off. A life also ends, in order, when other credentials are to be used: all its clients end
+with it, and the next begins at once. What a life learned (replayed once, last troubles) stays visible. No Faust here:
+the group comes in as `Membership`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from lockstep_config import clients
+from lockstep_config import FlowSettings, clients
+from lockstep_config.clients import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
 from lockstep_runtime.context import FlowContext, FlowService
@@ -79,6 +81,8 @@ class FlowRunner:
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
         self._acting_since = float("inf")
+        self._renewed: FlowSettings | None = None
+        self._renewing = asyncio.Event()
         self.rebalancing = False
         """Our share of the flow's work is being decided."""
 
@@ -127,6 +131,11 @@ class FlowRunner:
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
+    async def renew(self, settings: FlowSettings) -> None:
+        """Go on with these settings, which differ in credentials: a life that runs ends in order, the next has them."""
+        self._renewed = settings
+        self._renewing.set()
+
     async def run(self) -> None:
         """Live until cancelled. What is no ClusterTrouble gets out."""
         while True:
@@ -134,14 +143,43 @@ class FlowRunner:
                 async with asyncio.TaskGroup() as tasks:
                     pulse = tasks.create_task(self._pulse())
                     try:
-                        await self._life()
+                        await self._take_up()
+                        await self._live()
                     finally:
                         pulse.cancel()
             except* ClusterTrouble as group:
                 trouble = _first(group)
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
+            except* StoresUnusable as group:
+                self._failures += 1
+                self.ctx.rounds.troubles.began("target", ClusterTrouble(self.ctx.target.alias, str(_first(group))))
             await self._wait(self._backoff.next())
+
+    async def _take_up(self) -> None:
+        """Use the settings that came in meanwhile. Nobody has a client now."""
+        self._renewing.clear()
+        settings, self._renewed = self._renewed, None
+        if settings is None:
+            return
+        ctx = self.ctx
+        ctx.settings = settings
+        await ctx.source.renew(clients.source_admin(settings, ctx.service))
+        await ctx.target.renew(clients.target_admin(settings, ctx.service))
+        self._backoff.reset()
+
+    async def _live(self) -> None:
+        """A life, or as much of it as there is before other settings are to be used. Raises what it raises."""
+        life = asyncio.ensure_future(self._life())
+        asked = asyncio.ensure_future(self._renewing.wait())
+        try:
+            await asyncio.wait({life, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+            life.cancel()
+            await asyncio.gather(life, return_exceptions=True)
+        if not life.cancelled():
+            life.result()
 
     async def _pulse(self) -> None:
         while True:
@@ -150,7 +188,7 @@ class FlowRunner:
 
     async def _wait(self, seconds: float) -> None:
         self._moved_at = self.ctx.clock.monotonic()
-        await asyncio.sleep(seconds)
+        await set_within(self._renewing, seconds)
 
     async def _life(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.making import made
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.retry import Verdict, classify
 
@@ -65,17 +66,28 @@ class Requests:
 
     def __init__(self, alias: str, conf: Mapping[str, str], timeout: timedelta = timedelta(seconds=60)) -> None:
         self.alias = alias
-        self.bootstrap = conf.get("bootstrap.servers", "")
         self._timeout = timeout.total_seconds()
         self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
+        self._use(conf)
+
+    def _use(self, conf: Mapping[str, str]) -> None:
+        self.bootstrap = conf.get("bootstrap.servers", "")
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
 
+    async def renew(self, conf: Mapping[str, str]) -> None:
+        """Ask with these settings from now on. Nothing is to be under way."""
+        self._use(conf)
+        # Its end waits for its threads.
+        former = [self.__dict__.pop("_client", None)]
+        await asyncio.to_thread(former.clear)
+
     @cached_property
     def _client(self) -> AdminClient:
-        """Made when first needed: it connects at once, and some services never ask one of their clusters."""
-        return AdminClient(self._conf)
+        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
+        ClusterUnreachable."""
+        return made(self.alias, self._conf, AdminClient)
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:

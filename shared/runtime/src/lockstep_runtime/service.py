@@ -34,6 +34,7 @@ from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leader
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.pages import Pages, PortTaken
+from lockstep_runtime.rotation import Rotation
 
 __all__ = ["Place", "serve"]
 
@@ -189,14 +190,13 @@ def _credentials(settings: FlowSettings) -> Any:
     protocol = connection.get("security_protocol", "PLAINTEXT")
     context = connection.get("ssl_context")
     if protocol.startswith("SASL"):
-        credentials = faust.SASLCredentials(
+        # With a context it is SASL_SSL, without one SASL_PLAINTEXT.
+        return faust.SASLCredentials(
             mechanism=connection.get("sasl_mechanism", "PLAIN"),
             username=connection.get("sasl_plain_username"),
             password=connection.get("sasl_plain_password"),
             ssl_context=context,
         )
-        credentials.protocol = protocol
-        return credentials
     return faust.SSLCredentials(context=context) if protocol == "SSL" else None
 
 
@@ -206,6 +206,8 @@ class Process:
     def __init__(
         self,
         service: str,
+        configuration: Configuration,
+        reload: Callable[[], Configuration],
         flows: Sequence[FlowSettings],
         build: Callable[[FlowContext], FlowService],
         place: Place,
@@ -233,6 +235,7 @@ class Process:
                 pauses_itself=pauses_itself,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
+        self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
         self.metrics.ask(lambda: standing_samples(service, self.runners))
 
     def live(self) -> str | None:
@@ -247,6 +250,7 @@ class Process:
             "service": self.service,
             "instance": self.place.instance,
             "ready": self.ready() is None,
+            "configuration": self._rotation.status(),
             "flows": {str(r.ctx.flow): r.status() for r in self.runners},
         }
 
@@ -284,6 +288,7 @@ class Process:
         async with asyncio.TaskGroup() as tasks:
             for runner in self.runners:
                 tasks.create_task(runner.run())
+            tasks.create_task(self._rotation.run())
 
     def _signalled(self, name: signal.Signals, stop: asyncio.Event) -> None:
         if stop.is_set() and name is signal.SIGINT:
@@ -326,13 +331,15 @@ def serve(
     build: Callable[[FlowContext], FlowService],
     place: Place,
     *,
+    reload: Callable[[], Configuration],
     divided: bool = False,
     pauses_itself: bool = False,
 ) -> int:
     """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start,
     3 the configuration asks to end (`ToldToEnd`).
 
-    The first signal ends it within 10 s, a second SIGINT at once. `divided`: replicas divide the work by commands
+    The first signal ends it within 10 s, a second SIGINT at once. `reload` loads the configuration again, as it is by
+    then. `divided`: replicas divide the work by commands
     partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
     connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots).
     """
@@ -340,6 +347,9 @@ def serve(
     threading.excepthook = _thread_ended
 
     async def main() -> int:
-        return await Process(service, flows, build, place, divided=divided, pauses_itself=pauses_itself).run()
+        process = Process(
+            service, configuration, reload, flows, build, place, divided=divided, pauses_itself=pauses_itself
+        )
+        return await process.run()
 
     return asyncio.run(main())
