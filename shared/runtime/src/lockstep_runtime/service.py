@@ -188,14 +188,12 @@ def _credentials(settings: FlowSettings) -> Any:
     protocol = connection.get("security_protocol", "PLAINTEXT")
     context = connection.get("ssl_context")
     if protocol.startswith("SASL"):
-        credentials = faust.SASLCredentials(
+        return faust.SASLCredentials(  # over TLS where there is a context
             mechanism=connection.get("sasl_mechanism", "PLAIN"),
             username=connection.get("sasl_plain_username"),
             password=connection.get("sasl_plain_password"),
             ssl_context=context,
         )
-        credentials.protocol = protocol
-        return credentials
     return faust.SSLCredentials(context=context) if protocol == "SSL" else None
 
 
