@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
 from lockstep_cli import moving, offsets, status, steering, watch
+from lockstep_runtime.door import Door
+from lockstep_runtime.door_options import door_options
 
 __all__ = ["main"]
 
@@ -36,7 +39,7 @@ def main() -> None:
 
 @main.command(short_help="Run everything for FILE in this terminal.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen.")
+@door_options("--http-host")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -51,7 +54,15 @@ def main() -> None:
     show_default=True,
     help="Lines for people, or one JSON object a line.",
 )
-def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
+def run(
+    file: Path,
+    host: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
+    log_level: str,
+    log_format: str,
+) -> None:
     """Run all services of all flows of FILE (an mm2.properties file) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
@@ -70,7 +81,8 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
     from lockstep_cli import run as running
 
     try:
-        sys.exit(running.run(file, host=http_host, log_level=log_level, log_format=log_format))
+        door = Door(host, 0, tls_cert, tls_key, token_file, os.environ.get("LOCKSTEP_TOKEN", "").strip())
+        sys.exit(running.run(file, door=door, log_level=log_level, log_format=log_format))
     except running.CannotStart as exc:
         click.echo(str(exc), err=True)
         sys.exit(2)

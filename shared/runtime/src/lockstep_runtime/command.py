@@ -17,6 +17,8 @@ from lockstep_config import Configuration, ConfigurationError, FlowSettings, Unk
 from lockstep_protocol.names import Flow
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.door import Door
+from lockstep_runtime.door_options import door_options
 
 __all__ = ["service_command"]
 
@@ -26,6 +28,7 @@ Pages on the port shown at start:
   /ready    200 once the target's control topics have been read
   /status   what it does in each flow, as JSON
   /metrics  for Prometheus
+Only GET and HEAD, nothing else is there. They show no configuration and no secrets.
 \b
 Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port).
 Clusters that cannot be reached end nothing: it says so once and keeps trying."""
@@ -73,10 +76,11 @@ def service_command(
         type=FlowName(),
         help="Serve this flow, written 'A->B' with the quotes; repeat for more. Default: all that need it.",
     )
-    @click.option("--host", default="127.0.0.1", show_default=True, help="Address of the pages.")
+    @door_options("--host")
     @click.option(
         "--port",
         default=0,
+        envvar="LOCKSTEP_PORT",
         show_default=True,
         type=click.IntRange(0, 65535),
         help="Port of the pages; 0 takes a free one.",
@@ -105,6 +109,9 @@ def service_command(
         path: Path,
         flows: tuple[Flow, ...],
         host: str,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        token_file: Path | None,
         port: int,
         instance: str,
         log_level: str,
@@ -119,7 +126,8 @@ def service_command(
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        place = Place(instance, host, port)
+        door = Door(host, port, tls_cert, tls_key, token_file, os.environ.get("LOCKSTEP_TOKEN", "").strip())
+        place = Place(instance, door)
         code = serve(service, configuration, settings, builder, place, divided=divided, pauses_itself=pauses_itself)
         logging.shutdown()
         sys.stdout.flush()
