@@ -115,6 +115,10 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:
         grants.append(Grant("cluster", THE_CLUSTER, "Describe", "ACL sync lists the ACLs (sync.topic.acls.enabled)"))
+    if settings.checkpoint.opposite is not None:
+        grants += _topic(settings.checkpoint.opposite, "groups fail back by the rows of the flow to here", "Read")
+    for topic in settings.data_plane.feeding:
+        grants += _topic(topic, "what came from the target is not copied back (lockstep.provenance)", "Read")
     return _once(grants)
 
 
@@ -184,8 +188,9 @@ def _copies(settings: FlowSettings) -> list[Grant]:
 
 
 def _offset_syncs(settings: FlowSettings) -> list[Grant]:
-    why = "offset syncs, by which groups are translated"
-    return _topic(settings.offset_syncs_topic, why, "Create", "Read", "Write")
+    why, name = "offset syncs, by which groups are translated", settings.offset_syncs_topic
+    writes = _topic(name, why, "Create", "Write") if settings.data_plane.emit_offset_syncs else []
+    return writes + (_topic(name, why, "Read") if settings.checkpoint.enabled else [])
 
 
 def _topic(name: str, feature: str, *operations: str) -> list[Grant]:

@@ -326,7 +326,10 @@ class Follower:
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether librdkafka gets over the error by itself."""
+    """Whether librdkafka gets over the error by itself, or it is about the group that we do not use: it looks for its
+    coordinator all the same, which needs a permission that we do not."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
         return False
     return classify(error.code()) in (Verdict.UNREACHABLE, Verdict.RETRIABLE)
