@@ -19,7 +19,7 @@ from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import GroupOffset
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 
-__all__ = ["SourceGroups", "SourceLook", "is_consumer_group", "offsets_of"]
+__all__ = ["SourceGroups", "SourceLook", "hidden", "is_consumer_group", "offsets_of"]
 
 CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
 """Brokers older than 3.8 do not say; all they have are classic ones."""
@@ -50,6 +50,13 @@ async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], Group
         raise
     except ClusterTrouble as trouble:
         return trouble
+
+
+def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterTrouble]) -> Mapping[str, ClusterTrouble]:
+    """Of the groups, each with the topics that it had offsets in, those whose offsets cannot be seen for one of the
+    topics that are denied us: with the first one's trouble."""
+    lacking = {group: sorted(names & denied.keys()) for group, names in sorted(topics.items())}
+    return {group: denied[names[0]] for group, names in lacking.items() if names}
 
 
 class SourceGroups:
@@ -105,9 +112,7 @@ class SourceGroups:
         if not vanished:
             return {}
         asked = {topic for group in vanished for topic in self._tracked[group]}
-        denied = (await self._admin.topics(asked)).denied
-        lacking = {group: sorted(self._tracked[group] & denied.keys()) for group in sorted(vanished)}
-        return {group: denied[topics[0]] for group, topics in lacking.items() if topics}
+        return hidden({group: self._tracked[group] for group in vanished}, (await self._admin.topics(asked)).denied)
 
     async def _list(self, now: float) -> None:
         if self._refreshed_at is not None and self._refresh_every is None:
