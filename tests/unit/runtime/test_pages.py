@@ -148,14 +148,14 @@ async def test_who_sends_too_much_or_too_slowly_is_turned_away(monkeypatch: pyte
 
 async def test_many_who_wait_leave_no_room_for_more_until_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONNECTIONS", 3)
-    monkeypatch.setattr(module, "HEAD_WITHIN_S", 1.0)
+    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.5)
     async with served(Door()) as address:
         host, _, port = address.removeprefix("http://").rpartition(":")
         waiting = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
         await asyncio.sleep(0.1)
         with contextlib.suppress(ConnectionError):  # or the end comes without a word
             assert await sent(address, b"GET /live HTTP/1.1\r\n\r\n") == b""
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(0.7)
         for _, writer in waiting:
             writer.close()
         assert await got(address, "/live") == (200, "live\n")
