@@ -13,7 +13,8 @@ from lockstep_config.legacy_files import FLOW, LegacyFiles, included, legacy_tex
 from lockstep_config.model import FlowSettings, LegacySettings
 from lockstep_config.properties import read_properties
 from lockstep_protocol.names import state_topic
-from tests.unit.config.conftest import patterns
+
+from .conftest import patterns
 
 CONSUMER = "bootstrap.servers=a:9092\ngroup.id=mm1\n"
 PRODUCER = "bootstrap.servers=b:9092\n"

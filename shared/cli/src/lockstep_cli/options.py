@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lockstep_runtime.door_options import door_options
 from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = [
@@ -38,10 +39,7 @@ output_option = click.option(
 
 
 def run_options(command: F) -> F:
-    """Those of whoever runs services in this terminal: `--http-host`, `--log-level`, `--log-format`."""
-    host = click.option(
-        "--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen."
-    )
+    """Those of whoever runs services in this terminal: where their pages are, `--log-level`, `--log-format`."""
     level = click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
@@ -56,7 +54,7 @@ def run_options(command: F) -> F:
         show_default=True,
         help="Lines for people, or one JSON object a line.",
     )
-    return host(level(form(command)))
+    return door_options("--http-host")(level(form(command)))
 
 
 def timeout_option(seconds: float, about: str) -> Callable[[F], F]:

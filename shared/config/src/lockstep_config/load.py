@@ -23,6 +23,7 @@ from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import login_of
 from lockstep_config.shared_acls import with_shared_acls
+from lockstep_config.sources import sources_of
 from lockstep_config.strimzi.resource import is_resource, read_resource
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
@@ -98,6 +99,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
         flows=flows,
         unused=_in_order(findings.unused),
         notes=_in_order(findings.notes),
+        sources=sources_of(path, entries),
     )
 
 

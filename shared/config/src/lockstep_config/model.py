@@ -18,6 +18,7 @@ from typing import Literal
 from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_config.sources import Sources
 from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
@@ -352,7 +353,7 @@ class Configuration:
     `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
     then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
     `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
-    shown once.
+    shown once. `sources` is what it was made of, for who looks whether that has changed (`lockstep_config.rotation`).
     """
 
     path: Path
@@ -360,6 +361,7 @@ class Configuration:
     flows: tuple[FlowSettings, ...]
     unused: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    sources: Sources = field(default=Sources(), compare=False, repr=False)
 
     def flow(self, flow: Flow) -> FlowSettings:
         """The settings of one flow. Raises `UnknownFlow`, which names the flows there are."""

@@ -112,5 +112,8 @@ class GroupRequests(Requests):
             if tp.error is None:
                 outcome.done[key] = offsets[tp.topic, tp.partition]
             else:
-                self._sort(outcome, key, self._trouble(tp.error, "alter offsets of", f"group {group}, {key}"))
+                # The group may be committed for, but not in this topic.
+                denied = tp.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+                about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
+                self._sort(outcome, key, self._trouble(tp.error, "alter offsets of", about))
         return outcome
