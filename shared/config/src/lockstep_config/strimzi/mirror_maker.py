@@ -6,7 +6,7 @@ from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.strimzi.access import add_access
+from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
 from lockstep_protocol.names import Flow
 
@@ -50,10 +50,7 @@ def _add_field(part: Part, field: str, key: str, lines: Lines) -> None:
 
 def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str, lines: Lines) -> None:
     alias = FLOW.source if kind == "consumer" else FLOW.target
-    if part.text("bootstrapServers"):
-        path, line = part.at("bootstrapServers"), part.line_of("bootstrapServers")
-        lines.add(f"{alias}.bootstrap.servers", part.text("bootstrapServers"), path, line)
-    add_access(part, alias, namespace, lines)
+    add_connection(part, alias, namespace, lines)
     for key, leaf, path, line in part.settings():
         if forbidden(key, _FORBIDDEN[kind]):
             lines.note(path, line, "is ignored, as Strimzi does: it sets what begins so itself, from the other fields")

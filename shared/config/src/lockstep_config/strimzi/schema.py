@@ -123,7 +123,7 @@ _TLS = _object(
 _CLUSTER: Fields = MappingProxyType(
     {
         "alias": _text("name the cluster, as in `clusters`", required=True),
-        "bootstrapServers": _text("`ALIAS.bootstrap.servers`: write HOST:PORT", required=True),
+        "bootstrapServers": _text("`ALIAS.bootstrap.servers`"),
         "tls": _TLS,
         "authentication": _object("`ALIAS.sasl.*` or `ALIAS.ssl.keystore.*`", AUTHENTICATION),
         "config": Field(
