@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -19,15 +19,15 @@ from lockstep_config.client_keys import (
     ClientKind,
 )
 from lockstep_config.key_types import Status
-from lockstep_config.librdkafka import translated
+from lockstep_config.librdkafka import stores_translated, translated
+from lockstep_config.tls import material_of, tls_of
 from lockstep_protocol.names import Flow
+from tests.harness.certificates import Authority
 
 from .conftest import LoadText, MistakesOf
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "client-keys.md"
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
-PEM = "-----BEGIN {0}-----\\nTUlJQg==\\n-----END {0}-----"
-CERTIFICATE, KEY = PEM.format("CERTIFICATE"), PEM.format("PRIVATE KEY")
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
 SECURE = {
     "security.protocol": "SASL_SSL",
@@ -110,12 +110,7 @@ def test_no_client_key_without_a_reason_or_a_use() -> None:
 
 
 OTHER_VALUE = {
-    "ssl.truststore.location": "/trust.pem",
-    "ssl.truststore.certificates": CERTIFICATE.replace("\\n", "\n"),
-    "ssl.keystore.location": "/identity.pem",
-    "ssl.keystore.certificate.chain": CERTIFICATE.replace("\\n", "\n"),
-    "ssl.keystore.key": KEY.replace("\\n", "\n"),
-    "ssl.key.password": "secret",
+    "ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
     "ssl.endpoint.identification.algorithm": "",
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.jaas.config": SCRAM.replace('"u"', '"other"').replace('"p"', '"others"'),
@@ -124,16 +119,30 @@ TOGETHER = {"ssl.keystore.certificate.chain": "ssl.keystore.key", "ssl.keystore.
 
 
 @pytest.mark.parametrize("name", sorted(name for name in CONNECTION_USED if "`" in CONNECTION_USED[name]))
-def test_a_translated_connection_key_becomes_what_the_table_says(name: str) -> None:
+def test_a_translated_connection_key_becomes_what_the_table_says(name: str, tmp_path: Path) -> None:
+    own = Authority().certify("client")
+    values = {
+        "ssl.truststore.location": str(own.pem(tmp_path / "own.pem")),
+        "ssl.keystore.location": str(tmp_path / "own.pem"),
+        "ssl.truststore.certificates": own.certificate_pem,
+        "ssl.keystore.certificate.chain": own.chain_pem,
+        "ssl.keystore.key": own.key_pem(),
+        **OTHER_VALUE,
+    }
     properties = {"bootstrap.servers": "a:9092", **SECURE}
-    before = translated(properties, "consumer").settings
-    changed = {name: OTHER_VALUE[name]}
+    before = settings_of(properties)
+    changed = {name: values[name]}
     if name in TOGETHER:
-        changed[TOGETHER[name]] = OTHER_VALUE[TOGETHER[name]]
-    translation = translated(properties | changed, "consumer")
-    assert translation.refused == ()
+        changed[TOGETHER[name]] = values[TOGETHER[name]]
+    after = settings_of(properties | changed)
     for setting in re.findall(r"`([^`]+)`", CONNECTION_USED[name]):
-        assert translation.settings.get(setting) != before.get(setting), setting
+        assert after.get(setting) != before.get(setting), setting
+
+
+def settings_of(properties: Mapping[str, str]) -> dict[str, str]:
+    translation = translated(properties, "consumer")
+    assert translation.refused == ()
+    return translation.settings | stores_translated(material_of(tls_of(properties)))
 
 
 @pytest.mark.parametrize("name", sorted(CONNECTION_REFUSED))

@@ -203,10 +203,13 @@ def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ("", "0 A.sasl.mechanism: is GSSAPI (Java's default, for none is set), which is not supported yet"),
-        ("A.sasl.mechanism=GSSAPI\n", "6 A.sasl.mechanism: is GSSAPI, which is not supported yet"),
-        ("A.sasl.mechanism=OAUTHBEARER\n", "6 A.sasl.mechanism: is OAUTHBEARER, which is not supported yet"),
-        ("A.sasl.mechanism=AWS_MSK_IAM\n", "6 A.sasl.mechanism: is AWS_MSK_IAM, which is not supported yet"),
+        ("", "0 A.sasl.mechanism: is GSSAPI (Java's default, for none is set): Kerberos is not supported"),
+        ("A.sasl.mechanism=GSSAPI\n", "6 A.sasl.mechanism: is GSSAPI: Kerberos is not supported: use SCRAM-SHA-512"),
+        ("A.sasl.mechanism=OAUTHBEARER\n", "0 A.sasl.oauthbearer.token.endpoint.url: is missing: say where tokens"),
+        (
+            "A.sasl.mechanism=AWS_MSK_IAM\n",
+            "6 A.sasl.mechanism: is AWS_MSK_IAM: IAM access control is not supported: MSK also takes SCRAM-SHA-512",
+        ),
         ("A.sasl.mechanism=PLAIN\n", "0 A.sasl.jaas.config: is missing: PLAIN needs one"),
         (
             f"A.sasl.mechanism=PLAIN\nA.sasl.jaas.config={PLAIN} required;\n",
@@ -245,17 +248,21 @@ def test_what_sasl_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines:
     ("lines", "sentence"),
     [
         (
-            "A.ssl.truststore.location=/t.jks\n",
-            "6 A.ssl.truststore.location: is a JKS store, which is not supported yet",
+            "A.ssl.truststore.location=/t.bcfks\nA.ssl.truststore.type=BCFKS\n",
+            "7 A.ssl.truststore.type: is BCFKS: known are JKS, PKCS12, PEM",
         ),
         (
-            "A.ssl.keystore.location=/k.p12\nA.ssl.keystore.type=PKCS12\n",
-            "7 A.ssl.keystore.type: is a PKCS12 store, which is not supported yet: convert it to PEM",
+            "A.ssl.cipher.suites=TLS_AES_128_GCM_SHA256,TLS_RSA_WITH_3DES_EDE_CBC_SHA\n",
+            "6 A.ssl.cipher.suites: names TLS_RSA_WITH_3DES_EDE_CBC_SHA, which OpenSSL does not have",
         ),
-        ("A.ssl.cipher.suites=TLS_AES_128_GCM_SHA256\n", "6 A.ssl.cipher.suites: cannot be translated yet"),
         (
-            "A.ssl.enabled.protocols=TLSv1.1,TLSv1.2\n",
-            "6 A.ssl.enabled.protocols: names TLSV1.1, which is no longer safe",
+            "A.ssl.enabled.protocols=TLSv1.1,TLSv1\n",
+            "6 A.ssl.enabled.protocols: names only TLSV1.1, TLSV1, which is no longer safe",
+        ),
+        ("A.ssl.protocol=TLSv1.4\n", "6 A.ssl.protocol: names TLSV1.4: TLSv1.2 and TLSv1.3 are spoken here"),
+        (
+            "A.ssl.protocol=TLSv1.2\nA.ssl.enabled.protocols=TLSv1.3\n",
+            "6 A.ssl.protocol: leaves none of ssl.enabled.protocols",
         ),
         ("A.ssl.keystore.key=x\n", "6 A.ssl.keystore.key: is set without ssl.keystore.certificate.chain"),
         ("A.ssl.truststore.certificates=x\n", "6 A.ssl.truststore.certificates: is no PEM text"),
@@ -274,13 +281,29 @@ def test_what_tls_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines: 
     assert [line[: len(sentence)] for line in found] == [sentence]
 
 
+def test_versions_and_suites_reach_what_can_choose_them(load_text: LoadText) -> None:
+    loaded = load_text(
+        "A.security.protocol=SSL\nA.ssl.enabled.protocols=TLSv1.2,TLSv1.1,TLSv1\n"
+        "A.ssl.cipher.suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\n"
+    )
+    conf = source_admin(loaded.flow(A_TO_B))
+    assert conf["ssl.cipher.suites"] == "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384"
+    context = aiokafka_connection(loaded.clusters["A"])["ssl_context"]
+    assert context.minimum_version is context.maximum_version is ssl.TLSVersion.TLSv1_2
+    of_1_2 = [one["name"] for one in context.get_ciphers() if one["protocol"] == "TLSv1.2"]
+    assert of_1_2 == ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"]
+    (note,) = [str(note) for note in loaded.notes if "ssl." in note.key]
+    assert "TLSV1, TLSV1.1 is not spoken here, for it is not safe; TLSV1.2 counts for the mirrored records only" in note
+
+
 def test_pem_files_reach_both_clients(load_text: LoadText, identity: Path) -> None:
     loaded = load_text(
         f"A.security.protocol=SSL\nA.ssl.truststore.type=PEM\nA.ssl.truststore.location={identity}\n"
         f"A.ssl.keystore.type=PEM\nA.ssl.keystore.location={identity}\n"
     )
     conf = source_admin(loaded.flow(A_TO_B))
-    assert conf["ssl.ca.location"] == conf["ssl.certificate.location"] == conf["ssl.key.location"] == str(identity)
+    assert conf["ssl.ca.pem"] == conf["ssl.certificate.pem"]
+    assert conf["ssl.key.pem"] + conf["ssl.ca.pem"] == identity.read_text()
     assert conf["ssl.endpoint.identification.algorithm"] == "https"
     context = aiokafka_connection(loaded.clusters["A"])["ssl_context"]
     assert context.check_hostname
@@ -317,12 +340,12 @@ def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
     text = identity.read_text()
     encrypted.write_text(encrypted.read_text() + text[text.index("-----BEGIN CERTIFICATE-----") :])
     lines = f"A.security.protocol=SSL\nA.ssl.keystore.type=PEM\nA.ssl.keystore.location={encrypted}\n"
-    assert any("the private key is encrypted: set ssl.key.password" in found for found in mistakes_of(lines))
+    assert any("has a private key that is encrypted: set ssl.key.password" in found for found in mistakes_of(lines))
     wrong = mistakes_of(lines + "A.ssl.key.password=wrong-secret\n")
     assert any("do not serve" in found for found in wrong)
     assert "wrong-secret" not in "".join(wrong)
     conf = source_admin(load_text(lines + "A.ssl.key.password=hush-hush\n").flow(A_TO_B))
-    assert conf["ssl.key.password"] == "hush-hush"
+    assert conf["ssl.key.pem"] in text
 
 
 def test_normalised_pem_changes_nothing_in_pem_that_is_normal(identity: Path) -> None:

@@ -104,7 +104,8 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
         (
             "topic.filter.class = com.example.Mine",
             f"topic.filter.class: is 'com.example.Mine', which is refused: {CLASSES}; "
-            "it may be org.apache.kafka.connect.mirror.DefaultTopicFilter",
+            "it may be org.apache.kafka.connect.mirror.DefaultTopicFilter; "
+            "the same rule can be given in Python: lockstep.topic.filter.class=package.module:Class",
         ),
         (
             "B.consumer.interceptor.classes = com.example.Audit",

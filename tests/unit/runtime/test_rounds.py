@@ -90,6 +90,33 @@ async def rounds_done(rounds: Rounds) -> None:
     await rounds.refresh()
 
 
+async def test_a_long_round_is_followed_by_a_long_rest() -> None:
+    loop = asyncio.get_running_loop()
+    rounds = Rounds(FlowLog("test", "A->B"), loop.time)
+    began: list[float] = []
+    ended: list[float] = []
+
+    async def round_() -> None:
+        began.append(loop.time())
+        await asyncio.sleep(0.05)
+        ended.append(loop.time())
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", timedelta(seconds=0.06), round_, rest=3.0))
+        await eventually(lambda: len(began) == 2)
+        assert began[1] - ended[0] >= 3.0 * (ended[0] - began[0]) - 0.001, "not when the interval was over"
+        work.cancel()
+
+
+async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", LONG, lambda: asyncio.sleep(0.01), rest=1e6))
+        await asyncio.wait_for(rounds_done(rounds), 5.0)
+        await asyncio.wait_for(rounds.refresh(), 5.0)
+        work.cancel()
+
+
 async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -> None:
     rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     go_on = asyncio.Event()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lockstep_checkpoint.plan import CheckpointRule, Committed, consumes_mirrored
-from lockstep_protocol.filters import NameFilter, should_replicate_group
+from lockstep_protocol.filters import Names, should_replicate_group
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import GroupOffset
@@ -35,7 +35,7 @@ class SourceLook:
     """Groups that could not be looked at this time."""
 
 
-def is_consumer_group(group: str, kind: str, groups: NameFilter) -> bool:
+def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
     """Whether a listed group may be of interest, as far as the listing tells. `kind` is Kafka's group type in upper
     case.
     """
@@ -60,7 +60,7 @@ class SourceGroups:
     be.
     """
 
-    def __init__(self, admin: Admin, groups: NameFilter, rule: CheckpointRule, refresh_every: timedelta | None) -> None:
+    def __init__(self, admin: Admin, groups: Names, rule: CheckpointRule, refresh_every: timedelta | None) -> None:
         self._admin = admin
         self._groups = groups
         self._rule = rule

@@ -32,6 +32,7 @@ from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.tracing import Tracing
 from lockstep_data_plane.transacting import Transacting
+from lockstep_protocol.policy import keeps_names
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.clock import now_ms
 from lockstep_runtime.errors import ClusterTrouble
@@ -61,6 +62,7 @@ class Copying:
         """`runs_of`: the rows that tell of a partition's offset runs, as they stand now."""
         self._settings = settings
         self._plane = settings.data_plane
+        self._keeps_names = keeps_names(settings.policy)
         self._ledger = ledger
         self._topics = topics
         self._runs_of = runs_of
@@ -328,7 +330,7 @@ class Copying:
         if isinstance(answer, Answer) and answer.code == 0:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             for receipt in receipts:
-                if receipt.foreign and self._settings.policy.format_remote_topic("", "t") != "t":
+                if receipt.foreign and not self._keeps_names:
                     self._telling.foreign(partition, receipt)
             if receipts:
                 if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):

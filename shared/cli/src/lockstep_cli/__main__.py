@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import moving, offsets, status, steering, watch
+from lockstep_cli import config, moving, offsets, status, steering, watch
 from lockstep_cli.options import file_argument
 
 __all__ = ["main"]
 
 
 @click.group(
-    commands=[status.command, watch.command, offsets.command, *steering.COMMANDS, *moving.COMMANDS],
+    commands=[status.command, watch.command, config.command, offsets.command, *steering.COMMANDS, *moving.COMMANDS],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="lockstep-cli", prog_name="lockstep", message="%(prog)s %(version)s")

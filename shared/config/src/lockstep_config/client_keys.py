@@ -93,50 +93,68 @@ CONNECTION: frozenset[str] = _names(
     """
 )
 
-_NOT_USED_BY_ANY_MECHANISM = "no supported SASL mechanism uses it"
 _JAVA_ONLY = "it names a part of Java"
-_BEST_VERSION = "the highest version that both sides know is spoken, TLS 1.2 at least"
+_KERBEROS = "GSSAPI is refused"
+_BROKERS = "brokers check tokens; clients do not"
+_ASSERTION = "assertions made here are not supported: `sasl.oauthbearer.jwt.retriever.class` of that kind is refused"
 
-_KEPT_SASL = frozenset(
-    {
-        "sasl.mechanism",
-        "sasl.jaas.config",
-        "sasl.client.callback.handler.class",
-        "sasl.login.callback.handler.class",
-        "sasl.login.class",
-    }
-)
+_VALIDATION = """scope.claim.name sub.claim.name jwks.endpoint.url jwks.endpoint.refresh.ms
+    jwks.endpoint.retry.backoff.max.ms
+    jwks.endpoint.retry.backoff.ms clock.skew.seconds expected.audience expected.issuer jwt.validator.class"""
 
 CONNECTION_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
-    {key: _NOT_USED_BY_ANY_MECHANISM for key in CONNECTION if key.startswith("sasl.") and key not in _KEPT_SASL}
+    {key: _KERBEROS for key in CONNECTION if key.startswith("sasl.kerberos.")}
+    | {key: _ASSERTION for key in CONNECTION if key.startswith("sasl.oauthbearer.assertion.")}
+    | {f"sasl.oauthbearer.{name}": _BROKERS for name in _VALIDATION.split()}
     | {
         "ssl.provider": _JAVA_ONLY,
         "ssl.keymanager.algorithm": _JAVA_ONLY,
         "ssl.trustmanager.algorithm": _JAVA_ONLY,
         "ssl.secure.random.implementation": _JAVA_ONLY,
-        "ssl.protocol": _BEST_VERSION,
-        "ssl.enabled.protocols": _BEST_VERSION,
     }
 )
-"""Connection properties that change nothing here, with the reason. Versions of TLS older than 1.2 are refused
-(`tls`)."""
+"""Connection properties that change nothing here, with the reason."""
 
+_STORES = "JKS, PKCS12 (each is recognised where the other is named, as in Java) or PEM; others are refused"
+_VERSIONS = "for the mirrored records; librdkafka speaks the newest that both sides know, TLS 1.2 at least"
+_TOKENS = "where access tokens come from"
 
 CONNECTION_USED: Mapping[str, str] = MappingProxyType(
     {
         "bootstrap.servers": "where the cluster is found",
         "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, in any case",
-        "ssl.truststore.type": "PEM; a file of another type is refused, JKS being Java's default",
-        "ssl.truststore.location": "`ssl.ca.location`",
+        "ssl.protocol": _VERSIONS,
+        "ssl.enabled.protocols": f"{_VERSIONS}; versions before 1.2 are left out, and refused where they are alone",
+        "ssl.cipher.suites": "`ssl.cipher.suites`, in OpenSSL's names; of TLS 1.3 OpenSSL offers its three suites",
+        "ssl.truststore.type": _STORES,
+        "ssl.truststore.location": "read into `ssl.ca.pem`",
+        "ssl.truststore.password": "opens the truststore; without it a JKS store's digest is not checked, as in Java",
         "ssl.truststore.certificates": "`ssl.ca.pem`",
-        "ssl.keystore.type": "PEM; a file of another type is refused, JKS being Java's default",
-        "ssl.keystore.location": "`ssl.certificate.location` and `ssl.key.location`",
+        "ssl.keystore.type": _STORES,
+        "ssl.keystore.location": "read into `ssl.certificate.pem` and `ssl.key.pem`",
+        "ssl.keystore.password": "opens the keystore, and its key where that has no password of its own",
         "ssl.keystore.certificate.chain": "`ssl.certificate.pem`",
         "ssl.keystore.key": "`ssl.key.pem`",
-        "ssl.key.password": "`ssl.key.password`",
+        "ssl.key.password": "decrypts the private key",
         "ssl.endpoint.identification.algorithm": "`ssl.endpoint.identification.algorithm`: https, or empty for none",
-        "sasl.mechanism": "`sasl.mechanism`: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; others are refused",
-        "sasl.jaas.config": "`sasl.username` and `sasl.password`",
+        "sasl.mechanism": "`sasl.mechanism`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; others are refused",
+        "sasl.jaas.config": "`sasl.username` and `sasl.password`; under OAUTHBEARER " + _TOKENS,
+        "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler and Strimzi's "
+        "JaasClientOauthLoginCallbackHandler, whose options are then known; others are refused",
+        "sasl.login.refresh.window.factor": "when a token is renewed",
+        "sasl.login.refresh.window.jitter": "when a token is renewed",
+        "sasl.login.refresh.min.period.seconds": "when a token is renewed",
+        "sasl.login.refresh.buffer.seconds": "when a token is renewed",
+        "sasl.login.connect.timeout.ms": "how long a token endpoint may take to be reached",
+        "sasl.login.read.timeout.ms": "how long a token endpoint may take to answer",
+        "sasl.login.retry.backoff.ms": "the first pause before a token endpoint is asked again",
+        "sasl.login.retry.backoff.max.ms": "for how long a token endpoint is asked again",
+        "sasl.oauthbearer.token.endpoint.url": f"{_TOKENS}: https://..., or file:///... for a file that holds one",
+        "sasl.oauthbearer.jwt.retriever.class": "Kafka's default, and those for client credentials and files",
+        "sasl.oauthbearer.client.credentials.client.id": "the client's id for the token endpoint",
+        "sasl.oauthbearer.client.credentials.client.secret": "its secret",
+        "sasl.oauthbearer.scope": "the scope that is asked for",
+        "sasl.oauthbearer.header.urlencode": "whether id and secret are URL-encoded in the request's header",
     }
 )
 """Connection properties that count, and what they become: librdkafka's names in backticks. For the mirrored records the
@@ -144,12 +162,8 @@ same goes into Python's own TLS context, and to aiokafka."""
 
 CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "ssl.truststore.password": "a PEM store has no password",
-        "ssl.keystore.password": "a PEM store has no password; that of the key is `ssl.key.password`",
-        "ssl.cipher.suites": "Java's names of suites are not OpenSSL's",
         "ssl.engine.factory.class": "Java classes cannot run here",
         "sasl.client.callback.handler.class": "Java classes cannot run here",
-        "sasl.login.callback.handler.class": "Java classes cannot run here",
         "sasl.login.class": "Java classes cannot run here",
     }
 )

@@ -1,9 +1,12 @@
 """Settings for the clients of a flow: confluent-kafka's (librdkafka) and aiokafka's connections.
 
-Each function returns a new dict, for clients may write into what they are given. `role` is one of MM2's (`mm2.md`
-§5.4), such as `replication-consumer`, or a name of our own; it ends the `client.id`, so that brokers' logs and quotas
-see the same names as under MirrorMaker. Consumers' settings have no `group.id`: confluent-kafka wants one even where
-no group takes part.
+Each function returns a new dict, for clients may write into what they are given, and reads the cluster's key- and
+truststores now, so that renewed certificates count from the next call; it raises OSError where they do not serve. All
+values are texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
+
+`role` is one of MM2's (`mm2.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the `client.id`,
+so that brokers' logs and quotas see the same names as under MirrorMaker. Consumers' settings have no `group.id`:
+confluent-kafka wants one even where no group takes part.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockstep_config.client_keys import ClientKind
-from lockstep_config.librdkafka import protocol_of, translated, uses_sasl, uses_tls
+from lockstep_config.librdkafka import protocol_of, stores_translated, translated, uses_sasl, uses_tls
 from lockstep_config.model import Cluster, FlowSettings
-from lockstep_config.sasl import Untranslatable, credentials_of
-from lockstep_config.tls import ssl_context, tls_of
+from lockstep_config.oauth import OAUTHBEARER, TokenSettings
+from lockstep_config.sasl import login_of
+from lockstep_config.tls import material_of, ssl_context, tls_of
+from lockstep_config.token_source import TokenCallback, aiokafka_provider, source_of
+from lockstep_config.untranslatable import Untranslatable
 
 __all__ = [
     "aiokafka_connection",
@@ -39,40 +45,40 @@ _CONNECTOR_OF_ROLE = (
 OURS = "Lockstep"
 
 
-def source_consumer(settings: FlowSettings, role: str) -> dict[str, str]:
+def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
     """A consumer on the source. It never commits; without `auto.offset.reset` in the file it begins at the earliest
     offset."""
     return _consumer(settings, settings.clients.source_consumer, role)
 
 
-def source_admin(settings: FlowSettings, role: str = "replication-source-admin") -> dict[str, str]:
+def source_admin(settings: FlowSettings, role: str = "replication-source-admin") -> dict[str, Any]:
     """An admin client on the source."""
     return _client(settings, settings.clients.source_admin, "admin", role)
 
 
-def target_consumer(settings: FlowSettings, role: str) -> dict[str, str]:
+def target_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
     """A consumer on the target. It never commits."""
     return _consumer(settings, settings.clients.target_consumer, role)
 
 
-def target_producer(settings: FlowSettings, role: str) -> dict[str, str]:
+def target_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
     """A producer on the target for facts (not for mirrored records, which librdkafka never sees)."""
     return _producer(settings, settings.clients.target_producer, role)
 
 
-def target_admin(settings: FlowSettings, role: str = "replication-target-admin") -> dict[str, str]:
+def target_admin(settings: FlowSettings, role: str = "replication-target-admin") -> dict[str, Any]:
     """An admin client on the target."""
     return _client(settings, settings.clients.target_admin, "admin", role)
 
 
-def offset_syncs_producer(settings: FlowSettings, role: str = "") -> dict[str, str]:
+def offset_syncs_producer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
     """A producer on the cluster that `offset-syncs.topic.location` names."""
     side = settings.data_plane.offset_syncs_location
     properties = settings.clients.source_producer if side == "source" else settings.clients.target_producer
     return _producer(settings, properties, role or f"offset-syncs-{side}-producer")
 
 
-def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, str]:
+def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
     """A consumer on the cluster that `offset-syncs.topic.location` names."""
     side = settings.data_plane.offset_syncs_location
     properties = settings.clients.source_consumer if side == "source" else settings.clients.target_consumer
@@ -90,36 +96,45 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
     """Keyword arguments for `aiokafka.conn.create_conn` about security: a cluster's, or those of a client's Java
     properties.
 
-    `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`
-    under SASL. Reads the certificates' files now, so that renewed ones count from the next call; raises OSError when
-    they do not serve. The context cannot be pickled: call this where the connection is made.
+    `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism` under SASL, with `sasl_plain_username` and
+    `sasl_plain_password` or, under OAUTHBEARER, `sasl_oauth_token_provider`. Reads the certificates' files now, so that
+    renewed ones count from the next call; raises OSError when they do not serve. The context cannot be pickled: call
+    this where the connection is made.
     """
     properties = of.properties if isinstance(of, Cluster) else of
     arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
     if uses_tls(properties):
         arguments["ssl_context"] = ssl_context(tls_of(properties))
     if uses_sasl(properties):
-        credentials = credentials_of(properties)
-        arguments["sasl_mechanism"] = credentials.mechanism
-        arguments["sasl_plain_username"] = credentials.username
-        arguments["sasl_plain_password"] = credentials.password
+        login = login_of(properties)
+        if isinstance(login, TokenSettings):
+            arguments["sasl_mechanism"] = OAUTHBEARER
+            arguments["sasl_oauth_token_provider"] = aiokafka_provider(source_of(login))
+        else:
+            arguments["sasl_mechanism"] = login.mechanism
+            arguments["sasl_plain_username"] = login.username
+            arguments["sasl_plain_password"] = login.password
     return arguments
 
 
-def _consumer(settings: FlowSettings, properties: Mapping[str, str], role: str, connector: str = "") -> dict[str, str]:
+def _consumer(settings: FlowSettings, properties: Mapping[str, str], role: str, connector: str = "") -> dict[str, Any]:
     conf = _client(settings, properties, "consumer", role, connector)
     conf.setdefault("auto.offset.reset", "earliest")
     return conf | {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
 
 
-def _producer(settings: FlowSettings, properties: Mapping[str, str], role: str) -> dict[str, str]:
+def _producer(settings: FlowSettings, properties: Mapping[str, str], role: str) -> dict[str, Any]:
     return _client(settings, properties, "producer", role) | {"acks": "all", "enable.idempotence": "true"}
 
 
 def _client(
     settings: FlowSettings, properties: Mapping[str, str], kind: ClientKind, role: str, connector: str = ""
-) -> dict[str, str]:
-    conf = _translated(properties, kind)
+) -> dict[str, Any]:
+    conf: dict[str, Any] = {**_translated(properties, kind)}
+    if uses_tls(properties):
+        conf |= stores_translated(material_of(tls_of(properties)))
+    if uses_sasl(properties) and isinstance(login := login_of(properties), TokenSettings):
+        conf["oauth_cb"] = TokenCallback(source_of(login))
     conf["client.id"] = client_id(settings, role, properties.get("client.id", "").strip(), connector)
     return conf
 

@@ -15,7 +15,7 @@ from lockstep_config.check import Findings
 from lockstep_config.client_keys import CLIENT, ClientKind
 from lockstep_config.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
 from lockstep_config.data_plane import data_plane_settings
-from lockstep_config.keys import IDENTITY_POLICIES
+from lockstep_config.filters import filters_of
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.librdkafka import translated
 from lockstep_config.model import (
@@ -36,10 +36,7 @@ from lockstep_config.model import (
 from lockstep_config.our_keys import MM2_VERSION, STATE
 from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader, texts
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_protocol.versions import RuleSet
 
 __all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
 
@@ -73,6 +70,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = data_plane_settings(layers, flow, source, worker, copies)
     check_agreements(layers, of, plane, findings)
+    filters = filters_of(layers, of, rules, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -80,13 +78,10 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
-        policy=_policy(of, rules),
-        topics=NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),
-        groups=NameFilter(of.elements("groups"), of.elements("groups.exclude")),
-        config_properties=ConfigPropertyFilter(
-            of.elements("config.properties.exclude", rules.config_properties_exclude),
-            "source" if of.choice("use.defaults.from") == "source" else "target",
-        ),
+        policy=filters.policy,
+        topics=filters.topics,
+        groups=filters.groups,
+        config_properties=filters.config_properties,
         topic_sync=TopicSyncSettings(
             refresh_enabled=of.boolean("refresh.topics.enabled"),
             refresh_every=of.seconds("refresh.topics.interval.seconds"),
@@ -206,14 +201,6 @@ def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
         offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
         progress_connector=of.text("lockstep.progress.connector"),
     )
-
-
-def _policy(of: Reader, rules: RuleSet) -> ReplicationPolicy:
-    separator = of.text("replication.policy.separator")
-    internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
-    if of.text("replication.policy.class") in IDENTITY_POLICIES:
-        return IdentityReplicationPolicy(of.flow.source, separator, internal, rules.narrow_internal)
-    return DefaultReplicationPolicy(separator, internal, rules.narrow_internal)
 
 
 def _clients(layers: Layers, flow: Flow, findings: Findings, connector: ConnectorName = "source") -> ClientProperties:

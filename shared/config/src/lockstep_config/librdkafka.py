@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 from lockstep_config.client_keys import CLIENT, ClientKey, ClientKind
 from lockstep_config.key_types import Status
-from lockstep_config.sasl import Untranslatable, credentials_of
-from lockstep_config.tls import tls_of
+from lockstep_config.oauth import OAUTHBEARER, TokenSettings
+from lockstep_config.sasl import login_of
+from lockstep_config.tls import TlsMaterial, tls_of
+from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import choice, integer
 
-__all__ = ["Translation", "protocol_of", "translated", "uses_sasl", "uses_tls"]
+__all__ = ["Translation", "protocol_of", "stores_translated", "translated", "uses_sasl", "uses_tls"]
 
 # librdkafka's own defaults, which take part in its checks.
 RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
@@ -80,29 +82,30 @@ def _tls(properties: Mapping[str, str]) -> dict[str, str]:
     if not uses_tls(properties):
         return {}
     tls = tls_of(properties)
-    candidates = {
-        "ssl.ca.location": tls.trusted_file,
-        "ssl.ca.pem": tls.trusted_pem,
-        # Java keeps key and chain in one PEM file; OpenSSL finds each in it.
-        "ssl.certificate.location": tls.identity_file,
-        "ssl.key.location": tls.identity_file,
-        "ssl.certificate.pem": tls.chain_pem,
-        "ssl.key.pem": tls.key_pem,
-        "ssl.key.password": tls.key_password,
-        "ssl.endpoint.identification.algorithm": "https" if tls.check_hostname else "none",
-    }
-    return {key: value for key, value in candidates.items() if value is not None}
+    settings = {"ssl.endpoint.identification.algorithm": "https" if tls.check_hostname else "none"}
+    if tls.ciphers is not None:
+        settings["ssl.cipher.suites"] = tls.ciphers
+    return settings
+
+
+def stores_translated(material: TlsMaterial) -> dict[str, str]:
+    """Settings for what `tls.material_of` read: librdkafka knows no truststores, and of keystores PKCS12 alone."""
+    settings = {}
+    if material.trusted_pem is not None:
+        settings["ssl.ca.pem"] = material.trusted_pem
+    if material.identity is not None:
+        settings["ssl.certificate.pem"] = material.identity.chain_pem
+        settings["ssl.key.pem"] = material.identity.key_pem
+    return settings
 
 
 def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
     if not uses_sasl(properties):
         return {}
-    credentials = credentials_of(properties)
-    return {
-        "sasl.mechanism": credentials.mechanism,
-        "sasl.username": credentials.username,
-        "sasl.password": credentials.password,
-    }
+    login = login_of(properties)
+    if isinstance(login, TokenSettings):
+        return {"sasl.mechanism": OAUTHBEARER}
+    return {"sasl.mechanism": login.mechanism, "sasl.username": login.username, "sasl.password": login.password}
 
 
 def _relations(settings: dict[str, str], kind: ClientKind) -> None:

@@ -7,23 +7,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import layering
-from lockstep_config.check import Findings, check_line
+from lockstep_config.check import Findings, check_line, own_classes
+from lockstep_config.files import content_of
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
-from lockstep_config.librdkafka import uses_tls
+from lockstep_config.librdkafka import uses_sasl, uses_tls
 from lockstep_config.model import Configuration, FlowSettings
+from lockstep_config.oauth import TokenSettings
 from lockstep_config.problems import ConfigurationError, Problem
 from lockstep_config.properties import Entry, PropertiesText, read_properties
 from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
-from lockstep_config.sasl import Untranslatable
+from lockstep_config.sasl import login_of
 from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.strimzi.resource import is_resource, read_resource
 from lockstep_config.tls import ssl_context, tls_of
+from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
 
-__all__ = ["bytes_of", "configured", "load"]
+__all__ = ["bytes_of", "configured", "layers_of", "load", "read"]
+
+MOST_CLUSTERS = 100
+"""Each two of them are a flow, at least of heartbeats."""
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
@@ -33,9 +39,21 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
+    return configured(read(path), path, environment)
+
+
+def read(path: Path) -> PropertiesText:
+    """The lines of a file, as they stand there, those of a resource as the lines they mean. Raises `ConfigurationError`
+    where it cannot be read at all; what is wrong with its lines is in what is returned."""
     data = bytes_of(path)
-    read = read_resource if is_resource(data, path) else read_properties
-    return configured(read(data, path), path, environment)
+    return read_resource(data, path) if is_resource(data, path) else read_properties(data, path)
+
+
+def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
+    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    findings = Findings(path)
+    entries = _resolved(text.entries, environment, findings)
+    return layering.layered(entries, _aliases(entries, findings)[0], KEYS)
 
 
 def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
@@ -47,8 +65,12 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
+    classes = own_classes(layers)
+    unresolved = {problem.key for problem in findings.problems if problem.line}
     for entry in entries:
-        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings)
+        if entry.shown in unresolved:
+            continue  # what would be judged is the reference
+        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
@@ -77,7 +99,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
 def bytes_of(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
-        return path.read_bytes()
+        return content_of(path)
     except FileNotFoundError as exc:
         message = "there is no such file: name the configuration file to use"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
@@ -121,6 +143,9 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
         return suggested, False
+    if len(aliases) > MOST_CLUSTERS:
+        findings.problem(listed, f"names {len(aliases)} clusters: one file takes {MOST_CLUSTERS}; use several")
+        return (), False
     if len(aliases) == 1:
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
@@ -150,12 +175,15 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
             ("target", "producer", clients.target_producer),
             ("target", "admin", clients.target_admin),
         ):
-            tls = frozenset((key, value) for key, value in properties.items() if key.startswith("ssl."))
-            if not uses_tls(properties) or tls in seen:
+            given = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
+            if not (uses_tls(properties) or uses_sasl(properties)) or given in seen:
                 continue
-            seen.add(tls)
+            seen.add(given)
             alias = settings.flow.source if side == "source" else settings.flow.target
-            _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+            if uses_tls(properties):
+                _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+            if uses_sasl(properties):
+                _check_token_endpoint(properties, alias, findings)
 
 
 def _check_certificate(
@@ -179,6 +207,16 @@ def _check_certificate(
     except (OSError, Untranslatable) as exc:
         message = f"the certificates or the private key for {client} do not serve: {exc}"
         findings.problems.append(Problem(findings.file, 0, f"{alias}.ssl", message))
+
+
+def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Findings) -> None:
+    login = login_of(properties)
+    if isinstance(login, TokenSettings) and login.endpoint is not None:
+        try:
+            ssl_context(login.tls)
+        except OSError as exc:
+            message = f"the certificates for the token endpoint of {alias} do not serve: {exc}"
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl", message))
 
 
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:

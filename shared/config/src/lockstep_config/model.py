@@ -19,7 +19,7 @@ from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
 from lockstep_config.spark import SparkSettings
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.versions import RuleSet, rules_of
@@ -287,8 +287,8 @@ class FlowSettings:
     target: Cluster
     group_id: str | None
     policy: ReplicationPolicy
-    topics: NameFilter
-    groups: NameFilter
+    topics: Names
+    groups: Names
     config_properties: ConfigPropertyFilter
     topic_sync: TopicSyncSettings
     acl_sync: AclSyncSettings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.python_classes import PYTHON_KEYS
 from lockstep_config.spark import MASTER
 from lockstep_protocol.versions import DEFAULT_VERSION
 
@@ -34,7 +35,23 @@ def _flag(name: str, default: str, meaning: str) -> Key:
     return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=CONNECTOR)
 
 
+_INSTEAD = {
+    "replication.policy.class": "how remote topics are named",
+    "topic.filter.class": "which topics are mirrored",
+    "group.filter.class": "which groups are followed",
+    "config.property.filter.class": "which configs of a topic are copied",
+}
+
 OUR_KEYS = (
+    *(
+        Key(
+            name=ours,
+            kind=Kind.PYTHON_CLASS,
+            scopes=CONNECTOR,
+            meaning=f"a Python class that says {_INSTEAD[java]}, in the place of the Java class of `{java}`",
+        )
+        for ours, java in PYTHON_KEYS.items()
+    ),
     Key(
         name=MM2_VERSION,
         default=DEFAULT_VERSION,

@@ -11,7 +11,7 @@ Nothing here asks Kubernetes: secrets and config maps are the files that are mou
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,9 +19,11 @@ from typing import Protocol
 
 import javaproperties
 
+from lockstep_config.files import content_of
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.values import BadValue, list_of
+from lockstep_protocol.java_regex import UntranslatablePattern, to_python
 
 __all__ = [
     "SECRETS_CLASS",
@@ -47,9 +49,6 @@ SECRETS_VARIABLE = "LOCKSTEP_SECRETS_DIR"
 SECRETS_FOLDER = Path("/opt/lockstep/secrets")
 """Where secrets are looked for when neither `--secrets-dir` nor the environment variable says so."""
 
-_REFERENCE = re.compile(r"\$\{([^}:]+):(?:([^}]*):)?([^}:]*)\}")
-"""Name, path (may be missing; may hold colons), key."""
-
 
 class Unresolvable(LookupError):
     """A reference whose value cannot be had; the text is a sentence about it that names no value."""
@@ -71,7 +70,7 @@ class FileProvider:
     def get(self, path: str, key: str) -> str:
         file = _allowed(Path(path), self.allowed)
         try:
-            values: dict[str, str] = javaproperties.loads(file.read_bytes())
+            values: dict[str, str] = javaproperties.loads(content_of(file))
         except OSError as exc:
             raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
         except javaproperties.InvalidUEscapeError as exc:
@@ -93,7 +92,7 @@ class DirectoryProvider:
         if not key or Path(key).name != key:
             raise Unresolvable(f"{key!r} is no name of a file in {folder}")
         try:
-            return (folder / key).read_text(encoding="utf-8")
+            return content_of(folder / key).decode("utf-8")
         except OSError as exc:
             raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
         except UnicodeDecodeError as exc:
@@ -212,10 +211,10 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
     referenced = False
     in_jaas = entry.key.endswith("sasl.jaas.config")
 
-    def replaced(match: re.Match[str]) -> str:
+    def replaced(reference: str) -> str:
         nonlocal referenced
-        name, path, key = match.group(1), match.group(2) or "", match.group(3)
-        reference = match.group(0)
+        name, _, rest = reference[2:-1].partition(":")
+        path, _, key = rest.rpartition(":")
         provider = providers.get(name)
         if provider is None:
             known = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
@@ -232,8 +231,23 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
         # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
-    value = _REFERENCE.sub(replaced, entry.value)
+    value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
     return replace(entry, value=value, referenced=referenced), problems
+
+
+def _parts(value: str) -> Iterator[tuple[str, bool]]:
+    """The text and the references, `${NAME:KEY}` or `${NAME:PATH:KEY}`, of a value, in one pass, however long it is. A
+    path may hold colons; nothing in a reference may hold a `}`."""
+    text_from = at = 0
+    while (begin := value.find("${", at)) >= 0 and (end := value.find("}", begin)) >= 0:
+        name, colon, _ = value[begin + 2 : end].partition(":")
+        if colon and name:
+            yield value[text_from:begin], False
+            yield value[begin : end + 1], True
+            text_from = at = end + 1
+        else:
+            at = begin + 2 if colon else end + 1
+    yield value[text_from:], False
 
 
 def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:
@@ -248,8 +262,8 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
         case "EnvVarConfigProvider":
             pattern = parameters.get("allowlist.pattern")
             try:
-                return EnvironmentProvider(environment, re.compile(pattern) if pattern else None)
-            except re.error as exc:
+                return EnvironmentProvider(environment, re.compile(to_python(pattern)) if pattern else None)
+            except UntranslatablePattern as exc:
                 raise BadValue(f"has an allowlist.pattern that is no regular expression: {exc}") from exc
     raise BadValue(
         f"is {class_name!r}, which cannot run here: "
@@ -260,6 +274,10 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
 
 def _allowed(path: Path, allowed: tuple[Path, ...]) -> Path:
     # Resolved first: a path must not leave an allowed folder by `..` or by a link.
-    if allowed and not any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
+    try:
+        inside = not allowed or any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed)
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise Unresolvable(f"{path} leads nowhere: {exc}") from exc
+    if not inside:
         raise Unresolvable(f"{path} is outside of allowed.paths")
     return path

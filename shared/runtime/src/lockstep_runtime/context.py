@@ -219,10 +219,12 @@ class FlowContext:
         self._acts.start()  # most services never ask for it, so it is not there before
         return FactLog(self._acts, topic)
 
-    async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
+    async def every(
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+    ) -> None:
         """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
         `Rounds.every`."""
-        await self.rounds.every(name, interval, round_)
+        await self.rounds.every(name, interval, round_, rest=rest)
 
     def _round_ended(self, name: str, failed: bool) -> None:
         labels = (str(self.flow), self.service, name)

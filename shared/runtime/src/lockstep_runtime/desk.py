@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from lockstep_config.python_classes import ClassFailed
 from lockstep_protocol import verbs
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import decode_event
@@ -103,7 +104,7 @@ class CommandDesk:
                 continue
             try:
                 kind, reason, detail = await self._judge(command)
-            except ClusterTrouble as trouble:
+            except (ClusterTrouble, ClassFailed) as trouble:
                 kind, reason, detail = "CommandRefused", str(trouble), {}
             text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
             extra = {"reason": reason} if reason else {}

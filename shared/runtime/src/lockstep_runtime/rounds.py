@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from lockstep_config.python_classes import ClassFailed
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
@@ -21,14 +22,14 @@ class Troubles:
 
     def __init__(self, log: FlowLog) -> None:
         self._log = log
-        self._now: dict[str, ClusterTrouble] = {}
+        self._now: dict[str, ClusterTrouble | ClassFailed] = {}
 
     @property
     def now(self) -> dict[str, str]:
         """Present troubles by name, for /status and /ready."""
         return {name: str(trouble) for name, trouble in self._now.items()}
 
-    def began(self, name: str, trouble: ClusterTrouble) -> None:
+    def began(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
         before = self._now.get(name)
         known = self._unreachable()
@@ -39,7 +40,8 @@ class Troubles:
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
         elif str(before) != str(trouble):
-            self._log.warn(f"{name} failing", f"{trouble}; trying again", cluster=trouble.alias)
+            about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
+            self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
         self._say_reached(known)
 
     def over(self, name: str) -> None:
@@ -75,11 +77,17 @@ class Rounds:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._hurried: set[str] = set()
 
-    async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
+    async def every(
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+    ) -> None:
         """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
 
-        A ClusterTrouble is named once and retried with back-off from half a second, at most 30 s or the interval,
-        whichever is more. Everything else gets out. `name` is shown: use words such as "topic refresh".
+        `rest`: but no sooner after a round's end than so many times as long as it took, so that work that grows with
+        the cluster does not come to fill the time; who hurries a round does not wait for that either.
+
+        A ClusterTrouble, or a failing class that the file names, is named once and retried with back-off from half a
+        second, at most 30 s or the interval, whichever is more. Everything else gets out. `name` is shown: use words
+        such as "topic refresh".
         """
         asked = self._asked.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
@@ -94,7 +102,7 @@ class Rounds:
             began = self._monotonic()
             try:
                 await round_()
-            except ClusterTrouble as trouble:
+            except (ClusterTrouble, ClassFailed) as trouble:
                 self.troubles.began(name, trouble)
                 self._ended(name, True)
                 _answer(waiting, trouble)
@@ -108,7 +116,8 @@ class Rounds:
                 self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)
-                wait = interval.total_seconds() - (self._monotonic() - began)
+                took = self._monotonic() - began
+                wait = max(interval.total_seconds() - took, rest * took)
             if wait > 0:
                 await set_within(asked, wait)
 
@@ -122,7 +131,7 @@ class Rounds:
         return name in self._hurried
 
     async def refresh(self) -> None:
-        """Let every round come now and wait for all of them. Raises the first ClusterTrouble one of them ended with."""
+        """Let every round come now and wait for all of them. Raises the first trouble one of them ended with."""
         loop = asyncio.get_running_loop()
         futures = []
         for name in self._asked:
@@ -142,7 +151,7 @@ class Rounds:
         self._asked.clear()
 
 
-def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterTrouble | None) -> None:
+def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterTrouble | ClassFailed | None) -> None:
     for future in waiting:
         if not future.done():
             if trouble is None:

@@ -1,0 +1,81 @@
+"""A `sasl.jaas.config` line taken apart as Kafka's own `JaasConfig` does: `MODULE FLAG name="value" ...;`.
+
+No message repeats the text: it holds passwords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["JAAS", "JaasEntry", "NotJaas", "entry_of"]
+
+JAAS = "sasl.jaas.config"
+MARKS = (("=", False), (";", False))
+FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
+
+# Java's StreamTokenizer: quoted text ends at its quote (a line end there is an error), comments are as in Java. Bare
+# words may here hold more than Java's, which stops at `/` and takes a number for none: nothing is read differently.
+_TOKEN = re.compile(
+    r"""\s+ | //[^\n]* | /\*.*?\*/
+    | (?P<quoted>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    | (?P<mark>[=;])
+    | (?P<word>(?:(?!/[/*])[^\s=;"'])+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class NotJaas(ValueError):
+    """The text is no JAAS entry; the message says where it stops being one, and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class JaasEntry:
+    """A login module's class and its options; of an option written twice the last counts."""
+
+    module: str
+    options: Mapping[str, str] = field(repr=False)
+
+
+def entry_of(text: str) -> JaasEntry:
+    """The one entry of the text. Raises NotJaas."""
+    tokens = list(_tokens(text))
+    if not tokens:
+        raise NotJaas('is empty: write MODULE required name="value" ;')
+    if tokens[-1] != (";", False):
+        raise NotJaas("does not end with a semicolon: add one")
+    if len(tokens) < 3 or tokens[1][0].lower() not in FLAGS:
+        raise NotJaas('is no JAAS line: write MODULE required name="value" ;')
+    options: dict[str, str] = {}
+    rest = tokens[2:-1]
+    for at in range(0, len(rest), 3):
+        match rest[at : at + 3]:
+            case [(name, _) as key, ("=", False), (value, _) as told] if key not in MARKS and told not in MARKS:
+                options[name] = value
+            case [(";", False), *_] | [_, (";", False), *_] | [_, _, (";", False)]:
+                raise NotJaas("names more than one login module: Kafka takes one")
+            case _:
+                raise NotJaas(f'has something behind option {len(options)} that is no name="value": check its quotes')
+    return JaasEntry(tokens[0][0], options)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Each token, and whether it stood in quotes."""
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise NotJaas("has a quote that is not closed: check its quotes")
+        at = match.end()
+        if match["quoted"] is not None:
+            yield _ESCAPE.sub(_unescaped, match["quoted"][1:-1]), True
+        elif match["mark"] or match["word"]:
+            yield match["mark"] or match["word"], False
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    found = match[1]
+    return chr(int(found, 8)) if found[0] in "01234567" else _ESCAPES.get(found, found)

@@ -1,0 +1,57 @@
+"""When an access token is asked for anew, and how long it lives. Plain decisions: times are Unix seconds."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field
+
+from lockstep_config.oauth import RefreshRule
+
+__all__ = ["UNKNOWN_LIFE_S", "Token", "expiry_told_by", "pause_after", "refresh_at"]
+
+UNKNOWN_LIFE_S = 3600.0
+"""For a token that does not say how long it lives: it is looked at again after so long at most."""
+
+LONGEST_PAUSE_S = 10.0
+"""As Java: a login that failed is tried again after ten seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it came at `since`; the broker refuses it from `until` on."""
+
+    text: str = field(repr=False)
+    since: float
+    until: float
+
+
+def refresh_at(token: Token, rule: RefreshRule, chance: float) -> float:
+    """The moment from which on a new token is to be asked for; `chance` is a random number from 0 to 1.
+
+    Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`): after a part of its life, not within `min_period_s` of
+    its beginning nor of `buffer_s` before its end; where it lives too short for both, these are ignored.
+    """
+    part = rule.window_factor + rule.window_jitter * chance
+    at = token.since + (token.until - token.since) * part
+    if token.since + rule.min_period_s + rule.buffer_s > token.until:
+        return at
+    return max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
+
+
+def expiry_told_by(text: str) -> float | None:
+    """The claim `exp` of a JWT; None where the token is none, or has none. Its signature is the broker's to check."""
+    parts = text.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return float(claims["exp"])
+    except (binascii.Error, ValueError, KeyError, TypeError):
+        return None
+
+
+def pause_after(failures: int) -> float:
+    """Seconds for which nobody is asked again after so many failures in a row."""
+    return min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(failures - 1, 10)) if failures > 0 else 0.0

@@ -1,0 +1,145 @@
+"""Where access tokens come from, in Kafka's spelling and in Strimzi's."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from lockstep_config.oauth import OAUTHBEARER_MODULE, STRIMZIS_HANDLER, RefreshRule, TokenSettings
+from lockstep_config.sasl import login_of
+from lockstep_config.untranslatable import Untranslatable
+
+URL = "https://idp.example/token"
+BASE = {"sasl.mechanism": "OAUTHBEARER"}
+
+
+def kafkas(options: str = "", **properties: str) -> TokenSettings:
+    given = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
+    if options:
+        given["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
+    found = login_of(given)
+    assert isinstance(found, TokenSettings)
+    return found
+
+
+def strimzis(options: str) -> TokenSettings:
+    found = login_of(
+        {
+            **BASE,
+            "sasl.login.callback.handler.class": STRIMZIS_HANDLER,
+            "sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};",
+        }
+    )
+    assert isinstance(found, TokenSettings)
+    return found
+
+
+def test_kafkas_client_credentials_stand_in_the_jaas_line() -> None:
+    found = kafkas(
+        'clientId="mirror" clientSecret="hush" scope="a b" extension_logicalCluster="lkc-1"',
+        oauthbearer__token__endpoint__url=URL,
+    )
+    assert (found.endpoint, found.client_id, found.client_secret) == (URL, "mirror", "hush")
+    assert found.form == (("grant_type", "client_credentials"), ("scope", "a b"))
+    assert found.extensions == (("logicalCluster", "lkc-1"),)
+    assert not found.encode_header
+    assert "hush" not in repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # settings travel to Spark's workers
+
+
+def test_kafkas_own_properties_count_more_than_the_jaas_line() -> None:
+    found = kafkas(
+        'clientId="old" clientSecret="old" scope="old"',
+        **{
+            "oauthbearer__token__endpoint__url": URL,
+            "oauthbearer__client__credentials__client__id": "new",
+            "oauthbearer__client__credentials__client__secret": "hush",
+            "oauthbearer__scope": "all",
+            "oauthbearer__header__urlencode": "true",
+            "login__connect__timeout__ms": "1500",
+            "login__refresh__window__factor": "0.6",
+            "login__refresh__buffer__seconds": "5",
+        },
+    )
+    assert (found.client_id, found.client_secret, found.form[-1]) == ("new", "hush", ("scope", "all"))
+    assert found.encode_header
+    assert found.connect_timeout_s == 1.5
+    assert found.refresh == RefreshRule(window_factor=0.6, buffer_s=5)
+
+
+def test_kafkas_token_may_lie_in_a_file() -> None:
+    assert kafkas(oauthbearer__token__endpoint__url="file:///run/a%20b/token").token_file == "/run/a b/token"
+
+
+def test_strimzis_client_credentials() -> None:
+    found = strimzis(
+        f'oauth.token.endpoint.uri="{URL}" oauth.client.id="mirror" oauth.client.secret="hush" oauth.scope="s" '
+        'oauth.audience="kafka" oauth.ssl.endpoint.identification.algorithm="" oauth.http.retries="2" '
+        'oauth.http.retry.pause.millis="300" oauth.connect.timeout.seconds="5" oauth.sasl.extension.pool="p"'
+    )
+    assert found.form == (("grant_type", "client_credentials"), ("scope", "s"), ("audience", "kafka"))
+    assert (found.client_id, found.client_secret, found.encode_header) == ("mirror", "hush", True)
+    assert not found.tls.check_hostname
+    assert (found.retries, found.retry_first_s, found.retry_for_s) == (2, 0.3, None)
+    assert (found.connect_timeout_s, found.read_timeout_s) == (5.0, 60.0)
+    assert found.extensions == (("pool", "p"),)
+
+
+@pytest.mark.parametrize(
+    ("options", "form", "files", "secret"),
+    [
+        ('oauth.refresh.token="r"',
+            [("grant_type", "refresh_token"), ("client_id", "m"), ("refresh_token", "r")], [], None),
+        ('oauth.refresh.token.location="/r"', [("grant_type", "refresh_token"), ("client_id", "m")],
+            [("refresh_token", "/r")], None),
+        ('oauth.password.grant.username="u" oauth.password.grant.password="p"',
+            [("grant_type", "password"), ("username", "u"), ("password", "p")], [], ""),
+        ('oauth.client.assertion.location="/a"', [
+            ("grant_type", "client_credentials"), ("client_id", "m"),
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+        ], [("client_assertion", "/a")], None),
+    ],
+)  # fmt: skip  # a case a line or two
+def test_strimzis_other_grants(
+    options: str, form: list[tuple[str, str]], files: list[tuple[str, str]], secret: str | None
+) -> None:
+    found = strimzis(f'oauth.token.endpoint.uri="{URL}" oauth.client.id="m" {options}')
+    assert (list(found.form), list(found.form_files), found.client_secret) == (form, files, secret)
+
+
+def test_strimzis_tokens_that_are_there() -> None:
+    assert strimzis('oauth.access.token="t"').token == "t"
+    assert strimzis('oauth.access.token="t" oauth.access.token.location="/t"').token_file == "/t"
+
+
+@pytest.mark.parametrize(
+    ("properties", "options", "key", "sentence"),
+    [
+        ({}, "", "sasl.oauthbearer.token.endpoint.url", "is missing: say where"),
+        ({}, 'unsecuredLoginStringClaim_sub="x"', "sasl.oauthbearer.token.endpoint.url", "JAAS options unsec"),
+        ({"sasl.oauthbearer.token.endpoint.url": URL}, "",
+            "sasl.oauthbearer.client.credentials.client.id", "is missing"),
+        ({"sasl.oauthbearer.token.endpoint.url": "ftp://x"}, "", "sasl.oauthbearer.token.endpoint.url", "is no https"),
+        ({"sasl.login.callback.handler.class": "com.example.Login"}, "",
+            "sasl.login.callback.handler.class", "is 'com.example.Login': Java classes cannot run here"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever"}, "",
+            "sasl.oauthbearer.jwt.retriever.class", "is JwtBearerJwtRetriever, which is not supported"),
+        ({"sasl.login.refresh.window.factor": "2"}, "", "sasl.login.refresh.window.factor", "is 2: it takes 0.5 to 1"),
+        ({"sasl.oauthbearer.token.endpoint.url": URL}, 'clientId="a" clientSecret="hush" extension_auth="x"',
+            "sasl.jaas.config", "has extension_auth, which is no SASL extension"),
+        ({"sasl.oauthbearer.token.endpoint.url": URL}, 'clientId="a" clientSecret="hush" ssl.truststore.type="X" '
+            'ssl.truststore.location="/x"', "sasl.jaas.config", "has ssl.truststore.type, which is X"),
+        ({}, f'oauth.token.endpoint.uri="{URL}"', "sasl.jaas.config", 'has no oauth.client.id="..."'),
+        ({}, f'oauth.token.endpoint.uri="{URL}" oauth.client.id="x"', "sasl.jaas.config", "has a token endpoint"),
+        ({}, 'oauth.client.id="x"', "sasl.jaas.config", "has neither oauth.token.endpoint.uri nor"),
+        ({}, 'oauth.token.endpoint.uri="https://u:hush@x/" oauth.client.id="x"', "sasl.jaas.config", "has a user"),
+    ],
+)  # fmt: skip  # a case a line or two
+def test_what_cannot_be_had_is_named(properties: dict[str, str], options: str, key: str, sentence: str) -> None:
+    jaas = {"sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};"} if options else {}
+    with pytest.raises(Untranslatable) as raised:
+        login_of({**BASE, **properties, **jaas})
+    assert raised.value.key == key
+    assert str(raised.value).startswith(sentence)
+    assert "hush" not in str(raised.value)

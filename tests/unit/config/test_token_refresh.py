@@ -1,0 +1,49 @@
+"""When a token is renewed: Java's rule."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.oauth import RefreshRule
+from lockstep_config.token_refresh import Token, expiry_told_by, pause_after, refresh_at
+
+RULE = RefreshRule()
+
+
+@pytest.mark.parametrize(
+    ("life", "chance", "at"),
+    [
+        (3600, 0.0, 2880),  # 0.8 of its life
+        (3600, 1.0, 3060),  # and the jitter
+        (1000, 1.0, 700),  # not within the last 300 s
+        (362, 0.0, 62),  # nor within the first 60 s
+        (300, 0.0, 240),  # too short for both: they are ignored
+        (10, 1.0, 8.5),
+    ],
+)
+def test_a_token_is_renewed_after_a_part_of_its_life(life: float, chance: float, at: float) -> None:
+    assert refresh_at(Token("t", 1000.0, 1000.0 + life), RULE, chance) == pytest.approx(1000.0 + at)
+
+
+@given(st.floats(1, 1e6), st.floats(0, 1), st.floats(0.5, 0.9), st.floats(0, 0.1), st.floats(0, 900), st.floats(0, 900))
+def test_a_token_is_renewed_while_it_is_good(
+    life: float, chance: float, factor: float, jitter: float, least: float, buffer: float
+) -> None:
+    rule = RefreshRule(window_factor=factor, window_jitter=jitter, min_period_s=least, buffer_s=buffer)
+    assert 0 < refresh_at(Token("t", 0.0, life), rule, chance) <= life
+
+
+def test_the_expiry_of_a_jwt_is_read_and_of_anything_else_is_not() -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 17}).encode()).decode().rstrip("=")
+    assert expiry_told_by(f"h.{claims}.s") == 17.0
+    for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é"):
+        assert expiry_told_by(text) is None
+
+
+def test_pauses_grow_up_to_javas_ten_seconds() -> None:
+    assert [pause_after(n) for n in (0, 1, 2, 3, 20, 10_000)] == [0.0, 0.5, 1.0, 2.0, 10.0, 10.0]
