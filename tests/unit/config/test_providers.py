@@ -169,7 +169,7 @@ def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("path", "key"), [("a/b/c", "k"), ("../a", "k"), ("a", "../k"), ("a", ""), ("", "k"), ("a", "b/*")]
+    ("path", "key"), [("a/b/c", "k"), ("../a", "k"), ("a", "../k"), ("a", ""), ("", "k"), ("a", "b/*"), ("a\0b", "k")]
 )
 def test_a_secret_and_its_key_are_plain_names(tmp_path: Path, path: str, key: str) -> None:
     with pytest.raises(Unresolvable, match="is no name of a secret"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -220,10 +221,10 @@ def test_mirror_maker_1_of_0_18(resources: Resources) -> None:
 
 
 def test_the_properties_of_chapter_9(tmp_path: Path) -> None:
-    pytest.importorskip("lockstep_config.stores", reason="JKS and PKCS12 stores")
-    for alias in ("cluster-1", "cluster-2"):
-        _key_store(tmp_path / f"user.{alias}.p12", "my-keystore-password")
-        _key_store(tmp_path / f"truststore.{alias}.jks", "my-truststore-password", trusted=True)
+    _key_store(tmp_path / "user.cluster-1.p12", "my-keystore-password")
+    _trust_store(tmp_path / "truststore.cluster-1.jks", "my-truststore-password", tmp_path / "ca.pem")
+    for name in ("user.cluster-{}.p12", "truststore.cluster-{}.jks"):
+        shutil.copy(tmp_path / name.format(1), tmp_path / name.format(2))
     path = SEEDS / "amq-streams-9.4-connect-mirror-maker.properties"
     there, back = load(path, {"STORES": str(tmp_path)}).flows
     assert (there.flow, back.flow) == (Flow("cluster-1", "cluster-2"), Flow("cluster-2", "cluster-1"))
@@ -253,17 +254,13 @@ def test_the_legacy_files_of_chapter_9() -> None:
     assert not settings.acl_sync.enabled
 
 
-def _key_store(path: Path, password: str, trusted: bool = False) -> None:
-    kind = "jks" if path.suffix == ".jks" else "pkcs12"
-    store = f"-storetype {kind} -keystore {path} -storepass {password} -keypass {password} -alias one"
-    make = f"keytool -genkeypair -keyalg EC -dname CN=test -validity 2 {store}"
-    subprocess.run(make.split(), check=True, capture_output=True)
-    if trusted:
-        pem = path.with_suffix(".pem")
-        access = f"-storetype {kind} -keystore {path} -storepass {password}"
-        subprocess.run(
-            f"keytool -exportcert -rfc -alias one -file {pem} {access}".split(), check=True, capture_output=True
-        )
-        path.unlink()
-        imported = f"keytool -importcert -noprompt -alias ca -file {pem} {access}"
-        subprocess.run(imported.split(), check=True, capture_output=True)
+def _key_store(path: Path, password: str) -> None:
+    store = f"-storetype pkcs12 -keystore {path} -storepass {password} -alias one"
+    subprocess.run(f"keytool -genkeypair -keyalg EC -dname CN=test -validity 2 {store}".split(), check=True)
+
+
+def _trust_store(path: Path, password: str, pem: Path) -> None:
+    pem.write_text(certificate_and_key()[0])
+    store = f"-storetype jks -keystore {path} -storepass {password}"
+    made = f"keytool -importcert -noprompt -alias ca -file {pem} {store}"
+    subprocess.run(made.split(), check=True, capture_output=True)
