@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config.sasl import credentials_of
+from lockstep_config.oauth import TokenSettings
+from lockstep_config.sasl import credentials_of, login_of
 from lockstep_config.strimzi.resource import read_resource
 from tests.unit.config.resources import Resources, certificate_and_key
 from tests.unit.config.test_strimzi import old
@@ -128,6 +129,21 @@ def test_oauth_with_a_token_endpoint(resources: Resources, proof: str) -> None:
 def test_oauth_with_a_given_token(resources: Resources) -> None:
     assert options(resources, "accessToken: {secretName: s, key: k}") == [f'oauth.access.token="{SECRET}s:k}}"']
     assert options(resources, "accessTokenLocation: /var/token") == ['oauth.access.token.location="/var/token"']
+
+
+def test_oauth_is_understood_by_the_clients(resources: Resources) -> None:
+    resources.secret("s", k="hunter2\n")
+    resources.secret("ca", **{"1__crt": certificate_and_key()[0], "2__crt": certificate_and_key()[0]})
+    lines = (
+        "tls: {}\n    authentication: {type: oauth, clientId: me, clientSecret: {secretName: s, key: k}, "
+        "tokenEndpointUri: 'https://x/t', tlsTrustedCertificates: [{secretName: ca, pattern: '*.crt'}]}"
+    )
+    (settings,) = resources.load(access(lines)).flows
+    login = login_of(settings.source.properties)
+    assert isinstance(login, TokenSettings)
+    assert (login.endpoint, login.client_id, login.client_secret) == ("https://x/t", "me", "hunter2")
+    assert (login.tls.trusted_pem or "").count("BEGIN CERTIFICATE") == 2
+    assert "hunter2" not in repr(settings)
 
 
 def test_oauths_further_settings(resources: Resources) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from lockstep_config.oauth import HANDLER, STRIMZIS_HANDLER
 from lockstep_config.strimzi.lines import Lines, Part, text_of
 
 __all__ = ["SECRETS", "add_connection"]
@@ -102,6 +103,9 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
         )
         mechanism, module = _JAAS_MODULES[kind]
         lines.add(f"{alias}.sasl.mechanism", mechanism, authentication.at("type"), authentication.line_of("type"))
+        if kind == "oauth":
+            handler = f"{alias}.{HANDLER}"
+            lines.add(handler, STRIMZIS_HANDLER, authentication.at("type"), authentication.line_of("type"))
         if options:
             jaas = " ".join([module, "required", *(f'{name}="{value}"' for name, value in options.items())]) + ";"
             lines.add(f"{alias}.sasl.jaas.config", jaas, authentication.path, authentication.line)
