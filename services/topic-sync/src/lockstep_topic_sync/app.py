@@ -52,6 +52,9 @@ IDS_EVERY = 10.0
 VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
 
+SAID = 3
+"""Topics that failed at once and get a line each; the rest is counted."""
+
 REFRESH = "topic refresh"
 
 
@@ -282,9 +285,15 @@ class TopicSync:
     async def _say(self, rows: Sequence[MirroredTopic], events: Sequence[Happened]) -> None:
         ctx = self._ctx
         await ctx.state.write_all(rows)
+        failed = 0
         for happened in events:
             loud = happened.kind in ("TopicFailed", "TopicRecreated")
-            await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, **happened.detail)
+            failed += happened.kind == "TopicFailed"
+            # One permission that is missing fails thousands of topics: each has its row and its event.
+            quiet = happened.kind == "TopicFailed" and failed > SAID
+            await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, quiet=quiet, **happened.detail)
+        if (more := failed - SAID) > 0:
+            ctx.log.warn("more topics failed", f"{more} more; lockstep status names them", topics=more)
         for phase in ("mirrored", "failed", "deleted", "excluded"):
             count = sum(row.phase == phase for row in ctx.state.all(MirroredTopic))
             ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lockstep_runtime.door_options import door_options
 from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "flow_option",
     "flow_options",
     "output_option",
+    "run_options",
     "timeout_option",
 ]
 
@@ -34,6 +36,25 @@ output_option = click.option(
     show_default=True,
     help="For people, or JSON for programs.",
 )
+
+
+def run_options(command: F) -> F:
+    """Those of whoever runs services in this terminal: where their pages are, `--log-level`, `--log-format`."""
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Say this and what is graver.",
+    )
+    form = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Lines for people, or one JSON object a line.",
+    )
+    return door_options("--http-host")(level(form(command)))
 
 
 def timeout_option(seconds: float, about: str) -> Callable[[F], F]:

@@ -18,6 +18,7 @@ from typing import Literal
 from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_config.sources import Sources
 from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
@@ -39,6 +40,7 @@ __all__ = [
     "FetchSettings",
     "FlowSettings",
     "HeartbeatSettings",
+    "LegacySettings",
     "Stated",
     "States",
     "TopicSyncSettings",
@@ -188,6 +190,17 @@ class CompressionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LegacySettings:
+    """What a flow in the place of a MirrorMaker 1 does as that did. Positions are those of `group` on the source,
+    committed each `commit_every`."""
+
+    group: str
+    partitioning: Literal["preserve", "key"] = "preserve"
+    abort_on_send_failure: bool = True
+    commit_every: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings:
     """How records move (`mm2.md` §3.1, §4.7, design §5).
 
@@ -200,7 +213,7 @@ class DataPlaneSettings:
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
     flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
     `transaction_interval`, or as soon as it can (None).
-    `spark` is the same for all flows of a file.
+    `spark` is the same for all flows of a file. `legacy` None: the flow takes no MirrorMaker 1's place.
     """
 
     enabled: bool = True
@@ -229,6 +242,7 @@ class DataPlaneSettings:
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
     spark: SparkSettings = LOCAL_SPARK
+    legacy: LegacySettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +353,7 @@ class Configuration:
     `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
     then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
     `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
-    shown once.
+    shown once. `sources` is what it was made of, for who looks whether that has changed (`lockstep_config.rotation`).
     """
 
     path: Path
@@ -347,6 +361,7 @@ class Configuration:
     flows: tuple[FlowSettings, ...]
     unused: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    sources: Sources = field(default=Sources(), compare=False, repr=False)
 
     def flow(self, flow: Flow) -> FlowSettings:
         """The settings of one flow. Raises `UnknownFlow`, which names the flows there are."""

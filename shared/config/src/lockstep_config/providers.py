@@ -45,6 +45,8 @@ KAFKA = "org.apache.kafka.common.config.provider."
 STRIMZI = "io.strimzi.kafka."
 SECRETS_CLASS = f"{STRIMZI}KubernetesSecretConfigProvider"
 
+GLOB = "*?["
+
 SECRETS_VARIABLE = "LOCKSTEP_SECRETS_DIR"
 SECRETS_FOLDER = Path("/opt/lockstep/secrets")
 """Where secrets are looked for when neither `--secrets-dir` nor the environment variable says so."""
@@ -59,6 +61,9 @@ class Provider(Protocol):
 
     def get(self, path: str, key: str) -> str:
         """The value of `key` at `path`. Raises `Unresolvable`."""
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        """The files that `get` reads for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,9 @@ class FileProvider:
             raise Unresolvable(f"{file} has no key {key!r}")
         return values[key]
 
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return (Path(path),)
+
 
 @dataclass(frozen=True, slots=True)
 class DirectoryProvider:
@@ -98,6 +106,9 @@ class DirectoryProvider:
         except UnicodeDecodeError as exc:
             raise Unresolvable(f"{folder / key} is no text in UTF-8") from exc
 
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return (Path(path) / key,)
+
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentProvider:
@@ -114,6 +125,9 @@ class EnvironmentProvider:
         if key not in self.environment:
             raise Unresolvable(f"the environment variable {key} is not set")
         return self.environment[key]
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +152,7 @@ class MountedProvider:
                 raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
         of_namespace = self.folder / namespace / name if slash else None
         inner = of_namespace if of_namespace is not None and of_namespace.is_dir() else self.folder / name
-        if not any(character in key for character in "*?["):
+        if not any(character in key for character in GLOB):
             return (inner / key,)
         try:
             # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
@@ -208,6 +222,7 @@ def providers_of(
 def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
     """The entry with every reference replaced; references that cannot be are left as they stand and are problems."""
     problems: list[Problem] = []
+    read: dict[Path, None] = {}
     referenced = False
     in_jaas = entry.key.endswith("sasl.jaas.config")
 
@@ -228,11 +243,20 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         referenced = True
+        read.update(dict.fromkeys(_looked_at(provider, path.strip(), key.strip())))
         # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
     value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
-    return replace(entry, value=value, referenced=referenced), problems
+    return replace(entry, value=value, referenced=referenced, read=(*entry.read, *read)), problems
+
+
+def _looked_at(provider: Provider, path: str, key: str) -> Iterator[Path]:
+    """The files that were read, and the folder where another file would count as well."""
+    for file in provider.files(path, key):
+        yield file
+        if any(character in key for character in GLOB):
+            yield file.parent
 
 
 def _parts(value: str) -> Iterator[tuple[str, bool]]:

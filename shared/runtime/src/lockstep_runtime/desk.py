@@ -114,6 +114,7 @@ class CommandDesk:
                 text,
                 answers=command.id,
                 loud=bool(reason),
+                quiet=False,
                 verb=command.verb,
                 **extra,
                 **detail,

@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.lacking import lacking, words
+from lockstep_runtime.making import made
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.retry import Verdict, classify
 
@@ -59,23 +62,40 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
 
 
 class Requests:
-    """A connection to the cluster `alias`. `timeout` bounds every request. Safe for concurrent use within one event
-    loop.
-    """
+    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
+    concurrent use within one event loop."""
 
-    def __init__(self, alias: str, conf: Mapping[str, str], timeout: timedelta = timedelta(seconds=60)) -> None:
+    def __init__(
+        self,
+        alias: str,
+        conf: Mapping[str, str],
+        timeout: timedelta = timedelta(seconds=60),
+        access: Access = NO_ACCESS,
+    ) -> None:
         self.alias = alias
-        self.bootstrap = conf.get("bootstrap.servers", "")
+        self.access = access
         self._timeout = timeout.total_seconds()
         self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
+        self._use(conf)
+
+    def _use(self, conf: Mapping[str, str]) -> None:
+        self.bootstrap = conf.get("bootstrap.servers", "")
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
 
+    async def renew(self, conf: Mapping[str, str]) -> None:
+        """Ask with these settings from now on. Nothing is to be under way."""
+        self._use(conf)
+        # Its end waits for its threads.
+        former = [self.__dict__.pop("_client", None)]
+        await asyncio.to_thread(former.clear)
+
     @cached_property
     def _client(self) -> AdminClient:
-        """Made when first needed: it connects at once, and some services never ask one of their clusters."""
-        return AdminClient(self._conf)
+        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
+        ClusterUnreachable."""
+        return made(self.alias, self._conf, AdminClient)
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
@@ -121,5 +141,6 @@ class Requests:
             self._complaints.clear()
             return ClusterUnreachable(self.alias, self.bootstrap, why)
         if verdict is Verdict.DENIED:
-            return NotPermitted(self.alias, f"to {operation}", resource)
+            remedy = self.access.remedy(*lacking(error.code(), operation, resource))
+            return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error.str())
