@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.model import AutoRestart, Stated
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_config.model import AutoRestart, LegacySettings, Stated
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import IdentityReplicationPolicy
 from tests.unit.config.resources import Resources, certificate_and_key
@@ -213,6 +214,13 @@ def test_mirror_maker_1_of_0_18(resources: Resources) -> None:
         "other-topic",
     ]
     assert settings.data_plane.tasks_max == 2, "the number of consumer streams"
+    # "The offset auto-commit interval in milliseconds"; with abortOnSendFailure false, what fails is not the end.
+    every = timedelta(milliseconds=120_000)
+    assert settings.data_plane.legacy == LegacySettings(
+        group="my-group", abort_on_send_failure=False, commit_every=every
+    )
+    assert settings.policy.format_remote_topic("source", "my-topic") == "my-topic"
+    assert not (settings.checkpoint.enabled or settings.heartbeat.enabled or settings.acl_sync.enabled)
     assert settings.clients.source_consumer["receive.buffer.bytes"] == "32768"
     assert settings.data_plane.compression_type == "gzip"
     assert settings.target.properties["ssl.keystore.type"] == "PEM"
@@ -238,13 +246,12 @@ def test_the_properties_of_chapter_9(tmp_path: Path) -> None:
 
 
 def test_the_legacy_files_of_chapter_9() -> None:
-    legacy = pytest.importorskip("lockstep_config.legacy_files", reason="MirrorMaker 1's files")
-    files = legacy.LegacyFiles(
+    files = LegacyFiles(
         SEEDS / "amq-streams-9.5-consumer.properties",
         SEEDS / "amq-streams-9.5-producer.properties",
         {"num.streams": "2"},
     )
-    settings = only(legacy.load_legacy(files, {}))
+    settings = only(load_legacy(files, {}))
     assert settings.policy.format_remote_topic("source", "t") == "t"
     assert settings.data_plane.tasks_max == 2
     assert not settings.topic_sync.refresh_enabled
