@@ -220,7 +220,8 @@ def test_mirror_maker_1_of_0_18(resources: Resources) -> None:
         group="my-group", abort_on_send_failure=False, commit_every=every
     )
     assert settings.policy.format_remote_topic("source", "my-topic") == "my-topic"
-    assert not (settings.checkpoint.enabled or settings.heartbeat.enabled or settings.acl_sync.enabled)
+    runs = (settings.checkpoint.enabled, settings.heartbeat.enabled, settings.acl_sync.enabled)
+    assert runs == (False, False, False)
     assert settings.clients.source_consumer["receive.buffer.bytes"] == "32768"
     assert settings.data_plane.compression_type == "gzip"
     assert settings.target.properties["ssl.keystore.type"] == "PEM"
