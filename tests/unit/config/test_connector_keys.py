@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep_cli.services import plan_services
 from lockstep_config import FlowSettings
 from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
 from lockstep_config.keys import KEYS
@@ -62,6 +63,19 @@ def test_a_connector_may_be_left_out(load_text: LoadText) -> None:
     assert settings.checkpoint.enabled
     assert not settings.heartbeat.enabled
     assert not ab(load_text, f"{OWN}checkpoint.enabled=false\n").checkpoint.enabled
+
+
+@pytest.mark.parametrize(
+    ("absent", "services"),
+    [
+        ("source", ["checkpoint", "heartbeat"]),
+        ("checkpoint", ["data-plane", "topic-sync", "acl-sync", "heartbeat"]),
+        ("heartbeat", ["data-plane", "topic-sync", "acl-sync", "checkpoint"]),
+    ],
+)
+def test_of_a_connector_that_is_left_out_no_service_runs(load_text: LoadText, absent: str, services: list[str]) -> None:
+    loaded = load_text(f"{OWN}{absent}.enabled=false\nB->A.emit.heartbeats.enabled=false\n")
+    assert [plan.name for plan in plan_services(loaded)] == services
 
 
 def test_clients_of_one_connector(load_text: LoadText) -> None:
