@@ -250,6 +250,22 @@ def test_what_several_connectors_say_alike_counts_once(resources: Resources) -> 
     assert not [key for key in entries if "lockstep.connector" in key]
 
 
+def test_a_connector_may_be_disabled_by_its_config_as_in_mirror_maker(resources: Resources) -> None:
+    off = "config: {enabled: false}"
+    (settings,) = resources.load(old(f"sourceConnector: {{{off}}}\n    checkpointConnector: {{}}")).flows
+    assert (settings.enabled, settings.data_plane.enabled, settings.checkpoint.enabled) == (True, False, True)
+    mirror = f"sourceConnector: {{}}\n    heartbeatConnector: {{{off}}}"
+    assert resources.load(old(mirror)).flows[0].heartbeat.enabled
+    assert any("heartbeats do not depend on it" in one for one in resources.remarks(old(mirror)))
+
+
+def test_what_one_of_several_says_is_its_own(resources: Resources) -> None:
+    mirror = "sourceConnector: {}\n    checkpointConnector: {config: {admin.timeout.ms: 2000}}"
+    (settings,) = resources.load(old(mirror)).flows
+    assert settings.admin_timeout == timedelta(seconds=60)
+    assert settings.as_seen_by("checkpoint").admin_timeout == timedelta(seconds=2)
+
+
 def test_what_may_differ_does(resources: Resources) -> None:
     mirror = (
         "sourceConnector: {config: {admin.timeout.ms: 1000}}\n"

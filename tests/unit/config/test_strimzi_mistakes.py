@@ -222,6 +222,17 @@ def test_what_must_agree_and_is_left_out_of_one_names_both_places(resources: Res
     assert resources.load(old(there)).flows, "heartbeats' topic has one name under every policy"
 
 
+def test_topics_of_the_checkpoint_connector_alone_do_not_become_those_of_the_source(resources: Resources) -> None:
+    mirror = "sourceConnector: {}\n    checkpointConnector: {config: {topics: orders}}"
+    (found,) = resources.mistakes(old(mirror))
+    assert found.startswith(
+        "16 spec.mirrors[0].sourceConnector.config.topics: is not set, so it would be .*, but spec."
+    )
+    only_source = "sourceConnector: {config: {topics: orders}}\n    checkpointConnector: {}"
+    (settings,) = resources.load(old(only_source)).flows
+    assert not settings.topics.matches("payments")
+
+
 def test_a_secret_in_the_wrong_place_is_not_told(resources: Resources) -> None:
     text = old().replace(
         "bootstrapServers: a:9092",
