@@ -18,7 +18,8 @@ from tests.harness.clusters import Record, compare, create_topic, produce, read_
 from tests.harness.commands import lockstep
 from tests.harness.eventually import wait_until
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+WITHIN = 240.0
 
 RESOURCE = """\
 apiVersion: kafka.strimzi.io/v1beta2
@@ -106,29 +107,29 @@ def test_a_resource_copies_and_its_states_beat_commands(
     produce(pair.a.bootstrap, topic, numbered(0, 100))
     written()
     run = start(file)
-    run.until_said("topic-sync", "topic created", within=120)
-    wait_until(lambda: has_copied(100), within=120, every=0.5, what="100 records are copied")
+    run.until_said("topic-sync", "topic created", within=WITHIN)
+    wait_until(lambda: has_copied(100), within=WITHIN, every=0.5, what="100 records are copied")
 
     refused = lockstep("resume", file, "connector:MirrorHeartbeatConnector", code=1)
     assert "spec.mirrors[0].heartbeatConnector.state" in refused
     assert "the file says so, which no command changes" in refused
     assert "MirrorHeartbeatConnector is stopped" in lockstep("status", file)
     os.kill(run.process.pid, signal.SIGTERM)
-    assert run.process.wait(30) == 0
+    assert run.process.wait(60) == 0
 
     line = next(n for n, text in enumerate(written("state: paused").splitlines(), 1) if "state: paused" in text)
     produce(pair.a.bootstrap, topic, numbered(100, 50))
     run = start(file)
-    run.until_said("run", "ready: data-plane, topic-sync", within=120)
+    run.until_said("run", "ready: data-plane, topic-sync", within=WITHIN)
     refused = lockstep("resume", file, "connector:MirrorSourceConnector", code=1)
     assert f"{file}:{line}: spec.mirrors[0].sourceConnector.state" in refused
     time.sleep(4)  # that nothing happens takes its time to be seen: longer than a slot takes to start
     assert has_copied(100), "it rests although nobody paused it"
     os.kill(run.process.pid, signal.SIGTERM)
-    assert run.process.wait(30) == 0
+    assert run.process.wait(60) == 0
 
     written("state: running")
     start(file)
-    wait_until(lambda: has_copied(150), within=120, every=0.5, what="the other 50 records are copied")
+    wait_until(lambda: has_copied(150), within=WITHIN, every=0.5, what="the other 50 records are copied")
     copied = compare(read_topic(pair.a.bootstrap, topic), read_topic(pair.b.bootstrap, f"{source}.{topic}"))
     assert copied.equal, copied.first_difference
