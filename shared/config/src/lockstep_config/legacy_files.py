@@ -16,19 +16,22 @@ from typing import Literal
 from lockstep_config.client_keys import CLIENT, CONNECTION
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import KEYS
-from lockstep_config.legacy_keys import IN_EFFECT_LESS, OLD_KEYS, known_partitioner
+from lockstep_config.legacy_keys import (
+    EVERY_TOPIC,
+    FLOW,
+    IN_EFFECT_LESS,
+    OLD_KEYS,
+    OPPOSITE,
+    included,
+    known_partitioner,
+)
 from lockstep_config.load import bytes_of, configured
 from lockstep_config.model import Configuration
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.problems import ConfigurationError, Problem
 from lockstep_config.properties import Entry, PropertiesText, read_properties
-from lockstep_protocol.names import Flow
 
 __all__ = ["FLOW", "LegacyFiles", "included", "legacy_text", "load_legacy"]
-
-FLOW = Flow("source", "target")
-OPPOSITE = Flow("target", "source")
-EVERY_TOPIC = ".*"
 
 COMMAND = Path("lockstep legacy")
 """In front of what is said of an option."""
@@ -74,15 +77,6 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     if f"{FLOW}.topics" not in lines.entries:
         lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
     return PropertiesText(tuple(lines.entries.values()), tuple(lines.problems), tuple(lines.notes))
-
-
-def included(text: str) -> str:
-    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do
-    not count; `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
-    bare = text.strip().replace(" ", "").strip("\"'")
-    if bare == "*":
-        return EVERY_TOPIC
-    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
 
 
 def _paths(files: LegacyFiles) -> Iterator[tuple[Side, Path]]:

@@ -1,11 +1,18 @@
-"""Keys of MirrorMaker 1's property files that no Kafka client of today knows, and what is said of them. Pure tables."""
+"""MirrorMaker 1's words: the flow that takes its place, its list of topics, and keys of its property files that no
+Kafka client of today knows, with what is said of them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["IN_EFFECT_LESS", "OLD_KEYS", "known_partitioner"]
+from lockstep_protocol.names import Flow
+
+__all__ = ["EVERY_TOPIC", "FLOW", "IN_EFFECT_LESS", "OLD_KEYS", "OPPOSITE", "included", "known_partitioner"]
+
+FLOW = Flow("source", "target")
+OPPOSITE = Flow("target", "source")
+EVERY_TOPIC = ".*"
 
 _ZOOKEEPER = (
     "belongs to the consumer that kept its positions in ZooKeeper, which MirrorMaker 1 itself has not read since Kafka "
@@ -66,3 +73,12 @@ _PARTITIONERS = "org.apache.kafka.clients.producer."
 def known_partitioner(name: str) -> bool:
     """Whether this is the Java producer's own partitioner, by whose rule `lockstep.legacy.partitioning=key` goes."""
     return name.strip() in ("", f"{_PARTITIONERS}internals.DefaultPartitioner")
+
+
+def included(text: str) -> str:
+    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do
+    not count; `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
+    bare = text.strip().replace(" ", "").strip("\"'")
+    if bare == "*":
+        return EVERY_TOPIC
+    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
