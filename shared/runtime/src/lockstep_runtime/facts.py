@@ -15,6 +15,7 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
+from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
@@ -54,12 +55,13 @@ class FactProducer:
         self._started = False
 
     def start(self) -> None:
-        """Begin, unless it has begun. Does not need the cluster: appends wait for it."""
+        """Begin, unless it has begun. Does not need the cluster: appends wait for it. Raises ClusterUnreachable where
+        there is no access token to log in with."""
         if self._started:
             return
-        self._started = True
         self._loop = asyncio.get_running_loop()
-        self._producer = Producer({**self._conf, "error_cb": _ignore})
+        self._producer = logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
+        self._started = True
         self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
         self._thread.start()
 

@@ -10,13 +10,13 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.login import logged_in
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.retry import Verdict, classify
 
@@ -63,19 +63,24 @@ class Requests:
     loop.
     """
 
-    def __init__(self, alias: str, conf: Mapping[str, str], timeout: timedelta = timedelta(seconds=60)) -> None:
+    def __init__(self, alias: str, conf: Mapping[str, Any], timeout: timedelta = timedelta(seconds=60)) -> None:
         self.alias = alias
         self.bootstrap = conf.get("bootstrap.servers", "")
         self._timeout = timeout.total_seconds()
         self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
+        self._client: AdminClient | None = None
+        self._making = asyncio.Lock()
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
 
-    @cached_property
-    def _client(self) -> AdminClient:
-        """Made when first needed: it connects at once, and some services never ask one of their clusters."""
-        return AdminClient(self._conf)
+    async def _connected(self) -> AdminClient:
+        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
+        ClusterUnreachable where there is no access token to log in with."""
+        async with self._making:
+            if self._client is None:
+                self._client = await asyncio.to_thread(logged_in, AdminClient, self._conf, self.alias)
+            return self._client
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
@@ -114,7 +119,8 @@ class Requests:
             raise trouble  # no broker answered: there is nothing to say about single resources
 
     def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
-        self._client.poll(0)  # lets error_cb hear what happened on the wire
+        if self._client is not None:
+            self._client.poll(0)  # lets error_cb hear what happened on the wire
         verdict = classify(error.code())
         if verdict is Verdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()

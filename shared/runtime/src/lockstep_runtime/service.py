@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import aiokafka.client
 import faust
 import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
+import faust.auth
 import faust.transport.drivers.aiokafka
 from mode.supervisors import CrashingSupervisor
 
@@ -33,6 +35,7 @@ from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leader
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.pages import Pages, PortTaken
+from lockstep_runtime.sasl_session import create_connection
 
 __all__ = ["Place", "serve"]
 
@@ -185,17 +188,17 @@ def build_app(ctx: FlowContext) -> Any:
 
 def _credentials(settings: FlowSettings) -> Any:
     connection = clients.aiokafka_connection(settings.target)
-    protocol = connection.get("security_protocol", "PLAINTEXT")
+    protocol = connection["security_protocol"]
     context = connection.get("ssl_context")
+    if "sasl_oauth_token_provider" in connection:
+        return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
     if protocol.startswith("SASL"):
-        credentials = faust.SASLCredentials(
-            mechanism=connection.get("sasl_mechanism", "PLAIN"),
-            username=connection.get("sasl_plain_username"),
-            password=connection.get("sasl_plain_password"),
+        return faust.SASLCredentials(
+            mechanism=connection["sasl_mechanism"],
+            username=connection["sasl_plain_username"],
+            password=connection["sasl_plain_password"],
             ssl_context=context,
         )
-        credentials.protocol = protocol
-        return credentials
     return faust.SSLCredentials(context=context) if protocol == "SSL" else None
 
 
@@ -327,6 +330,7 @@ def serve(
     """
 
     threading.excepthook = _thread_ended
+    aiokafka.client.create_conn = create_connection
 
     async def main() -> int:
         return await Process(service, flows, build, place, divided=divided, pauses_itself=pauses_itself).run()
