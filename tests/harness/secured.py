@@ -118,9 +118,14 @@ class SecuredBroker(Broker):
             found["sasl.oauthbearer.token.endpoint.url"] = self.secured.tokens.url
         return found
 
-    def lines(self, how: str, **changed: str) -> list[str]:
-        """The same as lines of mm2.properties for the cluster with our alias."""
-        return [f"{self.alias}.{key} = {_escaped(value)}" for key, value in self.properties(how, **changed).items()]
+    def lines(self, how: str, alias: str = "", **changed: str) -> list[str]:
+        """The same as lines of mm2.properties, for the cluster with this alias, or with ours."""
+        given = self.properties(how, **changed)
+        return [f"{alias or self.alias}.{key} = {_escaped(value)}" for key, value in given.items()]
+
+    def expired(self) -> list[str]:
+        """What the broker said of connections that it closed because their session was over."""
+        return [line for line in self.log.read_text(errors="replace").splitlines() if "expired channel" in line]
 
     def add_users(self) -> None:
         """Give USER its SCRAM credentials; with another password than before it is changed."""
@@ -157,6 +162,12 @@ class SecuredBroker(Broker):
             f'{_MODULES[how]} required clientId="{USER}" clientSecret="{quoted}" ssl.truststore.type="PEM" '
             f'ssl.truststore.location="{self.secured.folder / "ca.pem"}";'
         )
+
+    def _write_settings(self) -> None:
+        super()._write_settings()
+        with (self.folder / "log4j.properties").open("a") as logging:
+            # It tells of each session that it ends, and of nothing else worth a line.
+            logging.write("logger.network.name = kafka.network.Processor\nlogger.network.level = debug\n")
 
     def _listeners(self) -> dict[str, str]:
         found = super()._listeners()

@@ -10,7 +10,6 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
-from lockstep_runtime import sasl_session
 from lockstep_runtime.sasl_session import EARLIEST, LATEST
 from tests.harness.eventually import eventually
 
@@ -89,7 +88,12 @@ async def test_what_is_asked_while_a_login_is_due_goes_out_behind_it_in_order() 
 
 async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds: list[tuple[float, float]] = []
-    monkeypatch.setattr(sasl_session.random, "uniform", lambda *both: bounds.append(both) or both[0])
+
+    def least(low: float, high: float) -> float:
+        bounds.append((low, high))
+        return low
+
+    monkeypatch.setattr("lockstep_runtime.sasl_session.random.uniform", least)
     peer = Peer()
     peer.connection._begin_login()
     await peer.log_in(session_ms=100)

@@ -21,6 +21,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.frames import Frames, RequestBody
+from lockstep_runtime.refused_login import refused_login, who_of
 from lockstep_runtime.sasl_session import SessionConnection
 
 __all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "message"]
@@ -134,7 +135,7 @@ class Connection(SessionConnection):
         try:
             await connection.connect()
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
-            raise BrokerUnreachable(f"{host}:{port}: {_cause(exc)}") from exc
+            raise BrokerUnreachable(f"{host}:{port}: {connection._why(exc)}") from exc
         for option, size in (buffers or {}).items():
             connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
         connection._leave_the_stream()
@@ -260,7 +261,11 @@ class Connection(SessionConnection):
             self.close()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {timeout_s:g} s") from exc
         except KafkaError as exc:
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {_cause(exc)}") from exc
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
+
+    def _why(self, exc: BaseException) -> str:
+        login = {"sasl.mechanism": self._sasl_mechanism, "sasl.username": self._sasl_plain_username}
+        return refused_login(_cause(exc), who_of(login))
 
     @property
     def unanswered(self) -> int:

@@ -34,7 +34,7 @@ class GroupRequests(Requests):
         )
         if not result.valid and result.errors:
             # KafkaError, whatever the library's documentation says: not the exception around it.
-            raise self._trouble(result.errors[0], "list", "groups")
+            raise await self._trouble(result.errors[0], "list", "groups")
         return tuple(
             GroupListing(
                 g.group_id,
@@ -109,5 +109,5 @@ class GroupRequests(Requests):
             if tp.error is None:
                 outcome.done[key] = offsets[tp.topic, tp.partition]
             else:
-                self._sort(outcome, key, self._trouble(tp.error, "alter offsets of", f"group {group}, {key}"))
+                self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", f"group {group}, {key}"))
         return outcome

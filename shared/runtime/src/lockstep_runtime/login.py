@@ -1,14 +1,18 @@
-"""librdkafka's clients are made once there is something to log in with."""
+"""What librdkafka's clients do not do by themselves: wait for a token, and tell what is wrong with a certificate."""
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from lockstep_config.token_source import TokenCallback, TokenUnavailable
 from lockstep_runtime.errors import ClusterUnreachable
 
-__all__ = ["logged_in"]
+__all__ = ["certificate_trouble", "logged_in"]
+
+HANDSHAKE_S = 5.0
 
 C = TypeVar("C")
 
@@ -23,3 +27,22 @@ def logged_in(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alia
         except TokenUnavailable as exc:
             raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), f"no access token: {exc}") from exc
     return make(dict(conf))
+
+
+def certificate_trouble(conf: Mapping[str, Any]) -> str | None:
+    """Shakes hands once with the first bootstrap broker, as librdkafka does with these settings, and gives OpenSSL's
+    own words for what is wrong with its certificate. None: nothing, or the broker is away."""
+    host, _, port = str(conf.get("bootstrap.servers", "")).partition(",")[0].rpartition(":")
+    try:
+        context = ssl.create_default_context(cadata=conf.get("ssl.ca.pem"))
+        context.check_hostname = conf.get("ssl.endpoint.identification.algorithm") != "none"
+        host = host.strip("[]")
+        with (
+            socket.create_connection((host, int(port)), HANDSHAKE_S) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return None
+    except ssl.SSLCertVerificationError as exc:
+        return str(exc)
+    except (OSError, ValueError):
+        return None

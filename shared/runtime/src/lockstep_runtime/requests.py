@@ -16,8 +16,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
-from lockstep_runtime.login import logged_in
+from lockstep_runtime.login import certificate_trouble, logged_in
 from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "together"]
@@ -90,13 +91,13 @@ class Requests:
         try:
             return await asyncio.to_thread(call, **kwargs)
         except KafkaException as exc:
-            raise self._trouble(exc.args[0], operation, resource) from exc
+            raise await self._trouble(exc.args[0], operation, resource) from exc
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         try:
             return await asyncio.wrap_future(future)
         except KafkaException as exc:
-            raise self._trouble(exc.args[0], operation, resource) from exc
+            raise await self._trouble(exc.args[0], operation, resource) from exc
 
     async def _many(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
@@ -106,7 +107,7 @@ class Requests:
             try:
                 outcome.done[key(subject)] = await asyncio.wrap_future(future)
             except KafkaException as exc:
-                self._sort(outcome, key(subject), self._trouble(exc.args[0], operation, resource(subject)))
+                self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
 
     @staticmethod
@@ -118,14 +119,18 @@ class Requests:
         else:
             raise trouble  # no broker answered: there is nothing to say about single resources
 
-    def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
+    async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
         if self._client is not None:
             self._client.poll(0)  # lets error_cb hear what happened on the wire
         verdict = classify(error.code())
         if verdict is Verdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
             self._complaints.clear()
-            return ClusterUnreachable(self.alias, self.bootstrap, why)
+            if NOT_VERIFIED in why:
+                # librdkafka says the same of each certificate that it does not accept.
+                told = await asyncio.to_thread(certificate_trouble, self._conf)
+                why = told or why
+            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, who_of(self._conf)))
         if verdict is Verdict.DENIED:
             return NotPermitted(self.alias, f"to {operation}", resource)
         return RequestRefused(self.alias, operation, resource, error.code(), error.str())
