@@ -1,5 +1,5 @@
-"""TLS, mTLS and every SASL mechanism on real brokers: what is mirrored is the same, sessions are renewed under load, and
-what a broker or we refuse is one line, and over when it is mended."""
+"""TLS, mTLS and every SASL mechanism on real brokers: what is mirrored is the same, sessions are renewed under load,
+and what a broker or we refuse is one line, and over when it is mended."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class Mirrored:
     def wait_copied(self) -> None:
         """Until both copies are as long as what they are copies of."""
         for source, topic, target, copy in self.topics():
-            wait_until(lambda s=source, t=topic, w=target, c=copy: ends(w, c) == ends(s, t), within=WITHIN, what=copy)
+            wait_until(partial(as_long, source, topic, target, copy), within=WITHIN, what=copy)
 
     def troubles(self) -> list[dict[str, Any]]:
         """Warnings and errors that were logged."""
@@ -124,6 +125,14 @@ def ends(bootstrap: str, topic: str) -> int:
     with contextlib.suppress(KeyError):
         return sum(end_offsets(bootstrap, topic).values())
     return -1
+
+
+def as_long(source: str, topic: str, target: str, copy: str) -> bool:
+    return ends(target, copy) == ends(source, topic)
+
+
+def stands(bootstrap: str, group: str, topic: str, at: int) -> bool:
+    return committed_offset(bootstrap, group, topic, 0) == at
 
 
 def numbered(stem: str, count: int, first: int = 0) -> list[Record]:
@@ -150,9 +159,7 @@ def test_both_directions_are_the_same_whatever_the_login(tmp_path: Path, sides: 
         scene.wait_copied()
         for source, topic, target, copy in scene.topics():
             assert compare(read_topic(source, topic), read_topic(target, copy)).equal
-            wait_until(
-                lambda w=target, c=copy: committed_offset(w, group, c, 0) == 300, within=WITHIN, what="the group"
-            )
+            wait_until(partial(stands, target, group, copy, 300), within=WITHIN, what="the group")
     for _, topic, target, copy in scene.topics():
         alias = copy.removesuffix(f".{topic}")
         assert ends(target, "heartbeats") > 0
