@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 WIRE = frozenset(
     f"lockstep_data_plane.{module}" for module in ("cluster", "connection", "fetching", "producing", "resume")
 )
-VALUES = ("aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
+VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:

@@ -13,10 +13,11 @@ import random
 from collections.abc import Awaitable
 from typing import Any
 
+import aiokafka.client
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
 
-__all__ = ["EARLIEST", "LATEST", "SessionConnection", "create_connection"]
+__all__ = ["EARLIEST", "LATEST", "SessionConnection", "renew_sessions"]
 
 EARLIEST, LATEST = 0.85, 0.95
 """Java's parts of a session after which it logs in again, at random between them: connections that were opened together
@@ -109,8 +110,13 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         return super().close(reason, exc)
 
 
-async def create_connection(host: str, port: int, **settings: Any) -> SessionConnection:
-    """In place of `aiokafka.conn.create_conn`: aiokafka's clients have no other way to be given another connection."""
+def renew_sessions() -> None:
+    """From now on the connections of aiokafka's own clients, and so Faust's, are these. They have no other way to be
+    given another kind (a contract test holds the name)."""
+    aiokafka.client.create_conn = _opened
+
+
+async def _opened(host: str, port: int, **settings: Any) -> SessionConnection:
     connection = SessionConnection(host, port, **settings)
     await connection.connect()
     return connection

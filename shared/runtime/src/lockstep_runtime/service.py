@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import aiokafka.client
 import faust
 import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
 import faust.auth
@@ -35,7 +34,7 @@ from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leader
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.pages import Pages, PortTaken
-from lockstep_runtime.sasl_session import create_connection
+from lockstep_runtime.sasl_session import renew_sessions
 
 __all__ = ["Place", "serve"]
 
@@ -330,7 +329,7 @@ def serve(
     """
 
     threading.excepthook = _thread_ended
-    aiokafka.client.create_conn = create_connection
+    renew_sessions()
 
     async def main() -> int:
         return await Process(service, flows, build, place, divided=divided, pauses_itself=pauses_itself).run()
