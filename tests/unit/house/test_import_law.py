@@ -1,8 +1,8 @@
 """What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
 
 aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
-messages are spoken in the data plane's connections only, and by what renews sessions, so that a change of either touches
-few files (design: the import law).
+messages are spoken in the data plane's connections only, and by what renews sessions, so that a change of either
+touches few files (design: the import law).
 """
 
 import ast
