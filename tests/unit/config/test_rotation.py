@@ -77,6 +77,8 @@ def test_a_key_that_names_none(key: str, value: str) -> None:
     [
         ("sasl.jaas.config", True),
         ("source.consumer.ssl.keystore.password", True),
+        ("lockstep.connector.source.producer.override.sasl.jaas.config", True),
+        ("lockstep.connector.source.tasks.max", False),
         ("security.protocol", False),
         ("bootstrap.servers", False),
         ("lockstep.spark.conf.spark.ssl.keyPassword", False),
@@ -154,3 +156,17 @@ def test_each_way_to_connect_to_a_side_is_there_once(load_text: LoadText) -> Non
     settings = of(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
     assert [conf["sasl.username"] for conf in connections(settings, "source")] == ["mirror"]
     assert [conf["sasl.username"] for conf in connections(settings, "target")] == ["mirror", "w"]
+
+
+def test_a_folder_of_which_a_reference_takes_what_there_is_counts_too(load_text: LoadText, tmp_path: Path) -> None:
+    """Another file in it is another value."""
+    folder = tmp_path / "secrets" / "racks"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("one")
+    provider = "io.strimzi.kafka.KubernetesSecretConfigProvider"
+    loaded = load_text(
+        f"config.providers = secrets\nconfig.providers.secrets.class = {provider}\n"
+        "A.consumer.client.rack = ${secrets:my/racks:*.txt}\n",
+        environment={"LOCKSTEP_SECRETS_DIR": str(tmp_path / "secrets")},
+    )
+    assert loaded.sources.files == {tmp_path / "mm2.properties", folder / "a.txt", folder}

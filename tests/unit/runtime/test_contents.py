@@ -45,3 +45,12 @@ def test_only_what_is_the_same_twice_counts() -> None:
     steady.taken = dict(three)
     assert not steady.differs(three)
     assert [steady.differs(seen) for seen in (one, three, three)] == [False, False, False]
+
+
+def test_of_a_folder_the_names_in_it_count(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    before = contents([tmp_path])
+    (tmp_path / "a").write_text("2")
+    assert contents([tmp_path]) == before
+    (tmp_path / "b").write_text("1")
+    assert contents([tmp_path]) != before

@@ -119,7 +119,7 @@ class Driver:
             "producer_id": self._producer_id,
             "partitions": len(partitions),
             "lag_records": sum(p.lag_records for p in partitions),
-            "paused": len(at_rest(self.ctx.state.rows, partitions)),
+            "paused": len(at_rest(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 
@@ -283,7 +283,9 @@ class Driver:
         ordered = {
             tp: order
             for slot in range(self._limit)
-            for tp, order in orders(ctx.state.rows, slot, self._assignment(slot).partitions).items()
+            for tp, order in orders(
+                ctx.state.rows, slot, self._assignment(slot).partitions, ctx.settings.states
+            ).items()
         }
         resting = {tp for tp, order in ordered.items() if order.rests}
         rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]

@@ -240,7 +240,7 @@ class Slot:
         there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
-        self._orders = orders(self._wanted, self._spec.slot, assigned)
+        self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._leaving:
             for tp in assigned - self._tending.keys():
                 self._take_up(tp, self._orders[tp])

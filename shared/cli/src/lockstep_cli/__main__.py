@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli import config, moving, offsets, status, steering, watch
+from lockstep_cli.options import file_argument
 
 __all__ = ["main"]
 
@@ -35,7 +36,7 @@ def main() -> None:
 
 
 @main.command(short_help="Run everything for FILE in this terminal.")
-@click.argument("file", type=click.Path(path_type=Path))
+@file_argument
 @click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen.")
 @click.option(
     "--log-level",
@@ -52,7 +53,7 @@ def main() -> None:
     help="Lines for people, or one JSON object a line.",
 )
 def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
-    """Run all services of all flows of FILE (an mm2.properties file) in this terminal.
+    """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
     within ten seconds, a second Ctrl-C ends it at once. Nothing is lost either way: the next run continues where this

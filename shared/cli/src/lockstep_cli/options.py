@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from lockstep_runtime.secrets_option import secrets_option
+
 __all__ = [
     "answer_timeout_option",
     "file_argument",
@@ -19,7 +21,11 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-file_argument = click.argument("file", type=click.Path(path_type=Path))
+
+def file_argument(command: F) -> F:
+    """FILE, and where its secrets are."""
+    return click.argument("file", type=click.Path(path_type=Path))(secrets_option(command))
+
 
 output_option = click.option(
     "--output",

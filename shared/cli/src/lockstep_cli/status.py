@@ -139,6 +139,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
         services=services,
         replicas=replicas,
         unreadable=unreadable,
+        states=settings.states,
     )
 
 

@@ -14,6 +14,7 @@ from typing import get_args
 
 from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
+from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers, Place
@@ -138,6 +139,9 @@ def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Fi
 
 def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: OwnClasses) -> None:
     key = place.key
+    if (own := own_key(key)) is not None:
+        _check_own_line(entry, place, *own, findings)
+        return
     if classes.take(place.flow, key) or _check_known(
         entry, key, Scope.FLOW, findings, classes.stand_in(place.flow, key)
     ):
@@ -166,6 +170,23 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
         return
     prefixes = [f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster")]
     _unknown(entry, key, [*_names_in(Scope.FLOW), *prefixes], findings)
+
+
+def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
+    """A line for one connector of a flow alone."""
+    if connector not in CONNECTORS:
+        findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
+    elif key in OWN_KEYS:
+        if connector in OWN_KEYS[key]:
+            _check_known(entry, key, Scope.FLOW, findings)
+        else:
+            findings.without_effect(entry, f"the {connector} connector has no {key}")
+    elif (client := client_kind(key)) is not None:
+        _check_client(entry, *client, findings)
+    elif key in KEYS:
+        findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
+    else:
+        _unknown(entry, key, [*OWN_KEYS, *KINDS], findings)
 
 
 def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
@@ -200,6 +221,9 @@ def _check_top_line(
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
             findings.without_effect(entry, f"MirrorMaker drops it at the top of the file: write {where}")
             return
+    if own_key(key) is not None:
+        findings.problem(entry, f"is about a connector of a flow: write SOURCE->TARGET.{key}")
+        return
     if key in aliases or key.endswith("->"):
         findings.problem(
             entry,
@@ -344,7 +368,7 @@ def _names_in(scope: Scope) -> list[str]:
 
 
 def _unknown(entry: Entry, name: str, candidates: Iterable[str], findings: Findings) -> None:
-    prefix = entry.key.removesuffix(name)
+    prefix = entry.shown.removesuffix(name) if entry.shown.endswith(name) else ""
     nearest = difflib.get_close_matches(name, list(candidates), 1, LIKENESS)
     instead = f"did you mean {prefix}{nearest[0]}?" if nearest else "nothing like it is known: remove it"
     findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")

@@ -13,6 +13,7 @@ from lockstep_config import layering, values
 from lockstep_config.agreements import check_agreements
 from lockstep_config.check import Findings
 from lockstep_config.client_keys import CLIENT, ClientKind
+from lockstep_config.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
 from lockstep_config.data_plane import data_plane_settings
 from lockstep_config.filters import filters_of
 from lockstep_config.layering import Effective, Layers
@@ -24,12 +25,15 @@ from lockstep_config.model import (
     CheckpointSettings,
     ClientProperties,
     Cluster,
+    ConnectorSettings,
     ControlSettings,
     FlowSettings,
     HeartbeatSettings,
+    Stated,
+    States,
     TopicSyncSettings,
 )
-from lockstep_config.our_keys import MM2_VERSION
+from lockstep_config.our_keys import MM2_VERSION, STATE
 from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader, texts
 from lockstep_protocol.names import Flow, progress_topic, state_topic
@@ -58,11 +62,13 @@ def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
 def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
     of = Reader(layers, flow)
+    source, checkpoints, heartbeats = (replace(of, connector=name) for name in CONNECTORS)
     worker = Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
+    copies = enabled and _runs(source)
     rules = values.version(of.text(MM2_VERSION))
-    checkpoint = _checkpoint(of, enabled)
-    plane = data_plane_settings(layers, flow, of, worker, enabled)
+    checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
+    plane = data_plane_settings(layers, flow, source, worker, copies)
     check_agreements(layers, of, plane, findings)
     filters = filters_of(layers, of, rules, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
@@ -85,7 +91,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
         ),
         acl_sync=AclSyncSettings(
-            enabled=enabled and of.boolean("sync.topic.acls.enabled"),
+            enabled=copies and of.boolean("sync.topic.acls.enabled"),
             every=of.seconds("sync.topic.acls.interval.seconds"),
             prefixed=of.boolean("lockstep.acls.prefixed"),
             groups=of.boolean("lockstep.acls.groups"),
@@ -94,7 +100,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         ),
         checkpoint=checkpoint,
         heartbeat=HeartbeatSettings(
-            enabled=of.boolean("emit.heartbeats.enabled"),
+            enabled=of.boolean("emit.heartbeats.enabled") and _runs(heartbeats),
             every=of.seconds("emit.heartbeats.interval.seconds"),
             topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
         ),
@@ -102,8 +108,48 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         control=_control(of, worker, flow),
         clients=_clients(layers, flow, findings),
         rules=rules,
-        auto_restart=_auto_restarts(of, findings),
-        admin_timeout=of.milliseconds("admin.timeout.ms"),
+        auto_restart=AutoRestarts(
+            source=_auto_restart(source, findings),
+            checkpoint=_auto_restart(checkpoints, findings),
+            heartbeat=_auto_restart(heartbeats, findings),
+        ),
+        states=States(
+            source=_stated(source, findings),
+            checkpoint=_stated(checkpoints, findings),
+            heartbeat=_stated(heartbeats, findings),
+        ),
+        admin_timeout=source.milliseconds("admin.timeout.ms"),
+        checkpoint_connector=_connector_settings(checkpoints, findings),
+        heartbeat_connector=_connector_settings(heartbeats, findings),
+    )
+
+
+def _runs(connector: Reader) -> bool:
+    """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters; a connector's
+    own is about whether it takes part where the flow runs."""
+    own = connector.layers.of_flow(connector.flow).get(f"{prefix_of(connector.connector or 'source')}enabled")
+    return own is None or values.boolean(own.value)
+
+
+def _stated(connector: Reader, findings: Findings) -> Stated | None:
+    found = connector.found(STATE)
+    word = connector.choice(STATE) if found else "running"
+    if found is None or word == "running":
+        return None
+    where = f"{found.entry.file or findings.file}:{found.entry.line}: {found.entry.shown}"
+    return Stated(phase="stopped" if word == "stopped" else "paused", key=where)
+
+
+def _connector_settings(connector: Reader, findings: Findings) -> ConnectorSettings | None:
+    """None: it has nothing for itself."""
+    assert connector.connector is not None
+    prefix = prefix_of(connector.connector)
+    own = [key for key in connector.layers.of_flow(connector.flow) if key.startswith(prefix)]
+    if not any(client_kind(key.removeprefix(prefix)) or key == f"{prefix}admin.timeout.ms" for key in own):
+        return None
+    return ConnectorSettings(
+        clients=_clients(connector.layers, connector.flow, findings, connector.connector),
+        admin_timeout=connector.milliseconds("admin.timeout.ms"),
     )
 
 
@@ -133,7 +179,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     )
 
 
-def _auto_restarts(of: Reader, findings: Findings) -> AutoRestarts:
+def _auto_restart(of: Reader, findings: Findings) -> AutoRestart:
     one = AutoRestart(
         enabled=of.boolean("lockstep.auto.restart.enabled"),
         max_restarts=of.integer_if_set("lockstep.auto.restart.max"),
@@ -141,7 +187,7 @@ def _auto_restarts(of: Reader, findings: Findings) -> AutoRestarts:
     found = of.found("lockstep.auto.restart.max")
     if found and not one.enabled:
         findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
-    return AutoRestarts(source=one, checkpoint=one, heartbeat=one)
+    return one
 
 
 def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
@@ -157,11 +203,11 @@ def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
     )
 
 
-def _clients(layers: Layers, flow: Flow, findings: Findings) -> ClientProperties:
+def _clients(layers: Layers, flow: Flow, findings: Findings, connector: ConnectorName = "source") -> ClientProperties:
     properties: dict[str, Mapping[str, str]] = {}
     for side in layering.SIDES:
         for kind in CLIENT:
-            found = layering.client(layers, flow, side, kind)
+            found = layering.client(layers, flow, side, kind, connector)
             _check_translation(found, kind, flow.source if side == "source" else flow.target, findings)
             properties[f"{side}_{kind}"] = texts(found)
     producer = layering.record_producer(layers, flow)

@@ -1,9 +1,8 @@
-"""An mm2.properties file, read, resolved and checked: a `Configuration`, or one `ConfigurationError` with all its
-mistakes."""
+"""A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
+`ConfigurationError` with all its mistakes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import login_of
 from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.sources import sources_of
+from lockstep_config.strimzi.resource import is_resource, read_resource
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
@@ -32,12 +32,11 @@ __all__ = ["bytes_of", "configured", "layers_of", "load", "read"]
 MOST_CLUSTERS = 100
 """Each two of them are a flow, at least of heartbeats."""
 
-_ALIAS = re.compile(r"[A-Za-z0-9_-]+")
-
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
-    """Read a file. `environment` is what `${env:...}` may name; nothing else is taken from outside but files the file
-    names.
+    """Read a file: mm2.properties, or YAML with one of Strimzi's resources. `environment` is what `${env:...}` may
+    name, and LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`); nothing else is taken from
+    outside but files the file names.
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
@@ -45,9 +44,10 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
 
 def read(path: Path) -> PropertiesText:
-    """The lines of a file, as they stand there. Raises `ConfigurationError` where it cannot be read at all; what is
-    wrong with its lines is in what is returned."""
-    return read_properties(bytes_of(path), path)
+    """The lines of a file, as they stand there, those of a resource as the lines they mean. Raises `ConfigurationError`
+    where it cannot be read at all; what is wrong with its lines is in what is returned."""
+    data = bytes_of(path)
+    return read_resource(data, path) if is_resource(data, path) else read_properties(data, path)
 
 
 def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
@@ -60,7 +60,9 @@ def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) 
 def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
     """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
     is told about. Raises as `load`."""
-    findings = Findings(path, problems=list(text.problems), notes=list(text.notes))
+    findings = Findings(path, list(text.problems), list(text.unused), list(text.notes))
+    if findings.problems and not text.entries:
+        raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
@@ -101,10 +103,10 @@ def bytes_of(path: Path) -> bytes:
     try:
         return content_of(path)
     except FileNotFoundError as exc:
-        message = "there is no such file: name the mm2.properties file to use"
+        message = "there is no such file: name the configuration file to use"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except IsADirectoryError as exc:
-        message = "is a folder: name the mm2.properties file in it"
+        message = "is a folder: name the configuration file in it"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except PermissionError as exc:
         message = "may not be read by this user: change its permissions or its owner"
@@ -149,7 +151,7 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
     if len(aliases) == 1:
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
-        if not _ALIAS.fullmatch(alias):
+        if not layering.ALIAS.fullmatch(alias):
             findings.problem(listed, f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only")
     return aliases, True
 
@@ -157,7 +159,7 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
 def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
     for alias in aliases:
         # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
-        if _ALIAS.fullmatch(alias) and "bootstrap.servers" not in layering.connection(layers, alias):
+        if layering.ALIAS.fullmatch(alias) and "bootstrap.servers" not in layering.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
 

@@ -10,11 +10,12 @@ of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
 from lockstep_config.sources import Sources
@@ -33,11 +34,14 @@ __all__ = [
     "Cluster",
     "CompressionSettings",
     "Configuration",
+    "ConnectorSettings",
     "ControlSettings",
     "DataPlaneSettings",
     "FetchSettings",
     "FlowSettings",
     "HeartbeatSettings",
+    "Stated",
+    "States",
     "TopicSyncSettings",
 ]
 
@@ -117,11 +121,29 @@ class AutoRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRestarts:
-    """`AutoRestart` of each of MM2's three connectors; a file sets all alike."""
+    """`AutoRestart` of each of MM2's three connectors."""
 
     source: AutoRestart = AutoRestart()
     checkpoint: AutoRestart = AutoRestart()
     heartbeat: AutoRestart = AutoRestart()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
+    with its place in the file."""
+
+    phase: Literal["paused", "stopped"]
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """What the file states of each of MM2's three connectors; None: commands decide."""
+
+    source: Stated | None = None
+    checkpoint: Stated | None = None
+    heartbeat: Stated | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,8 +264,19 @@ class ClientProperties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSettings:
+    """What a connector has for itself (`lockstep.connector.NAME.*`) in place of what the flow's other services have."""
+
+    clients: ClientProperties
+    admin_timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSettings:
     """Everything about one flow. `enabled` False means that only heartbeats run (`mm2.md` §5.5).
+
+    `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
+    `as_seen_by`.
 
     `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
     are those of the MM2 version whose place we take; what they say about names is in `policy` already.
@@ -267,7 +300,15 @@ class FlowSettings:
     clients: ClientProperties
     rules: RuleSet = RULES
     auto_restart: AutoRestarts = AutoRestarts()
+    states: States = States()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
+    checkpoint_connector: ConnectorSettings | None = None
+    heartbeat_connector: ConnectorSettings | None = None
+
+    def as_seen_by(self, connector: ConnectorName) -> FlowSettings:
+        """The settings with what a connector has for itself."""
+        own = {"checkpoint": self.checkpoint_connector, "heartbeat": self.heartbeat_connector}.get(connector)
+        return self if own is None else replace(self, clients=own.clients, admin_timeout=own.admin_timeout)
 
     @property
     def offset_syncs_cluster(self) -> str:

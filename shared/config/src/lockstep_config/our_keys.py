@@ -7,10 +7,24 @@ from lockstep_config.python_classes import PYTHON_KEYS
 from lockstep_config.spark import MASTER
 from lockstep_protocol.versions import DEFAULT_VERSION
 
-__all__ = ["MM2_VERSION", "OUR_KEYS", "START_TIMESTAMP"]
+__all__ = [
+    "LEGACY_ABORT",
+    "LEGACY_COMMIT_EVERY",
+    "LEGACY_GROUP",
+    "LEGACY_PARTITIONING",
+    "MM2_VERSION",
+    "OUR_KEYS",
+    "START_TIMESTAMP",
+    "STATE",
+]
 
 MM2_VERSION = "lockstep.mm2.version"
+STATE = "lockstep.state"
 START_TIMESTAMP = "lockstep.start.timestamp"
+LEGACY_GROUP = "lockstep.legacy.group"
+LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
+LEGACY_ABORT = "lockstep.legacy.abort.on.send.failure"
+LEGACY_COMMIT_EVERY = "lockstep.legacy.offset.commit.interval.ms"
 
 
 def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
@@ -74,6 +88,13 @@ OUR_KEYS = (
         default="MirrorSourceConnector",
         scopes=CONNECTOR,
         meaning="name of the source connector under which progress is kept in offset.storage.topic",
+    ),
+    Key(
+        name=STATE,
+        choices=("running", "paused", "stopped"),
+        scopes=CONNECTOR,
+        meaning="paused or stopped: it rests as long as the file says so, and no command starts it; running, as if it "
+        "were not set: commands decide",
     ),
     _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
     Key(
@@ -161,5 +182,32 @@ OUR_KEYS = (
         ("halt", "quarantine"),
         "when the target refuses a record, or a batch is corrupt: halt the partition, or put it into the quarantine "
         "topic and go on",
+    ),
+    Key(
+        name=LEGACY_GROUP,
+        scopes=CONNECTOR,
+        meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id: topics keep their "
+        "names, and positions are kept as this group's on the source",
+    ),
+    Key(
+        name=LEGACY_PARTITIONING,
+        default="preserve",
+        choices=("preserve", "key"),
+        scopes=CONNECTOR,
+        meaning="of a legacy flow: preserve each record's partition, or choose it from its key as Java's producer does",
+    ),
+    _flag(
+        LEGACY_ABORT,
+        "true",
+        "of a legacy flow: end the process when the target refuses a record; false: quarantine it and go on",
+    ),
+    Key(
+        name=LEGACY_COMMIT_EVERY,
+        kind=Kind.INTEGER,
+        default="60000",
+        minimum=1,
+        maximum=2_147_483_647,
+        scopes=CONNECTOR,
+        meaning="of a legacy flow: how often the group's positions are committed on the source, milliseconds",
     ),
 )

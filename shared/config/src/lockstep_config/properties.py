@@ -52,11 +52,12 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class PropertiesText:
     """What a file says: the entries that count, by key, in the order of the file; what is wrong with it; what deserves
-    a warning."""
+    a warning; what is without effect, of inputs that know that before their lines are checked."""
 
     entries: tuple[Entry, ...]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()
 
 
 class _CountedLines:

@@ -1,8 +1,11 @@
-"""Values that stand elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers).
+"""Values that stand elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers), and
+`${secrets:NAMESPACE/NAME:KEY}`, `${configmaps:NAMESPACE/NAME:KEY}` (Strimzi's).
 
-Kafka's three providers are known by their class names; `config.providers` gives them the names used behind `${`. As in
-Kafka a value may hold several references and text around them, and what a reference brings in is not looked through
-again.
+The providers are known by their class names; `config.providers` gives them the names used behind `${`. As in Kafka a
+value may hold several references and text around them, and what a reference brings in is not looked through again.
+
+Nothing here asks Kubernetes: secrets and config maps are the files that are mounted of them, under one folder
+(`MountedProvider`), so that the same file works outside of Kubernetes.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
@@ -22,17 +26,30 @@ from lockstep_config.values import BadValue, list_of
 from lockstep_protocol.java_regex import UntranslatablePattern, to_python
 
 __all__ = [
+    "SECRETS_CLASS",
+    "SECRETS_FOLDER",
+    "SECRETS_VARIABLE",
     "DirectoryProvider",
     "EnvironmentProvider",
     "FileProvider",
+    "MountedProvider",
     "Provider",
     "Unresolvable",
     "providers_of",
     "resolved",
+    "secrets_folder",
 ]
 
 PROVIDERS_KEY = "config.providers"
 KAFKA = "org.apache.kafka.common.config.provider."
+STRIMZI = "io.strimzi.kafka."
+SECRETS_CLASS = f"{STRIMZI}KubernetesSecretConfigProvider"
+
+GLOB = "*?["
+
+SECRETS_VARIABLE = "LOCKSTEP_SECRETS_DIR"
+SECRETS_FOLDER = Path("/opt/lockstep/secrets")
+"""Where secrets are looked for when neither `--secrets-dir` nor the environment variable says so."""
 
 
 class Unresolvable(LookupError):
@@ -113,6 +130,64 @@ class EnvironmentProvider:
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class MountedProvider:
+    """Strimzi's KubernetesSecretConfigProvider and KubernetesConfigMapConfigProvider, by files: `path` is the secret's
+    NAME or NAMESPACE/NAME, its files lie in `folder/NAMESPACE/NAME` where that is there, else in `folder/NAME`.
+
+    A key with `*`, `?` or `[` is a glob: the files that match, in the order of their names, one after the other. Line
+    ends at the end of a file do not belong to the value, as editors and `kubectl create secret` add them.
+    """
+
+    folder: Path
+
+    def get(self, path: str, key: str) -> str:
+        return "\n".join(self._text(file, path, key) for file in self.files(path, key))
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        """The files that `get` reads for it. Raises `Unresolvable` where there are none."""
+        namespace, slash, name = path.rpartition("/")
+        for part in (*([namespace] if slash else []), name, key):
+            if not part or part.startswith("..") or Path(part).name != part:
+                raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
+        of_namespace = self.folder / namespace / name if slash else None
+        inner = of_namespace if of_namespace is not None and of_namespace.is_dir() else self.folder / name
+        if not any(character in key for character in GLOB):
+            return (inner / key,)
+        try:
+            # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
+            names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
+        except OSError as exc:
+            raise Unresolvable(self._missing(name, key, inner, exc)) from exc
+        if found := tuple(inner / file for file in names if fnmatchcase(file, key)):
+            return found
+        there = f"it has {', '.join(names)}" if names else "it is empty"
+        raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {there}")
+
+    def _text(self, file: Path, path: str, key: str) -> str:
+        try:
+            return file.read_text(encoding="utf-8").rstrip("\r\n")
+        except OSError as exc:
+            raise Unresolvable(self._missing(path.rpartition("/")[2], key, file.parent, exc)) from exc
+        except UnicodeDecodeError as exc:
+            raise Unresolvable(f"{file} is no text in UTF-8") from exc
+
+    def _missing(self, name: str, key: str, inner: Path, exc: OSError) -> str:
+        if isinstance(exc, FileNotFoundError) and not inner.is_dir():
+            return (
+                f"there is no secret {name!r} (for its key {key!r}): {inner} is no folder; mount or copy it there, or "
+                f"say with --secrets-dir where secrets are"
+            )
+        if isinstance(exc, FileNotFoundError):
+            return f"the secret {name!r} has no key {key!r}: there is no such file in {inner}"
+        return f"the key {key!r} of the secret {name!r} cannot be read: {inner / key}: {exc.strerror}"
+
+
+def secrets_folder(environment: Mapping[str, str]) -> Path:
+    """The one folder of secrets and config maps: each is a folder in it, with a file for each of its keys."""
+    return Path(environment.get(SECRETS_VARIABLE, "").strip() or SECRETS_FOLDER)
+
+
 def providers_of(
     top: Mapping[str, Entry], file: Path, environment: Mapping[str, str]
 ) -> tuple[dict[str, Provider], list[Problem]]:
@@ -149,6 +224,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
     problems: list[Problem] = []
     read: dict[Path, None] = {}
     referenced = False
+    in_jaas = entry.key.endswith("sasl.jaas.config")
 
     def replaced(reference: str) -> str:
         nonlocal referenced
@@ -167,11 +243,20 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         referenced = True
-        read.update(dict.fromkeys(provider.files(path.strip(), key.strip())))
-        return value
+        read.update(dict.fromkeys(_looked_at(provider, path.strip(), key.strip())))
+        # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
+        return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
     value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
     return replace(entry, value=value, referenced=referenced, read=(*entry.read, *read)), problems
+
+
+def _looked_at(provider: Provider, path: str, key: str) -> Iterator[Path]:
+    """The files that were read, and the folder where another file would count as well."""
+    for file in provider.files(path, key):
+        yield file
+        if any(character in key for character in GLOB):
+            yield file.parent
 
 
 def _parts(value: str) -> Iterator[tuple[str, bool]]:
@@ -191,7 +276,9 @@ def _parts(value: str) -> Iterator[tuple[str, bool]]:
 
 def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:
     paths = tuple(Path(path.strip()) for path in parameters.get("allowed.paths", "").split(",") if path.strip())
-    match class_name.removeprefix(KAFKA):
+    match class_name.removeprefix(KAFKA).removeprefix(STRIMZI):
+        case "KubernetesSecretConfigProvider" | "KubernetesConfigMapConfigProvider":
+            return MountedProvider(secrets_folder(environment))
         case "FileConfigProvider":
             return FileProvider(paths)
         case "DirectoryConfigProvider":
@@ -204,7 +291,8 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
                 raise BadValue(f"has an allowlist.pattern that is no regular expression: {exc}") from exc
     raise BadValue(
         f"is {class_name!r}, which cannot run here: "
-        f"known are {KAFKA}FileConfigProvider, {KAFKA}DirectoryConfigProvider and {KAFKA}EnvVarConfigProvider"
+        f"known are {KAFKA}FileConfigProvider, {KAFKA}DirectoryConfigProvider, {KAFKA}EnvVarConfigProvider, "
+        f"{SECRETS_CLASS} and {STRIMZI}KubernetesConfigMapConfigProvider"
     )
 
 

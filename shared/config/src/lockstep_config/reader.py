@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from lockstep_config import layering, values
+from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.per_topic import PerTopic, per_topic
@@ -28,12 +29,15 @@ class Reader:
     layers: Layers
     flow: Flow
     of_worker: bool = False
+    connector: ConnectorName | None = None
+    """Whose own lines count before those of the flow."""
 
     def found(self, key: str) -> Effective | None:
         """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
-        read = layering.worker if self.of_worker else layering.connector
-        found = read(self.layers, self.flow, key)
-        if found is None and not self.of_worker:
+        if self.of_worker:
+            return layering.worker(self.layers, self.flow, key)
+        found = layering.connector(self.layers, self.flow, key, self.connector)
+        if found is None:
             old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)
             found = layering.connector(self.layers, self.flow, old) if old else None
         return found

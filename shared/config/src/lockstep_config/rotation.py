@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
+from lockstep_config.connector_keys import own_key
 from lockstep_config.layering import SIDES, Side, place_of
 from lockstep_config.model import ClientProperties, FlowSettings
 from lockstep_config.properties import Entry
@@ -28,6 +29,8 @@ _DATA_PRODUCER = "data_producer"
 
 def is_credential(name: str) -> bool:
     """Whether a key, its flow or alias taken off, is one of those that are taken up while the service runs."""
+    own = own_key(name)
+    name = name if own is None else own[1]
     return bool(_CREDENTIAL.search(name)) and not name.startswith("lockstep.")
 
 

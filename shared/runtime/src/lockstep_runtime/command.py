@@ -7,6 +7,8 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,12 @@ from typing import Any
 import click
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
+from lockstep_config.connector_keys import ConnectorName, connector_name
 from lockstep_protocol.names import Flow
+from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = ["service_command"]
 
@@ -64,8 +69,9 @@ def service_command(
         "path",
         required=True,
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The mm2.properties file; the same for all services.",
+        help="The mm2.properties file, or Strimzi's resource as YAML; the same for all services.",
     )
+    @secrets_option
     @click.option(
         "--flow",
         "flows",
@@ -112,7 +118,8 @@ def service_command(
     ) -> None:
         logs.configure(service, log_level, log_format)
         memory.keep_little()
-        configuration = _load(path)
+        seen = partial(_seen, connector=connector_name(connector_of(service)))
+        configuration = seen(_load(path))
         settings = _chosen(service, configuration, flows, needs)
         if first:
             _named(first)(settings)
@@ -126,7 +133,7 @@ def service_command(
             settings,
             builder,
             place,
-            reload=lambda: load(path, os.environ),
+            reload=lambda: seen(load(path, os.environ)),
             divided=divided,
             pauses_itself=pauses_itself,
         )
@@ -149,6 +156,11 @@ def _load(path: Path) -> Configuration:
     except ConfigurationError as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(2) from None
+
+
+def _seen(configuration: Configuration, connector: ConnectorName) -> Configuration:
+    flows = tuple(settings.as_seen_by(connector) for settings in configuration.flows)
+    return replace(configuration, flows=flows)
 
 
 def _chosen(

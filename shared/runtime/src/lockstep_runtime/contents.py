@@ -17,12 +17,14 @@ MISSING = "missing"
 
 
 def contents(files: Iterable[Path]) -> dict[Path, str]:
-    """A digest of each file, and of one that cannot be read a word that is none."""
+    """A digest of each file, of a folder that of its names, and of one that cannot be read a word that is none."""
     return {file: _digest(file) for file in files}
 
 
 def _digest(file: Path) -> str:
     try:
+        if file.is_dir():
+            return hashlib.sha256("\0".join(sorted(entry.name for entry in file.iterdir())).encode()).hexdigest()
         return hashlib.sha256(content_of(file)).hexdigest()
     except OSError:
         return MISSING

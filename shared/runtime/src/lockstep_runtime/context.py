@@ -119,8 +119,8 @@ class FlowContext:
 
     @property
     def wanted(self) -> WantedNow:
-        """What operators want of the flow's work, current to within a fetch."""
-        return WantedNow(self.state.rows)
+        """What operators and the file want of the flow's work, current to within a fetch."""
+        return WantedNow(self.state.rows, self.settings.states)
 
     @property
     def to_run(self) -> bool:

@@ -134,7 +134,7 @@ class CommandDesk:
             raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
         if verb == REFRESH:
             if not ctx.to_run:
-                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.connector(ctx.connector).word}: resume it")
+                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}: resume it")
             await ctx.rounds.refresh()
             return Answer(ANSWERS[verb])
         if verb in ABOUT_WORK:
@@ -152,6 +152,12 @@ class CommandDesk:
         about = Scope.of(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
         if why := doubts(command.verb, about, ctx.state.rows):
             raise ValueError(why)
+        stated = ctx.wanted.stated(ctx.connector)
+        if command.verb == RESUME and about.kind is ScopeKind.CONNECTOR and stated is not None:
+            raise ValueError(
+                f"the {ctx.connector.value} is {stated.phase} by {stated.key}: the file says so, which no command "
+                "changes; remove the line, or write running, and start again"
+            )
         row = after(ctx.wanted.row(about), command.verb, command.id)
         await ctx.state.write_if_changed(row)
         return Answer(ANSWERS[command.verb], {"scope": row.scope, "wanted": row.phase})
