@@ -99,7 +99,7 @@ class Scene:
             now = self.renewals()
             return self.alive() and all(now[name] > before[name] for name in SERVICES)
 
-        wait_until(all_did, within=TAKEN_UP_WITHIN, every=0.25, what="all services took it up")
+        wait_until(all_did, within=TAKEN_UP_WITHIN, every=0.5, what="all services took it up")
 
     def cut(self) -> None:
         """Ends every connection that was made before."""
@@ -116,7 +116,7 @@ class Scene:
                 now = end_offsets(self.b.bootstrap, f"A.{topic}")
                 return self.alive() and all(now[number] > before[number] for number in before)
 
-            wait_until(grown, within=TAKEN_UP_WITHIN, every=0.1, what=f"the copy of {topic} goes on")
+            wait_until(grown, within=TAKEN_UP_WITHIN, every=0.5, what=f"the copy of {topic} goes on")
 
     def until_all_work(self, mark: str) -> None:
         """Every service does what it is for: a command is answered, a new topic is mirrored, the flow beats, a group is
@@ -132,9 +132,9 @@ class Scene:
         def checkpointed() -> bool:
             return committed_offset(self.b.bootstrap, group, f"A.{topic}", 0) == 7
 
-        wait_until(checkpointed, within=TAKEN_UP_WITHIN, every=0.25, what=f"{group} stands on the target")
-        wait_until(lambda: self.beats() > heard, within=TAKEN_UP_WITHIN, every=0.25, what="heartbeats go on")
-        wait_until(lambda: self.leading() == set(SERVICES), within=TAKEN_UP_WITHIN, what="all lead")
+        wait_until(checkpointed, within=TAKEN_UP_WITHIN, every=0.5, what=f"{group} stands on the target")
+        wait_until(lambda: self.beats() > heard, within=TAKEN_UP_WITHIN, every=0.5, what="heartbeats go on")
+        wait_until(lambda: self.leading() == set(SERVICES), within=TAKEN_UP_WITHIN, every=0.5, what="all lead")
 
     def leading(self) -> set[str]:
         """The services that act in the flow now."""
@@ -217,8 +217,8 @@ def scene(clusters: Clusters, tmp_path: Path) -> Iterator[Scene]:
     process = spawn(command, output=log)
     try:
         found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
-        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, what="the run is ready")
-        wait_until(lambda: found.leading() == set(SERVICES), within=120.0, what="all lead")
+        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, every=0.5, what="the run is ready")
+        wait_until(lambda: found.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
         found.pids = found.service_pids()
         assert set(found.pids) == set(SERVICES)
         yield found
@@ -235,6 +235,7 @@ def _text(brokers: list[Broker], mount: Mount) -> str:
         "A->B.topics = rotate-.*",
         "A->B.tasks.max = 2",
         "A->B.sync.group.offsets.enabled = true",
+        "B->A.emit.heartbeats.enabled = false",
         "emit.checkpoints.interval.seconds = 1",
         "sync.group.offsets.interval.seconds = 1",
         "refresh.groups.interval.seconds = 1",
@@ -289,6 +290,7 @@ def test_a_password_is_replaced_broker_first_and_file_first(scene: Scene) -> Non
         wait_until(
             lambda: {line["service"] for line in scene.said("credentials not taken up", since=since)} == set(SERVICES),
             within=TAKEN_UP_WITHIN,
+            every=0.5,
             what="each service says that it waits",
         )
         assert scene.renewals() == before
@@ -356,7 +358,10 @@ def test_a_slot_takes_up_what_is_replaced_on_its_own_host(
             clusters.mount.replace({"user.pem": second.issue(USER).read_text()})
             log = tmp_path / "slot-0.log"
             wait_until(
-                lambda: "certificates changed" in log.read_text(), within=TAKEN_UP_WITHIN, what="the slot sees it"
+                lambda: "certificates changed" in log.read_text(),
+                within=TAKEN_UP_WITHIN,
+                every=0.5,
+                what="the slot sees it",
             )
             flow.wait_for_more(topic, 300, within=TAKEN_UP_WITHIN)
             (tmp_path / "trusted.pem").write_text(second.certificate.read_text())

@@ -64,7 +64,7 @@ class Scene:
         return [line for line in lines if line["message"].startswith(message)]
 
     def until_said(self, message: str) -> None:
-        wait_until(lambda: self.said(message), within=WITHIN, every=0.25, what=message)
+        wait_until(lambda: self.said(message), within=WITHIN, every=0.5, what=message)
 
     def leaks(self, text: str) -> list[str]:
         """The secrets in it, each by its first letters."""
