@@ -7,14 +7,22 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import config, moving, offsets, status, steering, watch
-from lockstep_cli.options import file_argument
+from lockstep_cli import config, legacy, moving, offsets, status, steering, watch
+from lockstep_cli.options import file_argument, run_options
 
 __all__ = ["main"]
 
 
 @click.group(
-    commands=[status.command, watch.command, config.command, offsets.command, *steering.COMMANDS, *moving.COMMANDS],
+    commands=[
+        legacy.command,
+        status.command,
+        watch.command,
+        config.command,
+        offsets.command,
+        *steering.COMMANDS,
+        *moving.COMMANDS,
+    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="lockstep-cli", prog_name="lockstep", message="%(prog)s %(version)s")
@@ -37,21 +45,7 @@ def main() -> None:
 
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
-@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen.")
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Say this and what is graver.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines for people, or one JSON object a line.",
-)
+@run_options
 def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
@@ -66,6 +60,7 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
       0    a clean end
       1    a service had to be killed
       2    FILE cannot be used, or Java is missing
+      3    the target refused a record of a legacy flow that is to end then
       130  ended at once by a second Ctrl-C
     """
     from lockstep_cli import run as running

@@ -16,6 +16,7 @@ __all__ = [
     "flow_option",
     "flow_options",
     "output_option",
+    "run_options",
     "timeout_option",
 ]
 
@@ -34,6 +35,28 @@ output_option = click.option(
     show_default=True,
     help="For people, or JSON for programs.",
 )
+
+
+def run_options(command: F) -> F:
+    """Those of whoever runs services in this terminal: `--http-host`, `--log-level`, `--log-format`."""
+    host = click.option(
+        "--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen."
+    )
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Say this and what is graver.",
+    )
+    form = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Lines for people, or one JSON object a line.",
+    )
+    return host(level(form(command)))
 
 
 def timeout_option(seconds: float, about: str) -> Callable[[F], F]:

@@ -29,6 +29,7 @@ from lockstep_protocol.state import (
     FlowPulse,
     GroupStatus,
     Leader,
+    LegacyGroup,
     MirroredTopic,
     PartitionProgress,
     Restarts,
@@ -71,6 +72,7 @@ def report_of(
         troubles.append(Trouble("ACLs", acls.trouble))
     if pulse is not None and pulse.phase == "failing":
         troubles.append(Trouble("heartbeats", pulse.reason))
+    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in seen.occupied()]
     return Report(
         flow=str(flow),
         at_ms=at_ms,
@@ -240,6 +242,9 @@ class _Seen:
                     trouble,
                 )
         return None
+
+    def occupied(self) -> Iterable[LegacyGroup]:
+        return (row for row in self._all(LegacyGroup) if isinstance(row, LegacyGroup) and row.phase == "waiting")
 
     def pulse(self) -> FlowPulse | None:
         return next((row for row in self._all(FlowPulse) if isinstance(row, FlowPulse)), None)

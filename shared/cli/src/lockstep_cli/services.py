@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
@@ -46,14 +45,15 @@ def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     return tuple(plans)
 
 
-def arguments(plan: ServicePlan, *, file: Path, instance: str, host: str, debug: bool) -> Sequence[str]:
-    """The command line of a service behind `python -m`. Port 0: it takes a free one and says which.
+def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, host: str, debug: bool) -> Sequence[str]:
+    """The command line of a service behind `python -m`. `config`: the options that name its configuration. Port
+    0: it takes a free one and says which.
 
     Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see.
     """
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
     return (
-        *(plan.module, "--config", str(file), *flows),
+        *(plan.module, *config, *flows),
         *("--instance", instance, "--host", host, "--port", "0"),
         *("--log-level", "debug" if debug else "info", "--log-format", "json"),
     )

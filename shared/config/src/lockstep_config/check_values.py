@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lockstep_config.key_types import Key, Kind
-from lockstep_config.our_keys import MM2_VERSION, START_TIMESTAMP
+from lockstep_config.our_keys import LEGACY_GROUP, MM2_VERSION, START_TIMESTAMP
 from lockstep_config.per_topic import per_topic
 from lockstep_config.python_classes import class_of
 from lockstep_config.spark import MASTER, check_master
@@ -16,10 +16,17 @@ from lockstep_protocol.filters import NameFilter
 
 __all__ = ["check_servers", "check_value"]
 
+
+def _check_group(text: str) -> None:
+    if not text.strip():
+        raise BadValue("is missing: name the consumer group whose positions on the source count, MirrorMaker 1's")
+
+
 _OF_THEIR_OWN: Mapping[str, Callable[[str], object]] = {
     MASTER: check_master,
     MM2_VERSION: version,
     START_TIMESTAMP: moment,
+    LEGACY_GROUP: _check_group,
 }
 _OF_KINDS: Mapping[Kind, Callable[[str], object]] = {
     Kind.BOOLEAN: boolean,

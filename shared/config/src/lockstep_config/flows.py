@@ -17,6 +17,7 @@ from lockstep_config.connector_keys import CONNECTORS, ConnectorName, client_kin
 from lockstep_config.data_plane import data_plane_settings
 from lockstep_config.filters import filters_of
 from lockstep_config.layering import Effective, Layers
+from lockstep_config.legacy_flow import check_legacy, legacy_defaults, legacy_policy
 from lockstep_config.librdkafka import translated
 from lockstep_config.model import (
     AclSyncSettings,
@@ -61,7 +62,7 @@ def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
 
 def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
-    of = Reader(layers, flow)
+    of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
     source, checkpoints, heartbeats = (replace(of, connector=name) for name in CONNECTORS)
     worker = Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
@@ -71,6 +72,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     plane = data_plane_settings(layers, flow, source, worker, copies)
     check_agreements(layers, of, plane, findings)
     filters = filters_of(layers, of, rules, findings)
+    check_legacy(of, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -78,7 +80,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
-        policy=filters.policy,
+        policy=filters.policy if plane.legacy is None else legacy_policy(flow),
         topics=filters.topics,
         groups=filters.groups,
         config_properties=filters.config_properties,
@@ -229,7 +231,7 @@ def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
 
 
 def _heartbeats(layers: Layers, flow: Flow) -> bool:
-    return Reader(layers, flow).boolean("emit.heartbeats.enabled")
+    return Reader(layers, flow, defaults=legacy_defaults(layers, flow)).boolean("emit.heartbeats.enabled")
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:

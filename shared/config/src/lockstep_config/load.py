@@ -12,6 +12,7 @@ from lockstep_config.files import content_of
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
+from lockstep_config.legacy_flow import check_legacy_groups
 from lockstep_config.librdkafka import uses_sasl, uses_tls
 from lockstep_config.model import Configuration, FlowSettings
 from lockstep_config.oauth import TokenSettings
@@ -76,15 +77,17 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
         _check_bootstrap(layers, aliases, findings)
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
-    told = {problem.key for problem in findings.problems if problem.line}
+    # An option of a command has no line, and a file of its own.
+    told = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in told}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
+    check_legacy_groups(flows, findings, sound)
     if not findings.problems:
         _check_certificates(sound, flows, findings)
-    problems = [problem for problem in findings.problems if not _is_echo(problem, wrong)]
+    problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
     if problems:
         raise ConfigurationError(dict.fromkeys(problems))
     _remark(sound, flows, findings)

@@ -40,6 +40,7 @@ __all__ = [
     "FetchSettings",
     "FlowSettings",
     "HeartbeatSettings",
+    "LegacySettings",
     "Stated",
     "States",
     "TopicSyncSettings",
@@ -189,6 +190,17 @@ class CompressionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LegacySettings:
+    """What a flow in the place of a MirrorMaker 1 does as that did. Positions are those of `group` on the source,
+    committed each `commit_every`."""
+
+    group: str
+    partitioning: Literal["preserve", "key"] = "preserve"
+    abort_on_send_failure: bool = True
+    commit_every: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings:
     """How records move (`mm2.md` §3.1, §4.7, design §5).
 
@@ -201,7 +213,7 @@ class DataPlaneSettings:
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
     flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
     `transaction_interval`, or as soon as it can (None).
-    `spark` is the same for all flows of a file.
+    `spark` is the same for all flows of a file. `legacy` None: the flow takes no MirrorMaker 1's place.
     """
 
     enabled: bool = True
@@ -230,6 +242,7 @@ class DataPlaneSettings:
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
     spark: SparkSettings = LOCAL_SPARK
+    legacy: LegacySettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

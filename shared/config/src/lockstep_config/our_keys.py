@@ -194,7 +194,8 @@ OUR_KEYS = (
         default="preserve",
         choices=("preserve", "key"),
         scopes=CONNECTOR,
-        meaning="of a legacy flow: preserve each record's partition, or choose it from its key as Java's producer does",
+        meaning="of a legacy flow: preserve keeps each record in its partition; key, which would choose it "
+        "from the record's key as Java's producer does, is refused for now",
     ),
     _flag(
         LEGACY_ABORT,

@@ -12,9 +12,17 @@ from typing import Protocol
 
 from lockstep_protocol.names import Flow
 
-__all__ = ["DefaultReplicationPolicy", "IdentityReplicationPolicy", "ReplicationPolicy", "is_cycle", "keeps_names"]
+__all__ = [
+    "DefaultReplicationPolicy",
+    "IdentityReplicationPolicy",
+    "LegacyReplicationPolicy",
+    "ReplicationPolicy",
+    "is_cycle",
+    "keeps_names",
+]
 
 HEARTBEATS = "heartbeats"
+KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"})
 
 
 class ReplicationPolicy(Protocol):
@@ -159,6 +167,25 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
     def upstream_topic(self, topic: str) -> str | None:
         return DefaultReplicationPolicy.upstream_topic(self, topic) if _looks_like_heartbeats(topic) else topic
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LegacyReplicationPolicy(IdentityReplicationPolicy):
+    """Names as MirrorMaker 1 leaves them: every topic keeps its own, heartbeats too. Internal is what no consumer of a
+    pattern reads, Kafka's own topics, and beyond MirrorMaker 1 those of MM2 and of remote log storage: copied ones
+    would be mistaken for the target's."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return topic
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return topic in KAFKAS_OWN or self.is_mm2_internal_topic(topic)
 
 
 def _looks_like_heartbeats(topic: str) -> bool:

@@ -17,10 +17,12 @@ import click
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
 from lockstep_config.connector_keys import ConnectorName, connector_name
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.legacy_options import files_of, legacy_options
 from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = ["service_command"]
@@ -32,7 +34,8 @@ Pages on the port shown at start:
   /status   what it does in each flow, as JSON
   /metrics  for Prometheus
 \b
-Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port).
+Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port),
+3 a record was refused, and lockstep.legacy.abort.on.send.failure asks to end then.
 Clusters that cannot be reached end nothing: it says so once and keeps trying."""
 
 
@@ -67,11 +70,12 @@ def service_command(
     @click.option(
         "--config",
         "path",
-        required=True,
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The mm2.properties file, or Strimzi's resource as YAML; the same for all services.",
+        help="The mm2.properties file, or Strimzi's resource as YAML; the same for all services. Required, but for a"
+        " legacy flow, whose options are those of lockstep legacy.",
     )
     @secrets_option
+    @legacy_options(hidden=True)
     @click.option(
         "--flow",
         "flows",
@@ -108,18 +112,20 @@ def service_command(
         help="Lines for people, or one JSON object a line.",
     )
     def command(
-        path: Path,
+        path: Path | None,
         flows: tuple[Flow, ...],
         host: str,
         port: int,
         instance: str,
         log_level: str,
         log_format: logs.LogFormat,
+        **legacy: Any,
     ) -> None:
         logs.configure(service, log_level, log_format)
         memory.keep_little()
         seen = partial(_seen, connector=connector_name(connector_of(service)))
-        configuration = seen(_load(path))
+        read = _reading(path, files_of(legacy))
+        configuration = seen(_load(read))
         settings = _chosen(service, configuration, flows, needs)
         if first:
             _named(first)(settings)
@@ -133,7 +139,7 @@ def service_command(
             settings,
             builder,
             place,
-            reload=lambda: seen(load(path, os.environ)),
+            reload=lambda: seen(read()),
             divided=divided,
             pauses_itself=pauses_itself,
         )
@@ -150,9 +156,19 @@ def _named(function: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _load(path: Path) -> Configuration:
+def _reading(path: Path | None, legacy: LegacyFiles | None) -> Callable[[], Configuration]:
+    if path is not None and legacy is not None:
+        raise click.UsageError("--config and MirrorMaker 1's files are two configurations: name one of them.")
+    if legacy is not None:
+        return partial(load_legacy, legacy, os.environ)
+    if path is None:
+        raise click.UsageError("Missing option '--config'.")
+    return partial(load, path, os.environ)
+
+
+def _load(read: Callable[[], Configuration]) -> Configuration:
     try:
-        return load(path, os.environ)
+        return read()
     except ConfigurationError as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(2) from None

@@ -14,6 +14,7 @@ __all__ = [
     "NotAppended",
     "NotPermitted",
     "RequestRefused",
+    "ToldToEnd",
     "TopicMissing",
 ]
 
@@ -26,6 +27,11 @@ class ClusterTrouble(Exception):
     def __init__(self, alias: str, sentence: str) -> None:
         super().__init__(sentence)
         self.alias = alias
+
+
+class ToldToEnd(Exception):
+    """What the configuration asks to end the process for, in a sentence. It ends in order, with the exit code `TOLD`,
+    and whoever runs it may start it again."""
 
 
 class ClusterUnreachable(ClusterTrouble):

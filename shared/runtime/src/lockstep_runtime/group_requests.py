@@ -55,7 +55,12 @@ class GroupRequests(Requests):
             futures = self._client.describe_consumer_groups([name], request_timeout=self._timeout)
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
         done = {
-            name: GroupDescription(name, "" if d.state is None else d.state.name, len(d.members))
+            name: GroupDescription(
+                name,
+                "" if d.state is None else d.state.name,
+                len(d.members),
+                tuple(sorted(f"{m.client_id} at {m.host.removeprefix('/')}" for m in d.members)),
+            )
             for name, d in outcome.done.items()
         }
         gone = {

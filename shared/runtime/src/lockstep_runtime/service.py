@@ -27,6 +27,7 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
+from lockstep_runtime.errors import ToldToEnd
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
@@ -37,7 +38,7 @@ from lockstep_runtime.rotation import Rotation
 
 __all__ = ["Place", "serve"]
 
-CLEAN, CRASHED, UNUSABLE = 0, 1, 2
+CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
 
 LEAVE = 3.0
 """Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
@@ -299,10 +300,19 @@ class Process:
         stop.set()
 
     def _crash(self, exc: BaseException | None) -> int:
+        if (told := _told_to_end(exc)) is not None:
+            self.log.say("ended as configured", str(told), level=logging.ERROR)
+            return TOLD
         while isinstance(exc, BaseExceptionGroup):
             exc = exc.exceptions[0]
         self.log.failed("crashed", exc or RuntimeError("the flows ended by themselves"))
         return CRASHED
+
+
+def _told_to_end(exc: BaseException | None) -> ToldToEnd | None:
+    if isinstance(exc, BaseExceptionGroup):
+        return next((found for one in exc.exceptions if (found := _told_to_end(one)) is not None), None)
+    return exc if isinstance(exc, ToldToEnd) else None
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:
@@ -325,7 +335,8 @@ def serve(
     divided: bool = False,
     pauses_itself: bool = False,
 ) -> int:
-    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start.
+    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start,
+    3 the configuration asks to end (`ToldToEnd`).
 
     The first signal ends it within 10 s, a second SIGINT at once. `reload` loads the configuration again, as it is by
     then. `divided`: replicas divide the work by commands

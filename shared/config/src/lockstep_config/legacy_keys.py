@@ -1,0 +1,68 @@
+"""Keys of MirrorMaker 1's property files that no Kafka client of today knows, and what is said of them. Pure tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["IN_EFFECT_LESS", "OLD_KEYS", "known_partitioner"]
+
+_ZOOKEEPER = (
+    "belongs to the consumer that kept its positions in ZooKeeper, which MirrorMaker 1 itself has not read since Kafka "
+    "2.0: set bootstrap.servers of the source; positions are those that group.id has committed there, and "
+    "auto.offset.reset says where to begin without any"
+)
+_OLD_PRODUCER = "belongs to the Scala producer, which Kafka 2.0 removed"
+
+
+def _table(**groups: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    return MappingProxyType({side: MappingProxyType(dict(keys)) for side, keys in groups.items()})
+
+
+def _all(names: str, why: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), why)
+
+
+OLD_KEYS = _table(
+    consumer=_all(
+        "zookeeper.connect zookeeper.connection.timeout.ms zookeeper.session.timeout.ms zookeeper.sync.time.ms "
+        "offsets.storage dual.commit.enabled offsets.channel.backoff.ms offsets.channel.socket.timeout.ms "
+        "offsets.commit.max.retries rebalance.max.retries rebalance.backoff.ms refresh.leader.backoff.ms "
+        "queued.max.message.chunks num.consumer.fetchers consumer.timeout.ms consumer.id socket.timeout.ms "
+        "auto.commit.enable",
+        _ZOOKEEPER,
+    )
+    | {
+        "fetch.message.max.bytes": f"{_ZOOKEEPER}; max.partition.fetch.bytes took its place",
+        "fetch.wait.max.ms": f"{_ZOOKEEPER}; fetch.max.wait.ms took its place",
+        "socket.receive.buffer.bytes": f"{_ZOOKEEPER}; receive.buffer.bytes took its place",
+    },
+    producer=_all(
+        "serializer.class key.serializer.class queue.buffering.max.ms queue.buffering.max.messages "
+        "queue.enqueue.timeout.ms batch.num.messages message.send.max.retries topic.metadata.refresh.interval.ms "
+        "compressed.topics",
+        f"{_OLD_PRODUCER}: remove it",
+    )
+    | {
+        "metadata.broker.list": f"{_OLD_PRODUCER}: write bootstrap.servers",
+        "compression.codec": f"{_OLD_PRODUCER}: write compression.type",
+        "request.required.acks": f"{_OLD_PRODUCER}: remove it; every replica has to acknowledge here",
+    },
+)
+"""By file, then by key: refused, with the sentence."""
+
+IN_EFFECT_LESS = _table(
+    consumer={},
+    producer={
+        "producer.type": "records go without waiting for one another, and count when they are acknowledged",
+        "partitioner.ignore.keys": "lockstep.legacy.partitioning says how partitions are chosen",
+    },
+)
+"""By file, then by key: accepted, with the reason why it changes nothing."""
+
+_PARTITIONERS = "org.apache.kafka.clients.producer."
+
+
+def known_partitioner(name: str) -> bool:
+    """Whether this is the Java producer's own partitioner, by whose rule `lockstep.legacy.partitioning=key` goes."""
+    return name.strip() in ("", f"{_PARTITIONERS}internals.DefaultPartitioner")
