@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION
+from lockstep_config.legacy_keys import included, names_of
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.strimzi.access import add_access
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
@@ -19,7 +20,6 @@ _FORBIDDEN = {
     "consumer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "group.id", "interceptor.classes"),
     "producer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "interceptor.classes"),
 }
-EVERY_TOPIC = ".*"
 
 
 def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
@@ -37,6 +37,8 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
             ("offsetCommitInterval", LEGACY_COMMIT_EVERY),
         ):
             _add_field(consumer, field, key, lines)
+        for key, value in names_of(consumer.text("groupId"), FLOW).items():
+            lines.add(key, value, consumer.at("groupId"), consumer.line_of("groupId"))
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)
         _add_field(producer, "abortOnSendFailure", LEGACY_ABORT, lines)
@@ -73,16 +75,7 @@ def _add_topics(spec: Part, lines: Lines) -> None:
     if len(named) == 2:
         lines.without_effect(spec.at("whitelist"), spec.line_of("whitelist"), "include counts, as in Strimzi")
     path, line = spec.at(named[0]), spec.line_of(named[0])
-    topics = _included(spec.text(named[0]))
+    topics = included(spec.text(named[0]))
     if not topics:
         lines.problem(path, line, "names no topic: write a regular expression, or * for every topic")
     lines.add(f"{FLOW}.topics", topics, path, line)
-
-
-def _included(text: str) -> str:
-    """MirrorMaker 1's expression as a list of ours: commas separate, blanks and quotes do not count, `*` alone is every
-    topic."""
-    bare = text.replace(" ", "").strip("\"'")
-    if bare == "*":
-        return EVERY_TOPIC
-    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
