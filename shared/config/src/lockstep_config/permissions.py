@@ -112,6 +112,9 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
             Grant("cluster", THE_CLUSTER, "Describe", "checkpoints list the consumer groups"),
             Grant("group", EVERY, "Describe", "checkpoints read where consumer groups stand"),
         ]
+    if settings.data_plane.legacy is not None:
+        why = "a legacy flow's positions are those of this group (lockstep.legacy.group)"
+        grants.append(Grant("group", settings.data_plane.legacy.group, "Read", why))
     if settings.data_plane.offset_syncs_location == "source":
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:

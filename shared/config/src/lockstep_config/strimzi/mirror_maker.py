@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION
-from lockstep_config.legacy_keys import FLOW, OPPOSITE, included
+from lockstep_config.legacy_keys import FLOW, OPPOSITE, included, names_of
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
@@ -33,6 +33,8 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
             ("offsetCommitInterval", LEGACY_COMMIT_EVERY),
         ):
             _add_field(consumer, field, key, lines)
+        for key, value in names_of(consumer.text("groupId"), FLOW).items():
+            lines.add(key, value, consumer.at("groupId"), consumer.line_of("groupId"))
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)
         _add_field(producer, "abortOnSendFailure", LEGACY_ABORT, lines)
