@@ -102,7 +102,7 @@ NO_ACCESS = Access()
 
 def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     """On the flow's source: what Strimzi lists for MirrorMaker 2's source user and nothing else, less where the flow
-    does less."""
+    does less. A flow in the place of a MirrorMaker 1 also commits for its group, as that did."""
     grants = [
         *_topic(EVERY, "records are copied from the topics that are mirrored", "Read"),
         *_topic(EVERY, "the copies of topics get their configs", "DescribeConfigs"),
@@ -116,6 +116,8 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:
         grants.append(Grant("cluster", THE_CLUSTER, "Describe", "ACL sync lists the ACLs (sync.topic.acls.enabled)"))
+    if (legacy := settings.data_plane.legacy) is not None:
+        grants.append(Grant("group", legacy.group, "Read", "positions are those of the group (lockstep.legacy.group)"))
     if settings.checkpoint.opposite is not None:
         grants += _topic(settings.checkpoint.opposite, "groups fail back by the rows of the flow to here", "Read")
     for topic in settings.data_plane.feeding:
