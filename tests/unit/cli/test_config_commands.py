@@ -165,7 +165,7 @@ class TestMirrorMaker1:
         for arguments in ([], [str(file), *files]):
             result = asked("check", *arguments)
             assert result.exit_code == 2
-            assert "give FILE, or MirrorMaker 1's" in result.stderr
+            assert "in its place the options of lockstep legacy" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["check", "show", "convert"])

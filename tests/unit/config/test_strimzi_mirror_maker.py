@@ -44,6 +44,8 @@ def test_the_fewest_fields_in_each_api_version(resources: Resources, version: st
         "target.bootstrap.servers": "b:9092",
         "source->target.lockstep.legacy.group": "my-group",
         "source->target.topics": ".*",
+        "target.group.id": "my-group",
+        "target.offset.storage.topic": "mm2-offsets-my-group.source.internal",
     }
 
 
