@@ -142,6 +142,32 @@ class TestConvert:
         assert (result.exit_code, result.stdout) == (2, "")
 
 
+class TestMirrorMaker1:
+    """Its two files in the place of FILE."""
+
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> list[str]:
+        (tmp_path / "c").write_text("bootstrap.servers = a:1\ngroup.id = mm1\n")
+        (tmp_path / "p").write_text("bootstrap.servers = b:1\n")
+        return ["--consumer.config", str(tmp_path / "c"), "--producer.config", str(tmp_path / "p"), "--include", "x.*"]
+
+    def test_every_command_takes_them(self, files: list[str], tmp_path: Path) -> None:
+        assert asked("check", *files).exit_code == 0
+        shown = asked("show", *files)
+        assert shown.exit_code == 0
+        assert "source->target" in shown.stdout
+        to = tmp_path / "mm2.properties"
+        assert asked("convert", *files, "--to", to).exit_code == 0
+        assert asked("check", to).exit_code == 0
+        assert "source->target.topics = x.*" in to.read_text()
+
+    def test_not_beside_a_file_nor_without_any(self, files: list[str], file: Path) -> None:
+        for arguments in ([], [str(file), *files]):
+            result = asked("check", *arguments)
+            assert result.exit_code == 2
+            assert "give FILE, or MirrorMaker 1's" in result.stderr
+
+
 @pytest.mark.parametrize("command", ["check", "show", "convert"])
 def test_help_teaches_by_example(command: str) -> None:
     result = asked(command, "--help")

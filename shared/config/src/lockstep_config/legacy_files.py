@@ -14,18 +14,24 @@ from typing import Literal
 from lockstep_config.client_keys import CLIENT, CONNECTION
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import KEYS
-from lockstep_config.legacy_keys import EVERY_TOPIC, IN_EFFECT_LESS, OLD_KEYS, included, known_partitioner, names_of
+from lockstep_config.legacy_keys import (
+    EVERY_TOPIC,
+    FLOW,
+    IN_EFFECT_LESS,
+    OLD_KEYS,
+    OPPOSITE,
+    included,
+    known_partitioner,
+    names_of,
+)
 from lockstep_config.load import bytes_of, configured
 from lockstep_config.model import Configuration
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry, PropertiesText, read_properties
-from lockstep_protocol.names import Flow
 
 __all__ = ["FLOW", "LegacyFiles", "legacy_text", "load_legacy"]
 
-FLOW = Flow("source", "target")
-OPPOSITE = Flow("target", "source")
 COMMAND = Path("lockstep legacy")
 """In front of what is said of an option."""
 

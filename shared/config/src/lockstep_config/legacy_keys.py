@@ -1,5 +1,5 @@
-"""What MirrorMaker 1 is written with, whoever reads it: its lists of topics, keys of its files that no Kafka client of
-today knows. Pure."""
+"""MirrorMaker 1's words, whoever reads them: the flow that takes its place, its lists of topics, keys of its files that
+no Kafka client of today knows, with what is said of them. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,19 @@ from types import MappingProxyType
 
 from lockstep_protocol.names import Flow
 
-__all__ = ["EVERY_TOPIC", "IN_EFFECT_LESS", "OLD_KEYS", "included", "known_partitioner", "names_of"]
+__all__ = [
+    "EVERY_TOPIC",
+    "FLOW",
+    "IN_EFFECT_LESS",
+    "OLD_KEYS",
+    "OPPOSITE",
+    "included",
+    "known_partitioner",
+    "names_of",
+]
 
+FLOW = Flow("source", "target")
+OPPOSITE = Flow("target", "source")
 EVERY_TOPIC = ".*"
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION
-from lockstep_config.legacy_keys import included, names_of
+from lockstep_config.legacy_keys import FLOW, OPPOSITE, included, names_of
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.strimzi.access import add_access
+from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
-from lockstep_protocol.names import Flow
 
-__all__ = ["FLOW", "add_mirror_maker"]
-
-FLOW = Flow("source", "target")
-_OPPOSITE = Flow("target", "source")
+__all__ = ["add_mirror_maker"]
 
 _FORBIDDEN = {
     "consumer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "group.id", "interceptor.classes"),
@@ -27,7 +23,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     lines.add("clusters", f"{FLOW.source}, {FLOW.target}", spec.path, spec.line)
     lines.add(f"{FLOW}.enabled", "true", spec.path, spec.line)
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add(f"{_OPPOSITE}.emit.heartbeats.enabled", "false", spec.path, spec.line)
+    lines.add(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec.path, spec.line)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:
         _add_side(consumer, "consumer", namespace, lines)
@@ -52,10 +48,7 @@ def _add_field(part: Part, field: str, key: str, lines: Lines) -> None:
 
 def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str, lines: Lines) -> None:
     alias = FLOW.source if kind == "consumer" else FLOW.target
-    if part.text("bootstrapServers"):
-        path, line = part.at("bootstrapServers"), part.line_of("bootstrapServers")
-        lines.add(f"{alias}.bootstrap.servers", part.text("bootstrapServers"), path, line)
-    add_access(part, alias, namespace, lines)
+    add_connection(part, alias, namespace, lines)
     for key, leaf, path, line in part.settings():
         if forbidden(key, _FORBIDDEN[kind]):
             lines.note(path, line, "is ignored, as Strimzi does: it sets what begins so itself, from the other fields")
