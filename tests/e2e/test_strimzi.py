@@ -108,12 +108,11 @@ def test_a_resource_copies_and_its_states_beat_commands(
     written()
     run = start(file)
     run.until_said("topic-sync", "topic created", within=WITHIN)
-    wait_until(lambda: has_copied(100), within=WITHIN, every=0.5, what="100 records are copied")
-
-    refused = lockstep("resume", file, "connector:MirrorHeartbeatConnector", code=1)
+    refused = lockstep("resume", file, "connector:MirrorHeartbeatConnector", "--timeout", "100", code=1)
     assert "spec.mirrors[0].heartbeatConnector.state" in refused
     assert "the file says so, which no command changes" in refused
     assert "MirrorHeartbeatConnector is stopped" in lockstep("status", file)
+    wait_until(lambda: has_copied(100), within=WITHIN, every=0.5, what="100 records are copied")
     os.kill(run.process.pid, signal.SIGTERM)
     assert run.process.wait(60) == 0
 
@@ -121,7 +120,7 @@ def test_a_resource_copies_and_its_states_beat_commands(
     produce(pair.a.bootstrap, topic, numbered(100, 50))
     run = start(file)
     run.until_said("run", "ready: data-plane, topic-sync", within=WITHIN)
-    refused = lockstep("resume", file, "connector:MirrorSourceConnector", code=1)
+    refused = lockstep("resume", file, "connector:MirrorSourceConnector", "--timeout", "100", code=1)
     assert f"{file}:{line}: spec.mirrors[0].sourceConnector.state" in refused
     time.sleep(4)  # that nothing happens takes its time to be seen: longer than a slot takes to start
     assert has_copied(100), "it rests although nobody paused it"
