@@ -36,9 +36,11 @@ COPIED_WITHIN = 90.0  # seconds; usual is 2, but several test runs may share the
 class MirroredFlow:
     """One flow of a `Mirror`: its topics, and what its services have written down about it."""
 
-    def __init__(self, flow: Flow, source: str, target: str) -> None:
-        """`source` and `target` are addresses at which tests write and read: past any proxy."""
+    def __init__(self, flow: Flow, source: str, target: str, group_id: str | None = None) -> None:
+        """`source` and `target` are addresses at which tests write and read: past any proxy. `group_id`: the name of
+        its instance on the target, where it has one."""
         self.flow = flow
+        self.group_id = group_id
         self.source = source
         self.target = target
 
@@ -63,7 +65,9 @@ class MirroredFlow:
 
     def events(self, kind: str, about: str = "") -> list[Event]:
         """Events of a kind, oldest first, whose subject begins with `about`."""
-        decoded = [decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow))]
+        decoded = [
+            decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow, self.group_id))
+        ]
         return [event for event in decoded if event.kind == kind and event.subject.startswith(about)]
 
     def mm2_progress(self, topic: str) -> dict[int, int | None]:
@@ -154,10 +158,12 @@ class MirroredFlow:
         """The first answer to a command."""
         command = Command(id=uuid.uuid4().hex, verb=verb, subject=subject, arguments=arguments)
         key, value = command.encode()
-        produce(self.target, commands_topic(self.flow), [Record(key, value, partition=0)])
+        produce(self.target, commands_topic(self.flow, self.group_id), [Record(key, value, partition=0)])
 
         def answers() -> list[Event]:
-            decoded = [decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow))]
+            decoded = [
+                decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow, self.group_id))
+            ]
             return [event for event in decoded if event.answers == command.id]
 
         return wait_until(answers, within=COPIED_WITHIN, every=0.1, what=f"{verb} {subject} is answered")[0]
@@ -176,12 +182,16 @@ class MirroredFlow:
             found.setdefault(of["topic"], {})[of["partition"]] = offset
         return {topic: found[topic] for topic in topics}
 
+    def _events(self) -> list[Event]:
+        topic = events_topic(self.flow, self.group_id)
+        return [decode_event(record.value or b"") for record in read_topic(self.target, topic)]
+
     def _copied(self, topic: str) -> int:
         return sum(row.upstream + 1 for row in self.progress(topic).values())
 
     def _rows(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
-        for record in read_topic(self.target, state_topic(self.flow)):
+        for record in read_topic(self.target, state_topic(self.flow, self.group_id)):
             row = decode_row(record.key or b"", record.value)
             if row is not None:
                 found[row.key()] = row

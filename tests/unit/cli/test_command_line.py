@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.instance import held_instance_name
+from lockstep_config.legacy_files import LegacyFiles
+from lockstep_runtime.legacy_options import files_of, legacy_arguments, legacy_options
 
 
 def test_help_shows_the_smallest_file_and_the_command() -> None:
@@ -55,3 +59,61 @@ def test_runs_beside_each_other_have_different_names_and_a_later_one_takes_over_
         assert second.endswith("-2")
     with held_instance_name(tmp_path) as again:
         assert again == first
+
+
+def test_secrets_dir_reaches_the_file_and_is_forgotten_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCKSTEP_SECRETS_DIR", raising=False)
+    seed = Path(__file__).parents[2] / "seeds" / "strimzi-0.17-tls.yaml"
+    for arguments in (["run", str(seed)], ["status", str(seed)], ["pause", str(seed)]):
+        answer = CliRunner().invoke(main, [*arguments, "--secrets-dir", str(tmp_path)])
+        assert answer.exit_code == 2, arguments
+        assert f"{tmp_path}/my-user-source is no folder" in answer.output
+        assert "LOCKSTEP_SECRETS_DIR" not in os.environ
+    monkeypatch.setenv("LOCKSTEP_SECRETS_DIR", "/elsewhere")
+    answer = CliRunner().invoke(main, ["run", str(seed)])
+    assert "/elsewhere/my-user-source is no folder" in answer.output
+
+
+FILES = ["--consumer.config=c.properties", "--producer.config", "p.properties"]
+
+
+def test_legacys_help_shows_the_command_it_takes_the_place_of_and_its_exit_codes() -> None:
+    answer = CliRunner().invoke(main, ["legacy", "--help"])
+    assert answer.exit_code == 0
+    for said in ("kafka-mirror-maker.sh", "--include", "--abort.on.send.failure", "3    the target refused a record"):
+        assert said in answer.output
+    assert "--message.handler" not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Missing options '--consumer.config' and '--producer.config'"),
+        (FILES[:1], "Missing option '--producer.config'"),
+        (FILES[1:], "Missing option '--consumer.config'"),
+        (["--num.streams", "2"], "Missing option '--consumer.config'"),
+        (FILES, "c.properties: there is no such file"),
+        ([*FILES, "--new.consumer", "--message.handler=x"], "c.properties: there is no such file"),
+        ([*FILES, "--blacklist=x"], "No such option: --blacklist"),
+    ],
+)
+def test_legacy_says_what_it_cannot_use(arguments: list[str], said: str) -> None:
+    answer = CliRunner().invoke(main, ["legacy", *arguments])
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+
+
+def test_legacys_options_reach_its_services_as_they_were_given() -> None:
+    given: list[LegacyFiles | None] = []
+
+    @click.command()
+    @legacy_options(hidden=True)
+    def service(**parameters: object) -> None:
+        given.append(files_of(parameters))
+
+    files = LegacyFiles(Path("/c"), Path("/p"), {"num.streams": "2", "include": "a.*,b", "name": "x"})
+    assert CliRunner().invoke(service, legacy_arguments(files)).exit_code == 0
+    assert CliRunner().invoke(service, []).exit_code == 0
+    assert given == [files, None]

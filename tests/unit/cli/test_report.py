@@ -20,6 +20,7 @@ from lockstep_protocol.state import (
     FlowPulse,
     GroupStatus,
     Leader,
+    LegacyGroup,
     MirroredTopic,
     PartitionProgress,
     Restarts,
@@ -52,6 +53,12 @@ def shown(report: Report, *sections: str, only_trouble: bool = False) -> str:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_a_legacy_flow_that_waits_for_its_groups_members_is_in_trouble() -> None:
+    waits = LegacyGroup(group="mm1", phase="waiting", reason="mm1-0 at 10.0.0.1 is in it")
+    assert reported(waits).troubles == (Trouble("legacy group mm1", "mm1-0 at 10.0.0.1 is in it"),)
+    assert reported(replace(waits, phase="copying", reason="")).troubles == ()
 
 
 def test_an_empty_flow_is_fine_and_has_every_service() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_cli.restart import EARNS_BACK, LONGEST_DELAY, STEADY, EndRun, StartAgain, decide, ending
+from lockstep_cli.restart import EARNS_BACK, LONGEST_DELAY, STEADY, TOLD_TO_END, EndRun, StartAgain, decide, ending
 
 BRIEF = timedelta(seconds=3)
 
@@ -52,9 +52,17 @@ def test_a_service_that_crashes_for_ever_is_started_for_ever() -> None:
     assert decide(1_000_000, 1, BRIEF) == StartAgain(LONGEST_DELAY, 1_000_001)
 
 
-@pytest.mark.parametrize("exit_code", [0, 1, 3, -9])
+@pytest.mark.parametrize("exit_code", [0, 1, 4, -9])
 def test_an_end_nobody_asked_for_is_a_crash(exit_code: int) -> None:
     assert decide(0, exit_code, BRIEF) == StartAgain(timedelta(seconds=1), 1)
+
+
+def test_what_is_configured_to_end_ends_the_run_with_its_own_code() -> None:
+    decision = decide(0, TOLD_TO_END, BRIEF)
+    assert decision == EndRun(TOLD_TO_END)
+    assert ending("data-plane", TOLD_TO_END, decision) == (
+        "data-plane ended with exit code 3: as it is configured to, ending"
+    )
 
 
 def test_a_configuration_that_cannot_be_used_ends_the_run() -> None:
@@ -68,8 +76,8 @@ def test_a_configuration_that_cannot_be_used_ends_the_run() -> None:
         (1, 1, "data-plane ended with exit code 1, starting again in 2 s (2nd time)"),
         (-9, 0, "data-plane was killed by SIGKILL, starting again in 1 s (1st time)"),
         (-40, 2, "data-plane was killed by signal 40, starting again in 4 s (3rd time)"),
-        (3, 10, "data-plane ended with exit code 3, starting again in 30 s (11th time)"),
-        (3, 20, "data-plane ended with exit code 3, starting again in 30 s (21st time)"),
+        (4, 10, "data-plane ended with exit code 4, starting again in 30 s (11th time)"),
+        (4, 20, "data-plane ended with exit code 4, starting again in 30 s (21st time)"),
         (2, 0, "data-plane ended with exit code 2: its configuration cannot be used, ending"),
     ],
 )

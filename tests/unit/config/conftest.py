@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, load
+from lockstep_protocol.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
 
 TWO_CLUSTERS = """\
 clusters = A, B
@@ -47,3 +48,15 @@ def mistakes_of(load_text: LoadText) -> MistakesOf:
         return [f"{problem.line} {problem.key}: {problem.message}" for problem in raised.value.problems]
 
     return mistakes
+
+
+def patterns(names: Names) -> NameFilter:
+    """MM2's own filter, which holds patterns."""
+    assert isinstance(names, NameFilter)
+    return names
+
+
+def excluded(configs: ConfigPropertyFilter) -> ConfigPropertyExclude:
+    """The same of topic configs."""
+    assert isinstance(configs, ConfigPropertyExclude)
+    return configs

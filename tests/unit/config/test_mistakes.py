@@ -104,7 +104,8 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
         (
             "topic.filter.class = com.example.Mine",
             f"topic.filter.class: is 'com.example.Mine', which is refused: {CLASSES}; "
-            "it may be org.apache.kafka.connect.mirror.DefaultTopicFilter",
+            "it may be org.apache.kafka.connect.mirror.DefaultTopicFilter; "
+            "the same rule can be given in Python: lockstep.topic.filter.class=package.module:Class",
         ),
         (
             "B.consumer.interceptor.classes = com.example.Audit",
@@ -217,13 +218,13 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
     path = tmp_path / "nothing.properties"
     with pytest.raises(ConfigurationError) as raised:
         load(path, {})
-    assert str(raised.value) == f"{path}: there is no such file: name the mm2.properties file to use"
+    assert str(raised.value) == f"{path}: there is no such file: name the configuration file to use"
 
 
 def test_a_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(tmp_path, {})
-    assert str(raised.value) == f"{tmp_path}: is a folder: name the mm2.properties file in it"
+    assert str(raised.value) == f"{tmp_path}: is a folder: name the configuration file in it"
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:

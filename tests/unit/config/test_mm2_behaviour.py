@@ -12,7 +12,7 @@ from lockstep_config.keys import KEYS
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy
 
-from .conftest import LoadText, MistakesOf
+from .conftest import LoadText, MistakesOf, excluded, patterns
 
 A_TO_B = Flow("A", "B")
 
@@ -65,7 +65,7 @@ def test_mm2_088_a_known_connector_property_at_the_top_holds_for_every_flow(load
     loaded = load_text("tasks.max = 100\ntopics = topic-1\ngroups = group-2\nreplication.policy.separator = _\n")
     for settings in loaded.flows:
         assert settings.data_plane.tasks_max == 100
-        assert (settings.topics.include, settings.groups.include) == (("topic-1",), ("group-2",))
+        assert (patterns(settings.topics).include, patterns(settings.groups).include) == (("topic-1",), ("group-2",))
         assert settings.policy == DefaultReplicationPolicy("_", True)
 
 
@@ -247,10 +247,10 @@ def test_a_top_level_enabled_starts_no_pair_but_enables_those_that_run(load_text
 def test_the_defaults_are_mm2s(load_text: LoadText) -> None:
     settings = flow(load_text())
     assert settings.enabled
-    assert settings.topics.include == (".*",)
-    assert settings.topics.exclude == (r"mm2.*\.internal", r".*\.replica", "__.*")
-    assert settings.groups.exclude == ("console-consumer-.*", "connect-.*", "__.*")
-    assert settings.config_properties.use_defaults_from == "target"
+    assert patterns(settings.topics).include == (".*",)
+    assert patterns(settings.topics).exclude == (r"mm2.*\.internal", r".*\.replica", "__.*")
+    assert patterns(settings.groups).exclude == ("console-consumer-.*", "connect-.*", "__.*")
+    assert excluded(settings.config_properties).use_defaults_from == "target"
     assert not settings.config_properties.should_replicate_config_property("min.insync.replicas")
     assert settings.topic_sync.refresh_every == timedelta(seconds=600)
     assert settings.topic_sync.replication_factor == 2

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from lockstep_config import ConfigurationError, load
+from lockstep_config.files import LARGEST
+from lockstep_config.providers import SECRETS_CLASS, SECRETS_VARIABLE, MountedProvider, Unresolvable
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf
@@ -118,3 +122,100 @@ def test_what_a_provider_brought_is_not_shown_whatever_the_key(mistakes_of: Mist
         f"9 {key}: has a value that does not fit; it comes from a config provider and is not shown: "
         "check it where it stands"
     ]
+
+
+STRIMZI = "io.strimzi.kafka."
+
+
+@pytest.mark.parametrize("kind", ["KubernetesSecretConfigProvider", "KubernetesConfigMapConfigProvider"])
+def test_strimzis_providers_read_what_is_mounted(load_text: LoadText, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "rack").write_text("eu-1\n")
+    lines = (
+        f"config.providers = secrets\nconfig.providers.secrets.class = {STRIMZI}{kind}\n"
+        "A.consumer.client.rack = ${secrets:my-namespace/db:rack}\n"
+    )
+    environment = {SECRETS_VARIABLE: str(tmp_path)}
+    consumer = load_text(lines, environment=environment).flow(FLOW).clients.source_consumer
+    assert consumer["client.rack"] == "eu-1"
+
+
+def test_where_secrets_are_unless_somebody_says_so(mistakes_of: MistakesOf) -> None:
+    lines = (
+        f"config.providers = secrets\nconfig.providers.secrets.class = {SECRETS_CLASS}\n"
+        "A.consumer.client.rack = ${secrets:ns/db:rack}\n"
+    )
+    (found,) = mistakes_of(lines)
+    assert "there is no secret 'db' (for its key 'rack'): /opt/lockstep/secrets/db is no folder" in found
+
+
+def test_the_older_name_of_strimzis_environment_provider(load_text: LoadText) -> None:
+    lines = (
+        f"config.providers = env\nconfig.providers.env.class = {STRIMZI}EnvVarConfigProvider\ntasks.max=${{env:N}}\n"
+    )
+    assert load_text(lines, environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+
+
+def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> None:
+    """Kubernetes mounts `..data` as a link to a folder of the newest version, and each key as a link into it."""
+    version = tmp_path / "ca" / "..2026_01_01"
+    version.mkdir(parents=True)
+    (version / "ca.crt").write_text("one\n")
+    (tmp_path / "ca" / "..data").symlink_to(version.name)
+    (tmp_path / "ca" / "ca.crt").symlink_to("..data/ca.crt")
+    provider = MountedProvider(tmp_path)
+    assert provider.get("ca", "*") == provider.get("ns/ca", "ca.crt") == "one"
+    assert provider.files("ca", "*") == (tmp_path / "ca" / "ca.crt",)
+
+
+@pytest.mark.parametrize(
+    ("path", "key"), [("a/b/c", "k"), ("../a", "k"), ("a", "../k"), ("a", ""), ("", "k"), ("a", "b/*"), ("a\0b", "k")]
+)
+def test_a_secret_and_its_key_are_plain_names(tmp_path: Path, path: str, key: str) -> None:
+    with pytest.raises(Unresolvable, match="is no name of a secret"):
+        MountedProvider(tmp_path).get(path, key)
+
+
+class TestWhatIsNoFile:
+    """A device would be read for ever, and who opens a pipe waits for its writer."""
+
+    @pytest.mark.parametrize(
+        ("reference", "why"),
+        [
+            ("${file:/dev/zero:x}", "/dev/zero cannot be read: it is a device or a pipe, no file"),
+            ("${dir:/dev:zero}", "/dev/zero cannot be read: it is a device or a pipe, no file"),
+            ("${file:/:x}", "/ cannot be read: it is a folder"),
+            ("${file:a\\u0000b:x}", "its name holds a character that no name of a file may hold"),
+        ],
+    )
+    def test_it_is_refused_at_once(self, mistakes_of: MistakesOf, reference: str, why: str) -> None:
+        (mistake,) = mistakes_of(PROVIDERS + f"topics = {reference}\n")
+        assert why in mistake
+
+    def test_nor_is_a_pipe_or_one_that_is_too_large(self, mistakes_of: MistakesOf, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with (tmp_path / "large").open("wb") as large:
+            large.truncate(LARGEST + 1)
+        (mistake,) = mistakes_of(PROVIDERS + f"topics = ${{file:{tmp_path}/pipe:x}}\n")
+        assert "it is a device or a pipe, no file" in mistake
+        (mistake,) = mistakes_of(PROVIDERS + f"topics = ${{file:{tmp_path}/large:x}}\n")
+        assert "it is larger than 16 MiB" in mistake
+
+    def test_nor_is_the_configuration_itself(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "mm2.properties")
+        with pytest.raises(ConfigurationError, match="it is a device or a pipe, no file"):
+            load(tmp_path / "mm2.properties", {})
+
+
+def test_a_value_of_nothing_but_beginnings_takes_no_time(load_text: LoadText) -> None:
+    beginnings = "${" * 50_000 + "${a:" * 50_000
+    assert load_text(f"A->B.client.id = {beginnings}\n").unused
+
+
+def test_the_allowlist_is_a_pattern_of_javas(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    text = f"config.providers=env\nconfig.providers.env.class={KAFKA}EnvVarConfigProvider\n"
+    text += "config.providers.env.param.allowlist.pattern=\\\\p{Upper}+\ntopics=${env:TOPICS}\n"
+    loaded = load_text(text, environment={"TOPICS": "orders"})
+    assert loaded.flows[0].replicates("orders")
+    found = mistakes_of(text.replace("\\\\p{Upper}+", "\\\\p{Foo}"), environment={"TOPICS": "orders"})
+    assert any("allowlist.pattern" in one for one in found)

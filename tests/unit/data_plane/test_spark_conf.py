@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from pathlib import Path
+
+import javaproperties
 import pytest
 
 from lockstep_config.spark import PINNED, SparkSettings
 from lockstep_data_plane.spark import LastWords, exit_words
-from lockstep_data_plane.spark_conf import Pod, executors_python, settings_for
+from lockstep_data_plane.spark_conf import Pod, executors_python, settings_for, without_secrets
+from lockstep_data_plane.spark_secrets import told_secretly
 
 OWN = "/opt/lockstep/bin/python"
 
@@ -23,6 +29,13 @@ def test_without_a_master_there_is_a_place_for_each_slot_and_two_more() -> None:
     found = settings_for(SparkSettings(), 3, Pod())
     assert found["spark.master"] == "local[5,1]"
     assert found["spark.driver.host"] == "127.0.0.1", "nobody else's to connect to"
+
+
+def test_sparks_pages_are_off_where_they_would_listen_on_every_address() -> None:
+    assert "spark.ui.enabled" not in settings_for(SparkSettings(), 2, Pod()), "bound to loopback"
+    for spark in (standalone(), kubernetes()):
+        assert settings_for(spark, 2, Pod())["spark.ui.enabled"] == "false"
+    assert settings_for(standalone(spark_ui_enabled="true"), 2, Pod())["spark.ui.enabled"] == "true"
 
 
 @pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
@@ -91,3 +104,29 @@ def test_how_a_jvm_ended(status: int, words: str) -> None:
 
 def test_a_jvm_that_said_nothing_was_killed() -> None:
     assert "something killed it" in LastWords().why("Spark's JVM ended while it started")
+
+
+def test_no_secret_is_left_for_the_command_line() -> None:
+    conf = {"spark.authenticate.secret": "s", "spark.ssl.keyPassword": "p", "spark.executor.memory": "1g"}
+    shown, secrets = without_secrets(settings_for(SparkSettings(conf=conf), 1, Pod()))
+    assert secrets == {"spark.authenticate.secret": "s", "spark.ssl.keyPassword": "p"}
+    assert shown["spark.executor.memory"] == "1g"
+
+
+def test_secrets_are_told_in_a_file_of_our_own_that_is_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
+    with told_secretly({"spark.authenticate.secret": "sé cret=1"}, tmp_path):
+        arguments = os.environ["PYSPARK_SUBMIT_ARGS"]
+        (file,) = tmp_path.iterdir()
+        assert arguments == f"--properties-file {file} --load-spark-defaults --packages a:b:1 pyspark-shell"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert javaproperties.loads(file.read_text()) == {"spark.authenticate.secret": "sé cret=1"}
+    assert list(tmp_path.iterdir()) == []
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--packages a:b:1 pyspark-shell"
+
+
+def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
+    with told_secretly({}, tmp_path):
+        assert list(tmp_path.iterdir()) == []

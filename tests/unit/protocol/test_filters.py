@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol import filters
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.filters import ConfigPropertyExclude, NameFilter, should_replicate_topic
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
@@ -86,7 +86,7 @@ def test_the_same_filter_comes_out_of_a_pickle() -> None:
     assert hash(copy) == hash(some)
     assert copy.matches("topic1")
     assert not copy.matches("topic2")
-    properties = ConfigPropertyFilter(("a.*",), "source")
+    properties = ConfigPropertyExclude(("a.*",), "source")
     assert pickle.loads(pickle.dumps(properties)) == properties  # noqa: S301 - the bytes are ours
 
 
@@ -103,20 +103,20 @@ def test_the_defaults_are_mm2s_verbatim() -> None:
 
 
 def test_mm2_103_excluded_properties_stay_behind() -> None:
-    by_default = ConfigPropertyFilter()
+    by_default = ConfigPropertyExclude()
     assert not by_default.should_replicate_config_property("min.insync.replicas")
     assert by_default.should_replicate_config_property("cleanup.policy")
-    chosen = ConfigPropertyFilter(("property2", r"pre\..*"))
+    chosen = ConfigPropertyExclude(("property2", r"pre\..*"))
     assert chosen.should_replicate_config_property("property1")
     assert chosen.should_replicate_config_property("min.insync.replicas")
     assert not chosen.should_replicate_config_property("property2")
     assert not chosen.should_replicate_config_property("pre.fix")
-    assert ConfigPropertyFilter(()).should_replicate_config_property("anything")
+    assert ConfigPropertyExclude(()).should_replicate_config_property("anything")
 
 
 def test_defaults_come_from_the_side_that_is_chosen() -> None:
-    assert not ConfigPropertyFilter().should_replicate_source_default("retention.ms")
-    assert ConfigPropertyFilter(use_defaults_from="source").should_replicate_source_default("retention.ms")
+    assert not ConfigPropertyExclude().should_replicate_source_default("retention.ms")
+    assert ConfigPropertyExclude(use_defaults_from="source").should_replicate_source_default("retention.ms")
 
 
 def test_mm2_111_heartbeats_are_replicated_by_default() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_protocol.filters import DEFAULT_TOPICS, ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.filters import DEFAULT_TOPICS, ConfigPropertyExclude, NameFilter, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_protocol.versions import DEFAULT_VERSION, RuleSet, UnknownVersion, rules_of
@@ -84,7 +84,7 @@ def test_mm2_115_since_4_4_a_topic_that_was_on_the_source_is_a_cycle(version: st
 
 @pytest.mark.parametrize(("version", "copied"), [("3.0", True), ("4.2", True), ("4.3", False), ("4.4", False)])
 def test_mm2_103_two_configs_more_are_excluded_since_4_3(version: str, copied: bool) -> None:
-    configs = ConfigPropertyFilter(tuple(rules_of(version).config_properties_exclude.split(", ")))
+    configs = ConfigPropertyExclude(tuple(rules_of(version).config_properties_exclude.split(", ")))
     assert configs.should_replicate_config_property("log.message.timestamp.before.max.ms") == copied
     assert configs.should_replicate_config_property("log.message.timestamp.after.max.ms") == copied
     assert not configs.should_replicate_config_property("min.insync.replicas")

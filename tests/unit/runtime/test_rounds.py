@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep_config.permissions import Remedy
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import Rounds, Troubles
@@ -90,6 +91,33 @@ async def rounds_done(rounds: Rounds) -> None:
     await rounds.refresh()
 
 
+async def test_a_long_round_is_followed_by_a_long_rest() -> None:
+    loop = asyncio.get_running_loop()
+    rounds = Rounds(FlowLog("test", "A->B"), loop.time)
+    began: list[float] = []
+    ended: list[float] = []
+
+    async def round_() -> None:
+        began.append(loop.time())
+        await asyncio.sleep(0.05)
+        ended.append(loop.time())
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", timedelta(seconds=0.06), round_, rest=3.0))
+        await eventually(lambda: len(began) == 2)
+        assert began[1] - ended[0] >= 3.0 * (ended[0] - began[0]) - 0.001, "not when the interval was over"
+        work.cancel()
+
+
+async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", LONG, lambda: asyncio.sleep(0.01), rest=1e6))
+        await asyncio.wait_for(rounds_done(rounds), 5.0)
+        await asyncio.wait_for(rounds.refresh(), 5.0)
+        work.cancel()
+
+
 async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -> None:
     rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     go_on = asyncio.Event()
@@ -127,6 +155,19 @@ def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCap
         troubles.began("one", NotPermitted("B", "to create", "topic y"))
         troubles.over("one")
     assert lines == ["one failing", "one failing", "one recovered"]
+
+
+def test_a_permission_that_many_lack_is_said_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"))
+    remedy, other = Remedy("we lack Write on topic x", "grant A."), Remedy("we lack Read on topic x", "grant *")
+    with heard(caplog) as lines:
+        for name in ("x-0", "x-1", "y-0"):
+            troubles.began(name, NotPermitted("B", "WRITE", f"topic {name}", remedy))
+        troubles.began("z-0", NotPermitted("B", "READ", "topic z", other))
+        assert len(troubles.now) == 4
+        for name in ("x-0", "y-0", "x-1", "z-0"):
+            troubles.over(name)
+    assert lines == ["x-0 failing", "z-0 failing", "x-1 recovered", "z-0 recovered"]
 
 
 def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest.LogCaptureFixture) -> None:

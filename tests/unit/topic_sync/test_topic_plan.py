@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyFilter, NameFilter
+from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExclude, NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_topic_sync.plan import (
@@ -25,10 +25,10 @@ PREFIXED = Rules(
     flow=Flow("A", "B"),
     policy=DefaultReplicationPolicy(),
     topics=NameFilter((".*",), DEFAULT_TOPICS_EXCLUDE),
-    config_properties=ConfigPropertyFilter(),
+    config_properties=ConfigPropertyExclude(),
 )
 IDENTITY = replace(PREFIXED, policy=IdentityReplicationPolicy("A"))
-SOURCE_DEFAULTS = replace(PREFIXED, config_properties=ConfigPropertyFilter(use_defaults_from="source"))
+SOURCE_DEFAULTS = replace(PREFIXED, config_properties=ConfigPropertyExclude(use_defaults_from="source"))
 NONE: frozenset[str] = frozenset()
 
 

@@ -135,7 +135,9 @@ class CheckpointFlow:
         plane = settings.data_plane
         return OffsetSyncsFollower(
             self._ctx.source if plane.offset_syncs_location == "source" else self._ctx.target,
-            clients.offset_syncs_consumer(settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"),
+            lambda: clients.offset_syncs_consumer(
+                self._ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
+            ),
             offset_syncs_topic(settings),
             self._ctx.log,
             self._ctx.rounds.troubles,
@@ -247,9 +249,9 @@ class CheckpointFlow:
         ]
         looked = await look_at(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
-        for group, trouble in looked.failed.items():
+        for group in looked.failed:
             self._looks.pop(group, None)
-            await self._report.held(group, str(trouble))
+        self._report.held_for(looked.failed)
         self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
         await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
 
@@ -263,14 +265,14 @@ class CheckpointFlow:
         self._looks[group] = (now, look)
         if sync.left_alone:
             if before is not None or look.membership is Membership.ACTIVE:
-                await self._report.held(group, sync.left_alone)
+                self._report.held(group, sync.left_alone)
             return
         if sync.writes:
             self._ctx.must_act()
             refused = await commit(self._ctx.target, group, sync.writes)
             if refused:
                 del self._looks[group]
-                await self._report.held(group, refused)
+                self._report.held(group, refused)
                 return
             self._looks[group] = (now, after(look, sync.writes))
             self._moved.add(len(sync.writes))

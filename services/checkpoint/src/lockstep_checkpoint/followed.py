@@ -33,15 +33,15 @@ NOT_YET = "not read to their end yet"
 class FollowedTopic(Generic[F]):
     """Keeps `fold` in step with a topic. Run it as long as the flow lives.
 
-    `name` is what the topic holds, in the plural. Each reading begins with `begin()`, hands records to `take` in log
-    order, and calls `read` once when the end was reached; then `fold` is there. With `create` a missing topic is
-    created; with `optional` its absence is no trouble.
+    `conf` makes settings for a consumer; `name` is what the topic holds, in the plural. Each reading begins with
+    `begin()`, hands records to `take` in log order, and calls `read` once when the end was reached; then `fold` is
+    there. With `create` a missing topic is created; with `optional` its absence is no trouble.
     """
 
     def __init__(
         self,
         admin: Admin,
-        conf: Mapping[str, str],
+        conf: Callable[[], Mapping[str, str]],
         topic: ControlTopic,
         log: FlowLog,
         troubles: Troubles,
@@ -148,11 +148,12 @@ class FollowedTopic(Generic[F]):
             position = records[-1].offset + 1
 
         follower = follow(
-            self._conf,
+            self._conf(),
             self.topic,
             on_records=take,
             partitions=(PARTITION,),
             alias=self._admin.alias,
+            access=self._admin.access,
         )
         self._why = NOT_YET
         async with follower:

@@ -36,7 +36,7 @@ class OppositeFlow(FollowedTopic[_State]):
     def __init__(self, ctx: FlowContext, topic: str) -> None:
         super().__init__(
             ctx.source,
-            clients.source_consumer(ctx.settings, "checkpoint-opposite"),
+            lambda: clients.source_consumer(ctx.settings, "checkpoint-opposite"),
             ControlTopic(topic, 1, -1),
             ctx.log,
             ctx.rounds.troubles,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lockstep_checkpoint.exact import Place
-from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.filters import Names
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy
@@ -53,7 +53,7 @@ class CheckpointRule:
 
     flow: Flow
     policy: ReplicationPolicy
-    topics: NameFilter
+    topics: Names
     fails_back: bool = False
     """What the flow in the opposite direction writes on the source counts too, where the topic that it comes from
     passes the filter."""

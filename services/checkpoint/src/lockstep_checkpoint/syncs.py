@@ -25,7 +25,7 @@ class OffsetSyncsFollower(FollowedTopic[OffsetSyncStore]):
     def __init__(
         self,
         admin: Admin,
-        conf: Mapping[str, str],
+        conf: Callable[[], Mapping[str, str]],
         topic: ControlTopic,
         log: FlowLog,
         troubles: Troubles,

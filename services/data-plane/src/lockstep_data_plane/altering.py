@@ -21,6 +21,7 @@ __all__ = [
     "altered_rows",
     "entry_of",
     "partition_of",
+    "placed_at",
     "refuse_beyond",
     "reset_rows",
     "still_alive",
@@ -43,14 +44,14 @@ def altered_rows(
     found = []
     for row in rows:
         tp = (row.topic, row.partition)
-        if tp in wanted and (new := _placed(row, wanted[tp])) != row:
+        if tp in wanted and (new := placed_at(row, wanted[tp])) != row:
             found.append(new)
     return found
 
 
 def reset_rows(rows: Iterable[PartitionProgress]) -> list[PartitionProgress]:
     """All rows, reset; but those that are already. Raises RefusedOffsets."""
-    return [new for row in rows if (new := _placed(row, None)) != row]
+    return [new for row in rows if (new := placed_at(row, None)) != row]
 
 
 def to_look_up(changes: Iterable[OffsetChange], source: str, topics: Iterable[MirroredTopic]) -> set[TopicPartition]:
@@ -92,7 +93,9 @@ def still_alive(phase: str, said_ms: int, now_ms: int) -> bool:
     return phase == "started" and now_ms - said_ms < SILENT_AFTER_MS
 
 
-def _placed(row: PartitionProgress, offset: int | None) -> PartitionProgress:
+def placed_at(row: PartitionProgress, offset: int | None) -> PartitionProgress:
+    """The row of a copy that is to begin behind upstream `offset` (-1: at 0); None: where a first one would. Raises
+    RefusedOffsets where the producer id has no epoch left."""
     upstream = -1 if offset is None else offset
     begins = RESET if offset is None else ALTERED
     if row.begins:  # nothing was appended in its epoch yet

@@ -53,11 +53,12 @@ NAMES = {api.key: name for name, api in APIS.items()}
 
 class BrokerUnreachable(ConnectionError):
     """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
-    known."""
+    known, `needs` the permission without which it would not say more (as `kafka_error`)."""
 
-    def __init__(self, sentence: str, alias: str = "") -> None:
+    def __init__(self, sentence: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(sentence)
         self.alias = alias
+        self.needs = needs
 
 
 class BrokerLacks(BrokerUnreachable):

@@ -14,6 +14,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.assign import TopicPartition, assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.legacy_group import PositionsOfGroup
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.obeying import at_rest, closed_slots, has_failed, orders, starts_asked
@@ -24,11 +25,20 @@ from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import Spark
 from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
-from lockstep_protocol.state import Assignment, MirroredTopic, Origin, PartitionProgress, Row, SlotStatus, Wanted
+from lockstep_protocol.state import (
+    Assignment,
+    LegacyGroup,
+    MirroredTopic,
+    Origin,
+    PartitionProgress,
+    Row,
+    SlotStatus,
+    Wanted,
+)
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, ToldToEnd
 from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within
 from lockstep_runtime.wanted import Phase
@@ -54,7 +64,7 @@ class Driver:
     """A flow's data plane, for `lockstep_runtime.service`. One Spark for all flows of the process."""
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
-        {Assignment, MirroredTopic, Origin, PartitionProgress, SlotStatus}
+        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus}
     )
 
     def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
@@ -73,6 +83,10 @@ class Driver:
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
         self._looked_at = float("-inf")
+        legacy = ctx.settings.data_plane.legacy
+        self._group = None if legacy is None else PositionsOfGroup(ctx, legacy)
+        self._aborts = legacy is not None and legacy.abort_on_send_failure
+        self._refused: PartitionProgress | None = None
         ctx.state.listen(self._on_row)
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
@@ -88,19 +102,36 @@ class Driver:
             self._producer_id = (await self._origin()).producer_id
             if ctx.settings.data_plane.tasks_max is None:
                 ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
-            ctx.log.say("spark ready", await self.spark.address())
-            self._changed.set()
+            ctx.log.say("spark ready", await self.spark.address() or "its pages are off")
+            self._refused = None  # what a row said before our time is tried again
             while True:
-                if self._changed.is_set():
-                    self._changed.clear()
-                    await self._plan()
-                await self._watch()
-                await self._watch_partitions()
-                await self._even_out()
-                await set_within(self._changed, TICK_S)
+                if self._group is not None:
+                    await self._group.until_free(self._producer_id)
+                self._changed.set()
+                await self._keep_slots()
+                await self._drain()
         finally:
             self._measures.rest()
             await self._drain()
+            if self._group is not None:
+                await self._group.last_commit()
+
+    async def _keep_slots(self) -> None:
+        """For ever; of a legacy flow until somebody is in its group. Raises ToldToEnd."""
+        while self._group is None or not await self._group.occupied():
+            if self._changed.is_set():
+                self._changed.clear()
+                await self._plan()
+            await self._watch()
+            await self._watch_partitions()
+            await self._even_out()
+            if self._group is not None:
+                await self._group.commit_if_due()
+            if self._refused is not None and self._aborts:
+                name = f"{self._refused.topic}-{self._refused.partition}"
+                text = f"{name}: {self._refused.reason}; ended, as lockstep.legacy.abort.on.send.failure=true asks"
+                raise ToldToEnd(text)
+            await set_within(self._changed, TICK_S)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return await self._placing.carry_out(command)
@@ -116,10 +147,11 @@ class Driver:
                 }
                 for r in self._running.values()
             },
+            **({} if self._group is None else {"legacy": self._group.status()}),
             "producer_id": self._producer_id,
             "partitions": len(partitions),
             "lag_records": sum(p.lag_records for p in partitions),
-            "paused": len(at_rest(self.ctx.state.rows, partitions)),
+            "paused": len(at_rest(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 
@@ -167,7 +199,10 @@ class Driver:
     # -- while it runs -------------------------------------------------------------------------------------------------
 
     def _on_row(self, row: Row) -> None:
-        if isinstance(row, MirroredTopic | Wanted):
+        refused = isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused"
+        if isinstance(row, PartitionProgress) and refused:
+            self._refused = row
+        if refused or isinstance(row, MirroredTopic | Wanted):
             self._changed.set()
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
@@ -186,6 +221,8 @@ class Driver:
             if topic.phase == "mirrored"
             for number in range(min(topic.partitions, topic.target_partitions))
         ]
+        if self._group is not None and not await self._group.place(wanted):
+            return
         rows = ctx.state.all(Assignment)
         self._measures.follow(wanted)
         held = {row.slot: row.partitions for row in rows} if present is None else present
@@ -283,7 +320,9 @@ class Driver:
         ordered = {
             tp: order
             for slot in range(self._limit)
-            for tp, order in orders(ctx.state.rows, slot, self._assignment(slot).partitions).items()
+            for tp, order in orders(
+                ctx.state.rows, slot, self._assignment(slot).partitions, ctx.settings.states
+            ).items()
         }
         resting = {tp for tp, order in ordered.items() if order.rests}
         rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]

@@ -1,4 +1,4 @@
-"""What is wanted of a slot's partitions, as the flow's `Wanted` rows say it. Pure."""
+"""What is wanted of a slot's partitions, as the flow's `Wanted` rows and the file say it. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lockstep_config.model import States
 from lockstep_data_plane.assign import TopicPartition
 from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
 from lockstep_protocol.verbs import Connector, Scope, ScopeKind
 from lockstep_runtime.auto_restart import is_spent
-from lockstep_runtime.wanted import Phase, WantedNow
+from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
 
@@ -33,12 +34,15 @@ AS_USUAL = Order()
 RESTS = frozenset({Phase.PAUSED.word, Phase.STOPPED.word})
 
 
-def orders(rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Order]:
-    """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter."""
+def orders(
+    rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], states: States = NOTHING_STATED
+) -> Mapping[TopicPartition, Order]:
+    """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter. `states`:
+    what the file says."""
     wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
-    if not wanted:
+    if not wanted and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
-    now = WantedNow(wanted)
+    now = WantedNow(wanted, states)
     of_slot = now.of(Scope.of(Connector.SOURCE), slot_scope(slot))
     of_topics: dict[str, Order] = {}
     found: dict[TopicPartition, Order] = {}
@@ -51,15 +55,17 @@ def orders(rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartiti
     return found
 
 
-def at_rest(rows: Mapping[str, Row], partitions: Iterable[PartitionProgress]) -> list[PartitionProgress]:
-    """Those that an operator wants to rest, or that rest still: of a slot that was killed no row says that they do. One
-    that has halted waits for somebody in any case."""
+def at_rest(
+    rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: States = NOTHING_STATED
+) -> list[PartitionProgress]:
+    """Those that an operator or the file wants to rest, or that rest still: of a slot that was killed no row says that
+    they do. One that has halted waits for somebody in any case."""
     by_slot: dict[int, list[PartitionProgress]] = defaultdict(list)
     for row in partitions:
         by_slot[row.slot].append(row)
     found: list[PartitionProgress] = []
     for slot, some in by_slot.items():
-        ordered = orders(rows, slot, [(row.topic, row.partition) for row in some])
+        ordered = orders(rows, slot, [(row.topic, row.partition) for row in some], states)
         found += [
             row
             for row in some

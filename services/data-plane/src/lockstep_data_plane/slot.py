@@ -1,7 +1,8 @@
 """A slot: what runs inside one Spark task, for as long as its assignment stands (design §5).
 
 It follows the flow's state topic, copies the partitions that its assignment names, and ends when the assignment says
-so. It takes nothing from the task's arguments but who it is: how far each partition is it reads from Kafka."""
+so. It takes nothing from the task's arguments but who it is: how far each partition is it reads from Kafka. It ends
+too when the certificates of this host are others: whoever runs it then begins anew."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_config.permissions import access_of
+from lockstep_data_plane.certificates import Certificates
 from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
 from lockstep_data_plane.ledger import Ledger
@@ -40,6 +43,10 @@ ALIVE_EVERY_S = 5.0
 long."""
 
 TICK_S = 0.25
+
+RENEWS_WITHIN_S = 10.0
+"""How long a slot drains that is to begin anew with other certificates. It does so because the former ones may serve no
+more, and whatever is in flight then the target's log tells."""
 
 RUNS = f"{OffsetRuns.kind}/".encode()
 
@@ -80,6 +87,12 @@ class Slot:
         self._begun_by: dict[TopicPartition, Order] = {}
         """The order by which each partition that is tended was begun."""
         self._alive_at = 0.0
+        self._certificates = Certificates(spec.settings, self._say)
+
+    @property
+    def renews(self) -> bool:
+        """Whether it has ended, or is to end, only to begin anew."""
+        return self._certificates.renewed and not self._assignment.ending
 
     async def run(self) -> int:
         """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
@@ -90,6 +103,7 @@ class Slot:
             state_topic(self._settings.flow, self._settings.group_id),
             on_records=self._fold,
             alias=self._settings.flow.target,
+            access=access_of(self._settings, self._settings.flow.target),
         )
         try:
             async with follower:
@@ -102,6 +116,7 @@ class Slot:
 
     async def _copy_until_told(self, lost: asyncio.Task[None]) -> None:
         loop = asyncio.get_running_loop()
+        looking = asyncio.create_task(self._certificates.look(self._changed))
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
@@ -114,21 +129,27 @@ class Slot:
                 partitions=len(self._assignment.partitions),
             )
             changed = True
-            while not (self._assignment.ending and not self._tending):
+            while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
                 if changed or loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     self._reconcile()
                 self._check(lost)
-                if loop.time() - flushed_at >= flush_every or self._assignment.ending:
+                if loop.time() - flushed_at >= flush_every or self._leaving:
                     await self._flush()
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
                 changed = await self._wait(TICK_S)
-            await self._flush()
-            await self._tell("released")
+            if self._assignment.ending:
+                await self._flush()
+                await self._tell("released")
         finally:
+            looking.cancel()
             lost.cancel()
             await cancelled(self._tending.values())
+
+    @property
+    def _leaving(self) -> bool:
+        return self._assignment.ending or self.renews
 
     async def _wait(self, seconds: float) -> bool:
         """Until something changed, or this long; whether something did."""
@@ -221,13 +242,13 @@ class Slot:
         there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
-        self._orders = orders(self._wanted, self._spec.slot, assigned)
-        if not self._assignment.ending:
+        self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
+        if not self._leaving:
             for tp in assigned - self._tending.keys():
                 self._take_up(tp, self._orders[tp])
         for tp in self._tending:
             order = self._orders.get(tp)
-            if order is None or self._assignment.ending or order != self._begun_by[tp]:
+            if order is None or self._leaving or order != self._begun_by[tp]:
                 self._copying.leave(tp, order.rests if order is not None else "")
 
     def _take_up(self, tp: TopicPartition, order: Order) -> None:

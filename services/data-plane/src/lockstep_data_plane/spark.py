@@ -21,8 +21,9 @@ from typing import Any
 
 from lockstep_config.spark import SparkSettings
 from lockstep_data_plane.slot import SlotSpec
-from lockstep_data_plane.spark_conf import Pod, executors_python, in_folder, settings_for
+from lockstep_data_plane.spark_conf import Pod, executors_python, in_folder, settings_for, without_secrets
 from lockstep_data_plane.spark_folder import new_folder
+from lockstep_data_plane.spark_secrets import told_secretly
 
 __all__ = ["NoSpark", "SlotFailed", "Spark", "job_group"]
 
@@ -91,16 +92,19 @@ class Spark:
         if self.master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         folder, lock = new_folder(Path(tempfile.gettempdir()))
-        conf = SparkConf()
-        for key, value in in_folder(self._settings, folder).items():
-            conf.set(key, value)
+        settings = in_folder(self._settings, folder)
+        shown, secrets = without_secrets(settings)
+        conf, launching = SparkConf(), SparkConf()
+        conf.setAll(list(settings.items()))
+        launching.setAll(list(shown.items()))
         reading, writing = os.pipe()
         said = LastWords()
         listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
         listening.start()
         try:
             try:
-                gateway: Any = launch_gateway(conf, {"stderr": writing, "pass_fds": (lock,)})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
+                with told_secretly(secrets, folder):
+                    gateway: Any = launch_gateway(launching, {"stderr": writing, "pass_fds": (lock,)})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
             finally:
                 os.close(writing)
         except (PySparkRuntimeError, OSError) as exc:

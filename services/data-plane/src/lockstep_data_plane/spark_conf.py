@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockstep_config.secrets import is_secret
 from lockstep_config.spark import PINNED, SparkSettings
 
-__all__ = ["SPARE", "Pod", "executors_python", "in_folder", "settings_for"]
+__all__ = ["SPARE", "Pod", "executors_python", "in_folder", "settings_for", "without_secrets"]
 
 SPARE = 2
 """Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
@@ -28,9 +29,12 @@ USUAL: Mapping[str, str] = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
     "spark.sql.catalogImplementation": "in-memory",
+    # What Spark's pages and its event log show as stars; wider than Spark's own.
+    "spark.redaction.regex": "(?i)secret|passw|passphrase|token|access[.]?key|credential|private|jaas|basic[.]auth",
 }
 LOCAL: Mapping[str, str] = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 CLUSTER: Mapping[str, str] = {
+    "spark.ui.enabled": "false",  # it would listen on every address of this machine, and asks nobody who they are
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": QUIET_JVM,
     # An executor that is lost is no reason to end the driver, and with it all other slots.
@@ -75,6 +79,12 @@ def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     if "java.io.tmpdir" in options:
         return dict(settings)
     return {**settings, JAVA_OPTIONS: f'{options} "-Djava.io.tmpdir={folder}"'.lstrip()}
+
+
+def without_secrets(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings that may stand on a command line, and the others."""
+    secrets = {key: value for key, value in settings.items() if is_secret(key)}
+    return {key: value for key, value in settings.items() if key not in secrets}, secrets
 
 
 def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:

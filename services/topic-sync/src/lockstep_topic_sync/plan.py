@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
 
@@ -40,7 +40,7 @@ class Rules:
 
     flow: Flow
     policy: ReplicationPolicy
-    topics: NameFilter
+    topics: Names
     config_properties: ConfigPropertyFilter
     replication_factor: int = 2
     heartbeats_replicated: bool = True

@@ -7,13 +7,23 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import moving, offsets, status, steering, watch
+from lockstep_cli import config, legacy, moving, offsets, status, steering, watch
+from lockstep_cli.options import file_argument, run_options
+from lockstep_runtime.door_options import door_of
 
 __all__ = ["main"]
 
 
 @click.group(
-    commands=[status.command, watch.command, offsets.command, *steering.COMMANDS, *moving.COMMANDS],
+    commands=[
+        legacy.command,
+        status.command,
+        watch.command,
+        config.command,
+        offsets.command,
+        *steering.COMMANDS,
+        *moving.COMMANDS,
+    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="lockstep-cli", prog_name="lockstep", message="%(prog)s %(version)s")
@@ -35,24 +45,18 @@ def main() -> None:
 
 
 @main.command(short_help="Run everything for FILE in this terminal.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /live /ready /status /metrics listen.")
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Say this and what is graver.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines for people, or one JSON object a line.",
-)
-def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
-    """Run all services of all flows of FILE (an mm2.properties file) in this terminal.
+@file_argument
+@run_options
+def run(
+    file: Path,
+    host: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
     within ten seconds, a second Ctrl-C ends it at once. Nothing is lost either way: the next run continues where this
@@ -65,12 +69,14 @@ def run(file: Path, http_host: str, log_level: str, log_format: str) -> None:
       0    a clean end
       1    a service had to be killed
       2    FILE cannot be used, or Java is missing
+      3    the target refused a record of a legacy flow that is to end then
       130  ended at once by a second Ctrl-C
     """
     from lockstep_cli import run as running
 
     try:
-        sys.exit(running.run(file, host=http_host, log_level=log_level, log_format=log_format))
+        door = door_of(host, 0, tls_cert, tls_key, token_file)
+        sys.exit(running.run(file, door=door, log_level=log_level, log_format=log_format))
     except running.CannotStart as exc:
         click.echo(str(exc), err=True)
         sys.exit(2)

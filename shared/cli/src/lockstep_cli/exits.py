@@ -34,6 +34,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
     """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
     without a traceback."""
     from lockstep_config import ConfigurationError
+    from lockstep_config.python_classes import ClassFailed
     from lockstep_protocol.rows import NewerVersion
     from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
 
@@ -46,7 +47,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
     except (ClusterUnreachable, NotAppended, TopicMissing) as exc:
         click.echo(str(exc), err=True)
         code = Exit.NO_ANSWER
-    except (ClusterTrouble, NewerVersion) as exc:
+    except (ClassFailed, ClusterTrouble, NewerVersion) as exc:
         click.echo(str(exc), err=True)
         code = Exit.TROUBLE
     except KeyboardInterrupt:

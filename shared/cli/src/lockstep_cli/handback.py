@@ -9,10 +9,11 @@ from typing import Any
 from lockstep_cli.amounts import counted
 from lockstep_cli.place import Place, still_runs
 from lockstep_cli.takeover import named, progress_rows
+from lockstep_config.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.verbs import Connector
-from lockstep_runtime.wanted import Phase, WantedNow
+from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = ["HandBack", "Held", "hand_back_of", "not_drained"]
 
@@ -33,6 +34,7 @@ class Held:
     """Of MM2's group."""
     replicas: int = 0
     """Of our data plane."""
+    states: States = NOTHING_STATED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
 def not_drained(held: Held) -> str:
     """Why the rows may not be the last word yet, as a sentence; "" when they are: every slot has written down how far
     it is, and ended."""
-    stopped = WantedNow(held.rows).connector(Connector.SOURCE) is Phase.STOPPED
+    stopped = WantedNow(held.rows, held.states).connector(Connector.SOURCE) is Phase.STOPPED
     if held.replicas and not stopped:
         return "the flow runs: lockstep stop, or say --stop"
     slots = [row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released"]

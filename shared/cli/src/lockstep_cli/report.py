@@ -141,7 +141,7 @@ class AclLine:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """Something that an operator paused or stopped (`wanted`)."""
+    """Something that an operator or the file paused or stopped (`wanted`)."""
 
     scope: str
     wanted: str

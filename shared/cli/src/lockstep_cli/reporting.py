@@ -22,12 +22,14 @@ from lockstep_cli.report import (
     TopicLine,
     Trouble,
 )
+from lockstep_config.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import (
     AclStatus,
     FlowPulse,
     GroupStatus,
     Leader,
+    LegacyGroup,
     MirroredTopic,
     PartitionProgress,
     Restarts,
@@ -37,7 +39,7 @@ from lockstep_protocol.state import (
 )
 from lockstep_protocol.verbs import SERVICES, Connector, Scope, ScopeKind, connector_of
 from lockstep_runtime.auto_restart import is_spent
-from lockstep_runtime.wanted import WantedNow
+from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = ["report_of"]
 
@@ -50,10 +52,12 @@ def report_of(
     services: Collection[str] = SERVICES,
     replicas: Mapping[str, int] | None = None,
     unreadable: Iterable[str] = (),
+    states: States = NOTHING_STATED,
 ) -> Report:
     """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
-    `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none."""
-    seen = _Seen(rows, services, replicas or {})
+    `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none.
+    `states`: what the file says of connectors."""
+    seen = _Seen(rows, services, replicas or {}, states)
     partitions = tuple(seen.partitions())
     topics = tuple(seen.topics(partitions))
     lines = tuple(seen.services()), topics, partitions, tuple(seen.slots()), tuple(seen.groups())
@@ -68,6 +72,7 @@ def report_of(
         troubles.append(Trouble("ACLs", acls.trouble))
     if pulse is not None and pulse.phase == "failing":
         troubles.append(Trouble("heartbeats", pulse.reason))
+    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in seen.occupied()]
     return Report(
         flow=str(flow),
         at_ms=at_ms,
@@ -86,10 +91,12 @@ def report_of(
 class _Seen:
     """The rows, sorted by what they are about."""
 
-    def __init__(self, rows: Mapping[str, Row], services: Collection[str], replicas: Mapping[str, int]) -> None:
+    def __init__(
+        self, rows: Mapping[str, Row], services: Collection[str], replicas: Mapping[str, int], states: States
+    ) -> None:
         self._services = services
         self._replicas = replicas
-        self._wanted = WantedNow(rows)
+        self._wanted = WantedNow(rows, states)
         by_kind: dict[type[Row], list[Row]] = defaultdict(list)
         for _, row in sorted(rows.items()):
             by_kind[type(row)].append(row)
@@ -117,8 +124,12 @@ class _Seen:
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
 
     def held_back(self) -> Iterable[HeldBack]:
+        of_connectors = {str(Scope.of(connector)): self._wanted.connector(connector) for connector in Connector}
+        for scope, phase in of_connectors.items():
+            if phase is not Phase.RUNNING:
+                yield HeldBack(scope, phase.word)
         for row in self._all(Wanted):
-            if isinstance(row, Wanted) and row.phase != "running":
+            if isinstance(row, Wanted) and row.phase != "running" and row.scope not in of_connectors:
                 yield HeldBack(row.scope, row.phase)
 
     def _failed(self, service: str, subject: str, *scopes: tuple[Scope, ...]) -> str:
@@ -231,6 +242,9 @@ class _Seen:
                     trouble,
                 )
         return None
+
+    def occupied(self) -> Iterable[LegacyGroup]:
+        return (row for row in self._all(LegacyGroup) if isinstance(row, LegacyGroup) and row.phase == "waiting")
 
     def pulse(self) -> FlowPulse | None:
         return next((row for row in self._all(FlowPulse) if isinstance(row, FlowPulse)), None)

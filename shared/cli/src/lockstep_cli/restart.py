@@ -11,6 +11,7 @@ __all__ = [
     "EARNS_BACK",
     "LONGEST_DELAY",
     "STEADY",
+    "TOLD_TO_END",
     "EndRun",
     "StartAgain",
     "decide",
@@ -19,6 +20,10 @@ __all__ = [
 
 BAD_CONFIGURATION = 2
 """The exit code by which a service says that starting it again cannot help."""
+
+TOLD_TO_END = 3
+"""The exit code by which a service says that its configuration asks the whole run to end
+(`lockstep.legacy.abort.on.send.failure`)."""
 
 LONGEST_DELAY = timedelta(seconds=30)
 """Longer would make a repaired cluster wait for nothing; a start every half minute is no load."""
@@ -58,8 +63,8 @@ def decide(
     `lived` counts from its start, `worked` from when it was ready: zero if it never was. The delays are 1, 2, 4 ...
     seconds up to `LONGEST_DELAY`. An exit code of 0 is a crash as well: nobody had asked for it.
     """
-    if exit_code == BAD_CONFIGURATION:
-        return EndRun(BAD_CONFIGURATION)
+    if exit_code in (BAD_CONFIGURATION, TOLD_TO_END):
+        return EndRun(exit_code)
     time = 1 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK) + 1
     # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
     return StartAgain(min(LONGEST_DELAY, timedelta(seconds=2 ** min(time - 1, 10))), time)
@@ -72,7 +77,8 @@ def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
         case StartAgain(delay, time):
             return f"{service} {how}, starting again in {delay.total_seconds():g} s ({_ordinal(time)} time)"
         case EndRun():
-            return f"{service} {how}: its configuration cannot be used, ending"
+            why = "as it is configured to" if exit_code == TOLD_TO_END else "its configuration cannot be used"
+            return f"{service} {how}: {why}, ending"
 
 
 def _signal_name(number: int) -> str:

@@ -12,7 +12,10 @@ from lockstep_cli.output import Log
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervise import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_runtime.door import Door, DoorUnusable
 from lockstep_runtime.java import missing_java
+from lockstep_runtime.legacy_options import legacy_arguments
 
 __all__ = ["CannotStart", "check", "route", "run"]
 
@@ -21,18 +24,20 @@ class CannotStart(Exception):
     """Something stands in the way that starting again would not mend; the message says what to do, line by line."""
 
 
-def check(file: Path, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
-    """Read the file and see that what it needs is there, before anything is started.
+def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
+    """Read the file, or MirrorMaker 1's two, and see that what it needs is there, before anything is started.
 
     Raises CannotStart with everything that is wrong with the file, or with the sentence about Java.
     """
     try:
-        configuration = load(file, environment)
+        configuration = load_legacy(file, environment) if isinstance(file, LegacyFiles) else load(file, environment)
     except ConfigurationError as exc:
         raise CannotStart(str(exc)) from exc
     services = plan_services(configuration)
     if not services:
-        raise CannotStart(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to run")
+        raise CannotStart(
+            f"{configuration.path}: no flow is enabled and heartbeats are off, so there is nothing to run"
+        )
     if any(plan.name == DATA_PLANE for plan in services) and (sentence := missing_java(environment)):
         raise CannotStart(sentence)
     return configuration, services
@@ -44,12 +49,17 @@ def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
     return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
 
 
-def run(file: Path, *, host: str, log_level: str, log_format: str) -> int:
+def run(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str) -> int:
     """Run everything for `file` until asked to end; returns the exit code. Raises CannotStart before any process."""
     configuration, services = check(file, os.environ)
+    try:
+        door.check()
+    except DoorUnusable as exc:
+        raise CannotStart(str(exc)) from exc
+    config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
     with held_instance_name() as instance:
         commands = {
-            plan.name: arguments(plan, file=file.resolve(), instance=instance, host=host, debug=log_level == "debug")
+            plan.name: arguments(plan, config=config, instance=instance, door=door, debug=log_level == "debug")
             for plan in services
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)

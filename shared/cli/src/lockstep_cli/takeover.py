@@ -14,10 +14,11 @@ from typing import Any
 
 from lockstep_cli.amounts import counted
 from lockstep_cli.place import Place, still_runs
+from lockstep_config.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, PartitionProgress, Row
 from lockstep_protocol.verbs import Connector
-from lockstep_runtime.wanted import Phase, WantedNow
+from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = [
     "FLUSH_NOTE",
@@ -58,6 +59,7 @@ class Found:
     """In our place."""
     rows: Mapping[str, Row] = field(default_factory=dict)
     """The fold of the state topic."""
+    states: States = NOTHING_STATED
     members: int = 0
     """Of MM2's group."""
     replicas: int = 0
@@ -163,7 +165,7 @@ def plan_of(found: Found) -> Plan:
     theirs = found.theirs or {}
     partitions = sorted(found.begins)
     topics = tuple(_topics(found, theirs, partitions))
-    wanted = WantedNow(found.rows).connector(Connector.SOURCE)
+    wanted = WantedNow(found.rows, found.states).connector(Connector.SOURCE)
     rows = progress_rows(found.rows)
     alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
     to_write = {} if found.own.is_same(found.place) else theirs

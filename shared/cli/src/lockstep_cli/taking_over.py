@@ -105,6 +105,7 @@ async def find(settings: FlowSettings, place: Place) -> Found:
         remote=frozenset(remote),
         groups=groups,
         reset=settings.data_plane.auto_offset_reset,
+        states=settings.states,
     )
 
 
@@ -146,6 +147,7 @@ async def hold(settings: FlowSettings, place: Place) -> Held:
         theirs=theirs,
         members=members,
         replicas=replicas.get(DATA_PLANE, 0),
+        states=settings.states,
     )
 
 

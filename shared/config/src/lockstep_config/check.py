@@ -5,36 +5,41 @@ Pure. What several lines must agree on is checked in `flows`.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
+from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
-from lockstep_config.key_types import Key, Kind, Scope, Status
+from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
+from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
-from lockstep_config.layering import Place
-from lockstep_config.our_keys import MM2_VERSION, START_TIMESTAMP
-from lockstep_config.per_topic import per_topic
+from lockstep_config.layering import Layers, Place
+from lockstep_config.meant import KINDS, known_at, meant, nearest
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
+from lockstep_config.python_classes import JAVA_KEYS, PYTHON_KEYS, own_keys_of
 from lockstep_config.secrets import masked
-from lockstep_config.spark import CONF_PREFIX, MASTER, check_conf, check_master
+from lockstep_config.spark import CONF_PREFIX, check_conf
 from lockstep_config.tls import remark_on
 from lockstep_config.unused_keys import FAMILIES
-from lockstep_config.values import BadValue, boolean, choice, integer, list_of, moment, version
-from lockstep_protocol.filters import NameFilter
+from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
+from lockstep_protocol.names import Flow
 
-__all__ = ["Findings", "check_line"]
+__all__ = ["OF_RECORDS", "Findings", "OwnClasses", "check_line", "own_classes", "refused_class"]
 
-KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-LIKENESS = 0.6
-"""difflib's ratio from which on a known key is worth naming beside an unknown one."""
-
+OF_RECORDS = frozenset(
+    name
+    for name, key in CLIENT["producer"].items()
+    if key.records and name != "client.id" and not name.endswith(".buffer.bytes")
+) | {"acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"}
+"""Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
+NOTHING_LIKE_IT = "nothing like it is known: remove it"
+MOST_SUGGESTIONS = 50
+"""Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
 
 _WORDS = re.compile(r"[\s,;=\"']+")
 
@@ -47,6 +52,8 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    unknown: int = 0
+    """How many keys nobody knows."""
 
     def problem(self, entry: Entry, message: str) -> None:
         self.problems.append(self._about(entry, _sentence(entry, message)))
@@ -72,15 +79,52 @@ def _sentence(entry: Entry, message: str) -> str:
     return message
 
 
-def check_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:
+@dataclass(frozen=True, slots=True)
+class OwnClasses:
+    """What the Python classes of a file change about its lines. `stood_in`: the keys whose Java class one stands in
+    for; `keys`: the properties they take besides MM2's. Both by flow, None is the top of the file."""
+
+    stood_in: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
+    keys: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
+
+    def stand_in(self, flow: Flow | None, key: str) -> bool:
+        """At the top of the file: for some flow; what becomes of the others is said flow by flow (`filters`)."""
+        return _has(self.stood_in, flow, key)
+
+    def take(self, flow: Flow | None, key: str) -> bool:
+        return _has(self.keys, flow, key)
+
+
+def _has(keys: Mapping[Flow | None, frozenset[str]], flow: Flow | None, key: str) -> bool:
+    where = keys.values() if flow is None else (keys.get(flow, frozenset()), keys.get(None, frozenset()))
+    return any(key in some for some in where)
+
+
+def own_classes(layers: Layers) -> OwnClasses:
+    """Those that the lines of a file name. A class that cannot be had takes no keys."""
+    stood_in: dict[Flow | None, frozenset[str]] = {}
+    keys: dict[Flow | None, frozenset[str]] = {}
+    for flow, lines in ((None, layers.top), *layers.flows.items()):
+        named = {key: entry for key, entry in lines.items() if key in PYTHON_KEYS}
+        stood_in[flow] = frozenset(PYTHON_KEYS[key] for key in named)
+        keys[flow] = frozenset(own for entry in named.values() for own in own_keys_of(entry.value))
+    return OwnClasses(stood_in, keys)
+
+
+NO_CLASSES = OwnClasses()
+
+
+def check_line(
+    entry: Entry, place: Place, aliases: Sequence[str], findings: Findings, classes: OwnClasses = NO_CLASSES
+) -> None:
     """Judge one line. `aliases` are the file's clusters; `place` is where the line belongs (`layering.place_of`)."""
     if place.flow is not None:
         if _known_flow(entry, place, aliases, findings):
-            _check_flow_line(entry, place, findings)
+            _check_flow_line(entry, place, findings, classes)
     elif place.alias is not None:
-        _check_cluster_line(entry, place, aliases, findings)
+        _check_cluster_line(entry, place, findings)
     else:
-        _check_top_line(entry, place, aliases, findings)
+        _check_top_line(entry, place, aliases, findings, classes)
 
 
 def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> bool:
@@ -99,9 +143,14 @@ def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Fi
     return True
 
 
-def _check_flow_line(entry: Entry, place: Place, findings: Findings) -> None:
+def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: OwnClasses) -> None:
     key = place.key
-    if _check_known(entry, key, Scope.FLOW, findings):
+    if (own := own_key(key)) is not None:
+        _check_own_line(entry, place, *own, findings)
+        return
+    if classes.take(place.flow, key) or _check_known(
+        entry, key, Scope.FLOW, findings, classes.stand_in(place.flow, key)
+    ):
         return
     for side in ("source", "target"):
         inner = key.removeprefix(f"{side}.cluster.")
@@ -116,6 +165,8 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings) -> None:
                 findings.without_effect(
                     entry, f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
                 )
+            elif prefix in ("producer.", "source.producer.", "target.producer."):
+                _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
             else:
                 _check_client(entry, kind, key.removeprefix(prefix), findings)
             return
@@ -125,11 +176,44 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings) -> None:
             entry, f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         )
         return
-    prefixes = [f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster")]
-    _unknown(entry, key, [*_names_in(Scope.FLOW), *prefixes], findings)
+    _unknown(entry, key, Scope.FLOW, findings)
 
 
-def _check_cluster_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:
+def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
+    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2.md` §5.4)."""
+    key = CLIENT["producer"].get(name)
+    if name not in OF_RECORDS or key is None or key.status is Status.REFUSED:
+        _check_client(entry, "producer", name, findings)
+        return
+    alone = "MirrorMaker gives it to the producer of offset syncs alone"
+    instead = f"for the mirrored records it is {place.flow}.producer.override.{name}"
+    if key.status is Status.WITHOUT_EFFECT:
+        findings.without_effect(entry, f"{alone}; {instead}, which has none here either: {key.why}")
+    elif not key.librdkafka:
+        findings.without_effect(entry, f"{alone}; {instead}")
+    else:
+        _check_client(entry, "producer", name, findings)
+        findings.note(entry, f"counts for offset syncs only, as in MirrorMaker; {instead}")
+
+
+def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
+    """A line for one connector of a flow alone."""
+    if connector not in CONNECTORS:
+        findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
+    elif key in OWN_KEYS:
+        if connector in OWN_KEYS[key]:
+            _check_known(entry, key, Scope.FLOW, findings)
+        else:
+            findings.without_effect(entry, f"the {connector} connector has no {key}")
+    elif (client := client_kind(key)) is not None:
+        _check_client(entry, *client, findings)
+    elif key in KEYS:
+        findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
+    else:
+        _unknown(entry, key, Scope.FLOW, findings, [*OWN_KEYS, *KINDS])
+
+
+def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
     key = place.key
     if key in CONNECTION:
         _check_connection(entry, key, findings)
@@ -140,14 +224,16 @@ def _check_cluster_line(entry: Entry, place: Place, aliases: Sequence[str], find
             return
     if _check_known(entry, key, Scope.CLUSTER, findings):
         return
-    _unknown(entry, key, [*CONNECTION, *_names_in(Scope.CLUSTER), *KINDS], findings)
+    _unknown(entry, key, Scope.CLUSTER, findings)
 
 
-def _check_top_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:
+def _check_top_line(
+    entry: Entry, place: Place, aliases: Sequence[str], findings: Findings, classes: OwnClasses
+) -> None:
     key = place.key
     if key.startswith("config.providers."):
         return  # the providers' own check (`providers.providers_of`)
-    if _check_known(entry, key, Scope.TOP, findings):
+    if classes.take(None, key) or _check_known(entry, key, Scope.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
         _check_connection(entry, key, findings)
@@ -159,6 +245,9 @@ def _check_top_line(entry: Entry, place: Place, aliases: Sequence[str], findings
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
             findings.without_effect(entry, f"MirrorMaker drops it at the top of the file: write {where}")
             return
+    if own_key(key) is not None:
+        findings.problem(entry, f"is about a connector of a flow: write SOURCE->TARGET.{key}")
+        return
     if key in aliases or key.endswith("->"):
         findings.problem(
             entry,
@@ -177,7 +266,10 @@ def _check_top_line(entry: Entry, place: Place, aliases: Sequence[str], findings
         )
         return
     of_clusters = [f"{alias}.{name}" for alias in aliases for name in ("bootstrap.servers", "security.protocol")]
-    _unknown(entry, key, [*_names_in(Scope.TOP), *CONNECTION, *of_clusters], findings)
+    if nearest(key, known_at(Scope.TOP)) is None and nearest(key, of_clusters) is not None:
+        _unknown(entry, key, Scope.TOP, findings, of_clusters)
+    else:
+        _unknown(entry, key, Scope.TOP, findings)
 
 
 def _is_known_of_cluster(rest: str) -> bool:
@@ -187,7 +279,7 @@ def _is_known_of_cluster(rest: str) -> bool:
     )
 
 
-def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings) -> bool:
+def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings, stood_in_for: bool = False) -> bool:
     """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, scope, findings)
@@ -195,7 +287,7 @@ def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings) -> b
     key = KEYS.get(name)
     if key is not None:
         if scope in key.scopes:
-            _check_key(entry, key, findings)
+            _check_key(entry, key, findings, stood_in_for)
         else:
             where = " or ".join(place.value.replace("KEY", name) for place in Scope if place in key.scopes)
             findings.without_effect(entry, f"MirrorMaker does not read it here: write {where}")
@@ -217,58 +309,37 @@ def _check_spark(entry: Entry, name: str, scope: Scope, findings: Findings) -> N
         findings.problem(entry, str(exc))
 
 
-def _check_key(entry: Entry, key: Key, findings: Findings) -> None:
+def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -> None:
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
         return
     value = entry.value.strip()
     if key.status is Status.REFUSED:
-        if value and value not in key.choices:
-            instead = f"; it may be {', '.join(key.choices)}" if key.choices else ": remove it"
-            findings.problem(entry, f"is {value!r}, which is refused: {key.why}{instead}")
+        if (refusal := refused_class(value, key)) and not stood_in_for:
+            findings.problem(entry, refusal)
         return
     if key.renamed_to:
         findings.note(entry, f"was renamed to {key.renamed_to}, which counts where both are set")
     try:
-        _check_value(entry.value, key)
+        check_value(entry.value, key)
     except (BadValue, UntranslatablePattern) as exc:
         findings.problem(entry, str(exc))
 
 
-def _check_value(text: str, key: Key) -> None:
-    if key.name == MASTER:
-        check_master(text)
-        return
-    if key.name == MM2_VERSION:
-        version(text)
-        return
-    if key.per_topic:
-        per_topic(text, lambda own: _check_value(own, replace(key, per_topic=False)), None)
-        return
-    if key.name == START_TIMESTAMP:
-        moment(text)
-        return
-    if key.choices:
-        choice(text, key.choices)
-        return
-    match key.kind:
-        case Kind.BOOLEAN:
-            boolean(text)
-        case Kind.INTEGER:
-            number = integer(text, key.minimum, key.maximum)
-            if key.minimum == -1 and number == 0:
-                raise BadValue("is 0, out of range: it takes a number from 1, or -1 for the broker's default")
-        case Kind.LIST:
-            list_of(text)
-        case Kind.PATTERNS:
-            NameFilter(list_of(text))
-        case Kind.STRING | Kind.CLASS:
-            pass
+def refused_class(value: str, key: Key) -> str:
+    """Why a key that takes only what does nothing does not take `value`; empty where it does."""
+    value = value.strip()
+    if not value or value in key.choices:
+        return ""
+    instead = f"; it may be {', '.join(key.choices)}" if key.choices else ": remove it"
+    if key.name in JAVA_KEYS:
+        instead += f"; the same rule can be given in Python: {JAVA_KEYS[key.name]}=package.module:Class"
+    return f"is {value!r}, which is refused: {key.why}{instead}"
 
 
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
     if name not in CONNECTION:
-        _unknown(entry, name, CONNECTION, findings)
+        _unknown(entry, name, Scope.CLUSTER, findings, CONNECTION)
         return
     if name in CONNECTION_WITHOUT_EFFECT:
         findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
@@ -277,22 +348,11 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
         if name == "security.protocol":
             choice(entry.value, PROTOCOLS)
         elif name == "bootstrap.servers":
-            _check_servers(entry.value)
+            check_servers(entry.value)
         elif (remark := remark_on(name, entry.value)) is not None:
             findings.note(entry, remark)
     except BadValue as exc:
         findings.problem(entry, str(exc))
-
-
-def _check_servers(text: str) -> None:
-    servers = list_of(text)
-    if not servers:
-        raise BadValue("is empty: write HOST:PORT, several between commas")
-    for server in servers:
-        host, colon, port = server.rpartition(":")
-        host = host.rpartition("://")[2]
-        if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-            raise BadValue(f"has {server!r}, which is no HOST:PORT")
 
 
 def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings) -> None:
@@ -301,13 +361,14 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings)
         return
     key = CLIENT[kind].get(name)
     if key is None:
-        _unknown(entry, name, [*CLIENT[kind], *CONNECTION], findings)
+        _unknown(entry, name, Scope.CLUSTER, findings, [*CLIENT[kind], *CONNECTION])
         return
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
     elif key.status is Status.REFUSED:
-        if entry.value.strip():
-            findings.problem(entry, f"is {masked(name, entry.value.strip())!r}, which is refused: {key.why}")
+        if (value := entry.value.strip()) and value not in key.choices:
+            instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
+            findings.problem(entry, f"is {masked(name, value)!r}, which is refused: {key.why}{instead}")
     else:
         _check_client_value(entry, key, findings)
 
@@ -330,17 +391,21 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
         findings.problem(entry, str(exc))
 
 
-def _names_in(scope: Scope) -> list[str]:
-    return [name for name, key in KEYS.items() if scope in key.scopes]
-
-
-def _unknown(entry: Entry, name: str, candidates: Iterable[str], findings: Findings) -> None:
-    prefix = entry.key.removesuffix(name)
-    nearest = difflib.get_close_matches(name, list(candidates), 1, LIKENESS)
-    instead = f"did you mean {prefix}{nearest[0]}?" if nearest else "nothing like it is known: remove it"
+def _unknown(entry: Entry, name: str, scope: Scope, findings: Findings, among: Iterable[str] | None = None) -> None:
+    """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
+    that it may be, behind a longer prefix."""
+    findings.unknown += 1
+    prefix = entry.shown.removesuffix(name) if entry.shown.endswith(name) else ""
+    if findings.unknown > MOST_SUGGESTIONS:
+        instead = "remove it"
+    elif among is None:
+        instead = meant(name, scope).format(prefix=prefix)
+    else:
+        found = nearest(name, among)
+        instead = f"did you mean {prefix}{found}?" if found else NOTHING_LIKE_IT
     findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")
 
 
 def _or_nearest(alias: str, aliases: Sequence[str]) -> str:
-    nearest = difflib.get_close_matches(alias, aliases, 1, LIKENESS)
-    return f": did you mean {nearest[0]!r}?" if nearest else ""
+    found = nearest(alias, aliases)
+    return f": did you mean {found!r}?" if found else ""

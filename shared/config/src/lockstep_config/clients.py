@@ -1,7 +1,8 @@
 """Settings for the clients of a flow: confluent-kafka's (librdkafka) and aiokafka's connections.
 
 Each function returns a new dict, for clients may write into what they are given, and reads the cluster's key- and
-truststores now, so that renewed certificates count from the next call; it raises OSError where they do not serve. All
+truststores now, so that renewed certificates count from the next call; it raises `StoresUnusable` where they do not
+serve: they did when the configuration was loaded, so somebody is replacing them just now, one after the other. All
 values are texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
 
 `role` is one of MM2's (`mm2.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the `client.id`,
@@ -11,10 +12,12 @@ confluent-kafka wants one even where no group takes part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from lockstep_config.client_keys import ClientKind
+from lockstep_config.client_keys import CONNECTION, ClientKind
+from lockstep_config.layering import Side
 from lockstep_config.librdkafka import protocol_of, stores_translated, translated, uses_sasl, uses_tls
 from lockstep_config.model import Cluster, FlowSettings
 from lockstep_config.oauth import OAUTHBEARER, TokenSettings
@@ -24,8 +27,10 @@ from lockstep_config.token_source import TokenCallback, aiokafka_provider, sourc
 from lockstep_config.untranslatable import Untranslatable
 
 __all__ = [
+    "StoresUnusable",
     "aiokafka_connection",
     "client_id",
+    "connections",
     "offset_syncs_consumer",
     "offset_syncs_producer",
     "source_admin",
@@ -43,6 +48,10 @@ _CONNECTOR_OF_ROLE = (
 )
 
 OURS = "Lockstep"
+
+
+class StoresUnusable(OSError):
+    """Certificates, keys or stores cannot be read now, or do not belong together; the text names the file."""
 
 
 def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
@@ -85,6 +94,22 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, A
     return _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
 
 
+def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
+    """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
+    that are alike."""
+    clients = settings.clients
+    every = (
+        (clients.source_admin, clients.source_consumer, clients.source_producer)
+        if side == "source"
+        else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
+    )
+    found: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+    for properties in every:
+        connection = {key: properties[key] for key in properties if key in CONNECTION}
+        found.setdefault(tuple(sorted(connection.items())), _client(settings, connection, "admin", "connection"))
+    return list(found.values())
+
+
 def client_id(settings: FlowSettings, role: str, of_user: str = "", connector: str = "") -> str:
     """`[user's|]S->T|connector|role`, as MM2 names its clients."""
     if not connector:
@@ -98,13 +123,14 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
 
     `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism` under SASL, with `sasl_plain_username` and
     `sasl_plain_password` or, under OAUTHBEARER, `sasl_oauth_token_provider`. Reads the certificates' files now, so that
-    renewed ones count from the next call; raises OSError when they do not serve. The context cannot be pickled: call
-    this where the connection is made.
+    renewed ones count from the next call; raises StoresUnusable when they do not serve. The context cannot be pickled:
+    call this where the connection is made.
     """
     properties = of.properties if isinstance(of, Cluster) else of
     arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
     if uses_tls(properties):
-        arguments["ssl_context"] = ssl_context(tls_of(properties))
+        with _stores():
+            arguments["ssl_context"] = ssl_context(tls_of(properties))
     if uses_sasl(properties):
         login = login_of(properties)
         if isinstance(login, TokenSettings):
@@ -115,6 +141,14 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
             arguments["sasl_plain_username"] = login.username
             arguments["sasl_plain_password"] = login.password
     return arguments
+
+
+@contextmanager
+def _stores() -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise StoresUnusable(str(exc)) from exc
 
 
 def _consumer(settings: FlowSettings, properties: Mapping[str, str], role: str, connector: str = "") -> dict[str, Any]:
@@ -132,7 +166,8 @@ def _client(
 ) -> dict[str, Any]:
     conf: dict[str, Any] = {**_translated(properties, kind)}
     if uses_tls(properties):
-        conf |= stores_translated(material_of(tls_of(properties)))
+        with _stores():
+            conf |= stores_translated(material_of(tls_of(properties)))
     if uses_sasl(properties) and isinstance(login := login_of(properties), TokenSettings):
         conf["oauth_cb"] = TokenCallback(source_of(login))
     conf["client.id"] = client_id(settings, role, properties.get("client.id", "").strip(), connector)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from lockstep_config import layering, values
 from lockstep_config.client_keys import CLIENT, ClientKind
 from lockstep_config.layering import Layers
+from lockstep_config.legacy_flow import RESET, legacy_settings
 from lockstep_config.model import CompressionSettings, DataPlaneSettings, FetchSettings
 from lockstep_config.our_keys import START_TIMESTAMP
 from lockstep_config.reader import Reader, texts
@@ -24,9 +25,9 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
     """`of` reads the flow's connectors, `worker` the Connect worker on its target."""
     consumer = texts(layering.client(layers, flow, "source", "consumer"))
     producer = texts(layering.record_producer(layers, flow))
-    fetch = FetchSettings()
+    fetch, legacy = FetchSettings(), legacy_settings(of)
     committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
-    latest = _chosen(consumer, "consumer", "auto.offset.reset", "earliest") == "latest"
+    latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
     return DataPlaneSettings(
         enabled=enabled,
         tasks_max=of.integer_if_set("tasks.max"),
@@ -62,6 +63,7 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
         transaction_interval=_transaction_interval(of, worker),
         transaction_timeout=_transaction_timeout(producer),
         spark=_spark(layers),
+        legacy=legacy,
     )
 
 

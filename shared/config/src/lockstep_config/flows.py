@@ -13,9 +13,11 @@ from lockstep_config import layering, values
 from lockstep_config.agreements import check_agreements
 from lockstep_config.check import Findings
 from lockstep_config.client_keys import CLIENT, ClientKind
+from lockstep_config.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
 from lockstep_config.data_plane import data_plane_settings
-from lockstep_config.keys import IDENTITY_POLICIES
+from lockstep_config.filters import filters_of
 from lockstep_config.layering import Effective, Layers
+from lockstep_config.legacy_flow import check_legacy, legacy_defaults, legacy_policy
 from lockstep_config.librdkafka import translated
 from lockstep_config.model import (
     AclSyncSettings,
@@ -24,18 +26,18 @@ from lockstep_config.model import (
     CheckpointSettings,
     ClientProperties,
     Cluster,
+    ConnectorSettings,
     ControlSettings,
     FlowSettings,
     HeartbeatSettings,
+    Stated,
+    States,
     TopicSyncSettings,
 )
-from lockstep_config.our_keys import MM2_VERSION
+from lockstep_config.our_keys import MM2_VERSION, STATE
 from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader, texts
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter
 from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_protocol.versions import RuleSet
 
 __all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
 
@@ -60,13 +62,17 @@ def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
 
 def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
-    of = Reader(layers, flow)
+    of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
+    source, checkpoints, heartbeats = (replace(of, connector=name) for name in CONNECTORS)
     worker = Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
+    copies = enabled and _runs(source)
     rules = values.version(of.text(MM2_VERSION))
-    checkpoint = _checkpoint(of, enabled)
-    plane = data_plane_settings(layers, flow, of, worker, enabled)
+    checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
+    plane = data_plane_settings(layers, flow, source, worker, copies)
     check_agreements(layers, of, plane, findings)
+    filters = filters_of(layers, of, rules, findings)
+    check_legacy(of, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -74,13 +80,10 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
-        policy=_policy(of, rules),
-        topics=NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),
-        groups=NameFilter(of.elements("groups"), of.elements("groups.exclude")),
-        config_properties=ConfigPropertyFilter(
-            of.elements("config.properties.exclude", rules.config_properties_exclude),
-            "source" if of.choice("use.defaults.from") == "source" else "target",
-        ),
+        policy=filters.policy if plane.legacy is None else legacy_policy(flow),
+        topics=filters.topics,
+        groups=filters.groups,
+        config_properties=filters.config_properties,
         topic_sync=TopicSyncSettings(
             refresh_enabled=of.boolean("refresh.topics.enabled"),
             refresh_every=of.seconds("refresh.topics.interval.seconds"),
@@ -90,7 +93,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
         ),
         acl_sync=AclSyncSettings(
-            enabled=enabled and of.boolean("sync.topic.acls.enabled"),
+            enabled=copies and of.boolean("sync.topic.acls.enabled"),
             every=of.seconds("sync.topic.acls.interval.seconds"),
             prefixed=of.boolean("lockstep.acls.prefixed"),
             groups=of.boolean("lockstep.acls.groups"),
@@ -99,7 +102,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         ),
         checkpoint=checkpoint,
         heartbeat=HeartbeatSettings(
-            enabled=of.boolean("emit.heartbeats.enabled"),
+            enabled=of.boolean("emit.heartbeats.enabled") and _runs(heartbeats),
             every=of.seconds("emit.heartbeats.interval.seconds"),
             topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
         ),
@@ -107,8 +110,48 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         control=_control(of, worker, flow),
         clients=_clients(layers, flow, findings),
         rules=rules,
-        auto_restart=_auto_restarts(of, findings),
-        admin_timeout=of.milliseconds("admin.timeout.ms"),
+        auto_restart=AutoRestarts(
+            source=_auto_restart(source, findings),
+            checkpoint=_auto_restart(checkpoints, findings),
+            heartbeat=_auto_restart(heartbeats, findings),
+        ),
+        states=States(
+            source=_stated(source, findings),
+            checkpoint=_stated(checkpoints, findings),
+            heartbeat=_stated(heartbeats, findings),
+        ),
+        admin_timeout=source.milliseconds("admin.timeout.ms"),
+        checkpoint_connector=_connector_settings(checkpoints, findings),
+        heartbeat_connector=_connector_settings(heartbeats, findings),
+    )
+
+
+def _runs(connector: Reader) -> bool:
+    """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters; a connector's
+    own is about whether it takes part where the flow runs."""
+    own = connector.layers.of_flow(connector.flow).get(f"{prefix_of(connector.connector or 'source')}enabled")
+    return own is None or values.boolean(own.value)
+
+
+def _stated(connector: Reader, findings: Findings) -> Stated | None:
+    found = connector.found(STATE)
+    word = connector.choice(STATE) if found else "running"
+    if found is None or word == "running":
+        return None
+    where = f"{found.entry.file or findings.file}:{found.entry.line}: {found.entry.shown}"
+    return Stated(phase="stopped" if word == "stopped" else "paused", key=where)
+
+
+def _connector_settings(connector: Reader, findings: Findings) -> ConnectorSettings | None:
+    """None: it has nothing for itself."""
+    assert connector.connector is not None
+    prefix = prefix_of(connector.connector)
+    own = [key for key in connector.layers.of_flow(connector.flow) if key.startswith(prefix)]
+    if not any(client_kind(key.removeprefix(prefix)) or key == f"{prefix}admin.timeout.ms" for key in own):
+        return None
+    return ConnectorSettings(
+        clients=_clients(connector.layers, connector.flow, findings, connector.connector),
+        admin_timeout=connector.milliseconds("admin.timeout.ms"),
     )
 
 
@@ -138,7 +181,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     )
 
 
-def _auto_restarts(of: Reader, findings: Findings) -> AutoRestarts:
+def _auto_restart(of: Reader, findings: Findings) -> AutoRestart:
     one = AutoRestart(
         enabled=of.boolean("lockstep.auto.restart.enabled"),
         max_restarts=of.integer_if_set("lockstep.auto.restart.max"),
@@ -146,7 +189,7 @@ def _auto_restarts(of: Reader, findings: Findings) -> AutoRestarts:
     found = of.found("lockstep.auto.restart.max")
     if found and not one.enabled:
         findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
-    return AutoRestarts(source=one, checkpoint=one, heartbeat=one)
+    return one
 
 
 def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
@@ -162,19 +205,11 @@ def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
     )
 
 
-def _policy(of: Reader, rules: RuleSet) -> ReplicationPolicy:
-    separator = of.text("replication.policy.separator")
-    internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
-    if of.text("replication.policy.class") in IDENTITY_POLICIES:
-        return IdentityReplicationPolicy(of.flow.source, separator, internal, rules.narrow_internal)
-    return DefaultReplicationPolicy(separator, internal, rules.narrow_internal)
-
-
-def _clients(layers: Layers, flow: Flow, findings: Findings) -> ClientProperties:
+def _clients(layers: Layers, flow: Flow, findings: Findings, connector: ConnectorName = "source") -> ClientProperties:
     properties: dict[str, Mapping[str, str]] = {}
     for side in layering.SIDES:
         for kind in CLIENT:
-            found = layering.client(layers, flow, side, kind)
+            found = layering.client(layers, flow, side, kind, connector)
             _check_translation(found, kind, flow.source if side == "source" else flow.target, findings)
             properties[f"{side}_{kind}"] = texts(found)
     producer = layering.record_producer(layers, flow)
@@ -196,7 +231,7 @@ def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
 
 
 def _heartbeats(layers: Layers, flow: Flow) -> bool:
-    return Reader(layers, flow).boolean("emit.heartbeats.enabled")
+    return Reader(layers, flow, defaults=legacy_defaults(layers, flow)).boolean("emit.heartbeats.enabled")
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:

@@ -39,6 +39,7 @@ class Kind(Enum):
     PATTERNS = "list of Java regular expressions between commas"
     STRING = "text"
     CLASS = "class name"
+    PYTHON_CLASS = "package.module:Class"
 
 
 class Status(Enum):

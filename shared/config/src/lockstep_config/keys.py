@@ -38,8 +38,10 @@ IDENTITY_POLICIES = (
     MIRROR + "IdentityReplicationPolicy",
     MIRROR + "LegacyReplicationPolicy",
     "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+    "org.apache.kafka.mirror.LegacyReplicationPolicy",
 )
-"""Kafka's; the name it had in KIP-382; Strimzi's older equivalent. All three behave alike (`mm2.md` §2.1)."""
+"""Kafka's; the name it had in KIP-382; Strimzi's older equivalent; KIP-382's as Red Hat's documentation has it. All
+behave alike (`mm2.md` §2.1)."""
 
 
 def _flag(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:

@@ -2,9 +2,11 @@
 
 Three kinds of values, layered differently, the first that is set wins:
 
-    of a connector      S->T.x                         x
+    of a connector      S->T.lockstep.connector.NAME.x, S->T.x   x
     of the worker on T  x for the storage prefixes     T.x
-    of a client         S->T.source.consumer.x   S.consumer.x   K only: S.x   K only: x
+    of a client         S->T.lockstep.connector.NAME.source.consumer.x
+                        S->T.lockstep.connector.NAME.consumer.x
+                        S->T.source.consumer.x   S.consumer.x   K only: S.x   K only: x
                         S->T.consumer.x          K only: S->T.source.cluster.x
     of the producer of  S->T.producer.override.x   T.producer.x   K only: T.x   K only: x
     mirrored records
@@ -16,15 +18,18 @@ to the letter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION, ClientKind
+from lockstep_config.connector_keys import ConnectorName, prefix_of
 from lockstep_config.properties import Entry
 from lockstep_protocol.names import Flow
 
 __all__ = [
+    "ALIAS",
     "SIDES",
     "Effective",
     "Layers",
@@ -41,6 +46,9 @@ __all__ = [
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
+
+ALIAS = re.compile(r"[A-Za-z0-9_-]+")
+"""What a cluster may be called."""
 
 STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
 """Worker settings that count at the top of the file, even above the target's own."""
@@ -118,9 +126,11 @@ def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterabl
     return Layers(top, clusters, flows)
 
 
-def connector(layers: Layers, flow: Flow, key: str) -> Effective | None:
-    """A setting of the flow's connectors: the flow's own line, else the one at the top."""
-    return _first(key, layers.of_flow(flow), layers.top)
+def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Effective | None:
+    """A setting of the flow's connectors: the flow's own line, else the one at the top; before both, with `name`, the
+    line for that connector alone."""
+    own = _first(prefix_of(name) + key, layers.of_flow(flow)) if name else None
+    return own or _first(key, layers.of_flow(flow), layers.top)
 
 
 def worker(layers: Layers, flow: Flow, key: str) -> Effective | None:
@@ -140,16 +150,27 @@ def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str
     return _matching(layers.of_flow(flow), f"{side}.cluster.", CONNECTION) | found
 
 
-def client(layers: Layers, flow: Flow, side: Side, kind: ClientKind) -> dict[str, Effective]:
-    """All properties of one of the flow's clients, under Java's names."""
+def client(
+    layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source"
+) -> dict[str, Effective]:
+    """All properties of one of the clients of a connector of the flow, under Java's names.
+
+    Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
+    all.
+    """
     alias = flow.source if side == "source" else flow.target
-    of_flow = layers.of_flow(flow)
+    of_flow, own = layers.of_flow(flow), prefix_of(name)
+    writes_facts = name != "source" and (side, kind) == ("target", "producer")
+    overrides = _matching(of_flow, f"{own}producer.override.") if writes_facts else {}
     return (
         _matching(of_flow, f"{side}.cluster.", CONNECTION)
         | _matching(of_flow, f"{kind}.")
         | connection(layers, alias)
         | _matching(layers.of_cluster(alias), f"{kind}.")
         | _matching(of_flow, f"{side}.{kind}.")
+        | _matching(of_flow, f"{own}{kind}.")
+        | _matching(of_flow, f"{own}{side}.{kind}.")
+        | overrides
     )
 
 
@@ -159,6 +180,7 @@ def record_producer(layers: Layers, flow: Flow) -> dict[str, Effective]:
         connection(layers, flow.target)
         | _matching(layers.of_cluster(flow.target), "producer.")
         | _matching(layers.of_flow(flow), "producer.override.")
+        | _matching(layers.of_flow(flow), f"{prefix_of('source')}producer.override.")
     )
 
 

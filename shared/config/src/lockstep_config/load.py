@@ -1,17 +1,19 @@
-"""An mm2.properties file, read, resolved and checked: a `Configuration`, or one `ConfigurationError` with all its
-mistakes."""
+"""A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
+`ConfigurationError` with all its mistakes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lockstep_config import layering
-from lockstep_config.check import Findings, check_line
+from lockstep_config import layering, no_use
+from lockstep_config.check import Findings, check_line, own_classes
+from lockstep_config.files import content_of
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
+from lockstep_config.going_round import check_rounds
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
+from lockstep_config.legacy_flow import check_legacy_groups
 from lockstep_config.librdkafka import uses_sasl, uses_tls
 from lockstep_config.model import Configuration, FlowSettings
 from lockstep_config.oauth import TokenSettings
@@ -21,46 +23,73 @@ from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import login_of
 from lockstep_config.shared_acls import with_shared_acls
+from lockstep_config.sources import sources_of
+from lockstep_config.strimzi.resource import is_resource, read_resource
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
 
-__all__ = ["bytes_of", "configured", "load"]
+__all__ = ["bytes_of", "configured", "layers_of", "load", "read"]
 
-_ALIAS = re.compile(r"[A-Za-z0-9_-]+")
+MOST_CLUSTERS = 100
+"""Each two of them are a flow, at least of heartbeats."""
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
-    """Read a file. `environment` is what `${env:...}` may name; nothing else is taken from outside but files the file
-    names.
+    """Read a file: mm2.properties, or YAML with one of Strimzi's resources. `environment` is what `${env:...}` may
+    name, and LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`); nothing else is taken from
+    outside but files the file names.
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    return configured(read_properties(bytes_of(path), path), path, environment)
+    return configured(read(path), path, environment)
+
+
+def read(path: Path) -> PropertiesText:
+    """The lines of a file, as they stand there, those of a resource as the lines they mean. Raises `ConfigurationError`
+    where it cannot be read at all; what is wrong with its lines is in what is returned."""
+    data = bytes_of(path)
+    return read_resource(data, path) if is_resource(data, path) else read_properties(data, path)
+
+
+def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
+    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    findings = Findings(path)
+    entries = _resolved(text.entries, environment, findings)
+    return layering.layered(entries, _aliases(entries, findings)[0], KEYS)
 
 
 def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
     """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
     is told about. Raises as `load`."""
-    findings = Findings(path, problems=list(text.problems), notes=list(text.notes))
+    findings = Findings(path, list(text.problems), list(text.unused), list(text.notes))
+    if findings.problems and not text.entries:
+        raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
+    classes = own_classes(layers)
+    unresolved = {problem.key for problem in findings.problems if problem.line}
     for entry in entries:
-        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings)
+        if entry.shown in unresolved:
+            continue  # what would be judged is the reference
+        check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
-    told = {problem.key for problem in findings.problems if problem.line}
+    # An option of a command has no line, and a file of its own.
+    told = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in told}
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
+    check_rounds(sound, flows, findings)
+    check_legacy_groups(flows, findings, sound)
     if not findings.problems:
         _check_certificates(sound, flows, findings)
-    problems = [problem for problem in findings.problems if not _is_echo(problem, wrong)]
+    problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
     if problems:
         raise ConfigurationError(dict.fromkeys(problems))
     _remark(sound, flows, findings)
@@ -70,18 +99,19 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
         flows=flows,
         unused=_in_order(findings.unused),
         notes=_in_order(findings.notes),
+        sources=sources_of(path, entries),
     )
 
 
 def bytes_of(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
-        return path.read_bytes()
+        return content_of(path)
     except FileNotFoundError as exc:
-        message = "there is no such file: name the mm2.properties file to use"
+        message = "there is no such file: name the configuration file to use"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except IsADirectoryError as exc:
-        message = "is a folder: name the mm2.properties file in it"
+        message = "is a folder: name the configuration file in it"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except PermissionError as exc:
         message = "may not be read by this user: change its permissions or its owner"
@@ -120,10 +150,13 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
         return suggested, False
+    if len(aliases) > MOST_CLUSTERS:
+        findings.problem(listed, f"names {len(aliases)} clusters: one file takes {MOST_CLUSTERS}; use several")
+        return (), False
     if len(aliases) == 1:
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
-        if not _ALIAS.fullmatch(alias):
+        if not layering.ALIAS.fullmatch(alias):
             findings.problem(listed, f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only")
     return aliases, True
 
@@ -131,7 +164,7 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
 def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
     for alias in aliases:
         # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
-        if _ALIAS.fullmatch(alias) and "bootstrap.servers" not in layering.connection(layers, alias):
+        if layering.ALIAS.fullmatch(alias) and "bootstrap.servers" not in layering.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
 
@@ -196,6 +229,7 @@ def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: F
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
     for line, counting in shadowed(layers, [settings.flow for settings in flows]):
         findings.without_effect(line.entry, f"{counting.entry.shown} counts, as in MirrorMaker")
+    no_use.remark(layers, flows, findings)
     if not flows:
         message = "no flow runs: set SOURCE->TARGET.enabled=true"
         findings.notes.append(Problem(findings.file, 0, "", message))

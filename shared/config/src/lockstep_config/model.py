@@ -10,15 +10,17 @@ of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
+from lockstep_config.sources import Sources
 from lockstep_config.spark import SparkSettings
-from lockstep_protocol.filters import ConfigPropertyFilter, NameFilter, should_replicate_topic
+from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.versions import RuleSet, rules_of
@@ -32,11 +34,15 @@ __all__ = [
     "Cluster",
     "CompressionSettings",
     "Configuration",
+    "ConnectorSettings",
     "ControlSettings",
     "DataPlaneSettings",
     "FetchSettings",
     "FlowSettings",
     "HeartbeatSettings",
+    "LegacySettings",
+    "Stated",
+    "States",
     "TopicSyncSettings",
 ]
 
@@ -116,11 +122,29 @@ class AutoRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRestarts:
-    """`AutoRestart` of each of MM2's three connectors; a file sets all alike."""
+    """`AutoRestart` of each of MM2's three connectors."""
 
     source: AutoRestart = AutoRestart()
     checkpoint: AutoRestart = AutoRestart()
     heartbeat: AutoRestart = AutoRestart()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
+    with its place in the file."""
+
+    phase: Literal["paused", "stopped"]
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """What the file states of each of MM2's three connectors; None: commands decide."""
+
+    source: Stated | None = None
+    checkpoint: Stated | None = None
+    heartbeat: Stated | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +190,17 @@ class CompressionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LegacySettings:
+    """What a flow in the place of a MirrorMaker 1 does as that did. Positions are those of `group` on the source,
+    committed each `commit_every`."""
+
+    group: str
+    partitioning: Literal["preserve", "key"] = "preserve"
+    abort_on_send_failure: bool = True
+    commit_every: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings:
     """How records move (`mm2.md` §3.1, §4.7, design §5).
 
@@ -178,7 +213,7 @@ class DataPlaneSettings:
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
     flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
     `transaction_interval`, or as soon as it can (None).
-    `spark` is the same for all flows of a file.
+    `spark` is the same for all flows of a file. `legacy` None: the flow takes no MirrorMaker 1's place.
     """
 
     enabled: bool = True
@@ -207,6 +242,7 @@ class DataPlaneSettings:
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
     spark: SparkSettings = LOCAL_SPARK
+    legacy: LegacySettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +277,19 @@ class ClientProperties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSettings:
+    """What a connector has for itself (`lockstep.connector.NAME.*`) in place of what the flow's other services have."""
+
+    clients: ClientProperties
+    admin_timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSettings:
     """Everything about one flow. `enabled` False means that only heartbeats run (`mm2.md` §5.5).
+
+    `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
+    `as_seen_by`.
 
     `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
     are those of the MM2 version whose place we take; what they say about names is in `policy` already.
@@ -254,8 +301,8 @@ class FlowSettings:
     target: Cluster
     group_id: str | None
     policy: ReplicationPolicy
-    topics: NameFilter
-    groups: NameFilter
+    topics: Names
+    groups: Names
     config_properties: ConfigPropertyFilter
     topic_sync: TopicSyncSettings
     acl_sync: AclSyncSettings
@@ -266,7 +313,15 @@ class FlowSettings:
     clients: ClientProperties
     rules: RuleSet = RULES
     auto_restart: AutoRestarts = AutoRestarts()
+    states: States = States()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
+    checkpoint_connector: ConnectorSettings | None = None
+    heartbeat_connector: ConnectorSettings | None = None
+
+    def as_seen_by(self, connector: ConnectorName) -> FlowSettings:
+        """The settings with what a connector has for itself."""
+        own = {"checkpoint": self.checkpoint_connector, "heartbeat": self.heartbeat_connector}.get(connector)
+        return self if own is None else replace(self, clients=own.clients, admin_timeout=own.admin_timeout)
 
     @property
     def offset_syncs_cluster(self) -> str:
@@ -298,7 +353,7 @@ class Configuration:
     `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
     then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
     `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
-    shown once.
+    shown once. `sources` is what it was made of, for who looks whether that has changed (`lockstep_config.rotation`).
     """
 
     path: Path
@@ -306,6 +361,7 @@ class Configuration:
     flows: tuple[FlowSettings, ...]
     unused: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    sources: Sources = field(default=Sources(), compare=False, repr=False)
 
     def flow(self, flow: Flow) -> FlowSettings:
         """The settings of one flow. Raises `UnknownFlow`, which names the flows there are."""

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.python_classes import PYTHON_KEYS
 from lockstep_config.spark import MASTER
 from lockstep_protocol.versions import DEFAULT_VERSION
 
-__all__ = ["MM2_VERSION", "OUR_KEYS", "START_TIMESTAMP"]
+__all__ = [
+    "LEGACY_ABORT",
+    "LEGACY_COMMIT_EVERY",
+    "LEGACY_GROUP",
+    "LEGACY_PARTITIONING",
+    "MM2_VERSION",
+    "OUR_KEYS",
+    "START_TIMESTAMP",
+    "STATE",
+]
 
 MM2_VERSION = "lockstep.mm2.version"
+STATE = "lockstep.state"
 START_TIMESTAMP = "lockstep.start.timestamp"
+LEGACY_GROUP = "lockstep.legacy.group"
+LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
+LEGACY_ABORT = "lockstep.legacy.abort.on.send.failure"
+LEGACY_COMMIT_EVERY = "lockstep.legacy.offset.commit.interval.ms"
 
 
 def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
@@ -20,7 +35,23 @@ def _flag(name: str, default: str, meaning: str) -> Key:
     return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=CONNECTOR)
 
 
+_INSTEAD = {
+    "replication.policy.class": "how remote topics are named",
+    "topic.filter.class": "which topics are mirrored",
+    "group.filter.class": "which groups are followed",
+    "config.property.filter.class": "which configs of a topic are copied",
+}
+
 OUR_KEYS = (
+    *(
+        Key(
+            name=ours,
+            kind=Kind.PYTHON_CLASS,
+            scopes=CONNECTOR,
+            meaning=f"a Python class that says {_INSTEAD[java]}, in the place of the Java class of `{java}`",
+        )
+        for ours, java in PYTHON_KEYS.items()
+    ),
     Key(
         name=MM2_VERSION,
         default=DEFAULT_VERSION,
@@ -57,6 +88,13 @@ OUR_KEYS = (
         default="MirrorSourceConnector",
         scopes=CONNECTOR,
         meaning="name of the source connector under which progress is kept in offset.storage.topic",
+    ),
+    Key(
+        name=STATE,
+        choices=("running", "paused", "stopped"),
+        scopes=CONNECTOR,
+        meaning="paused or stopped: it rests as long as the file says so, and no command starts it; running, as if it "
+        "were not set: commands decide",
     ),
     _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
     Key(
@@ -144,5 +182,33 @@ OUR_KEYS = (
         ("halt", "quarantine"),
         "when the target refuses a record, or a batch is corrupt: halt the partition, or put it into the quarantine "
         "topic and go on",
+    ),
+    Key(
+        name=LEGACY_GROUP,
+        scopes=CONNECTOR,
+        meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id: topics keep their "
+        "names, and positions are kept as this group's on the source",
+    ),
+    Key(
+        name=LEGACY_PARTITIONING,
+        default="preserve",
+        choices=("preserve", "key"),
+        scopes=CONNECTOR,
+        meaning="of a legacy flow: preserve keeps each record in its partition; key, which would choose it "
+        "from the record's key as Java's producer does, is refused for now",
+    ),
+    _flag(
+        LEGACY_ABORT,
+        "true",
+        "of a legacy flow: end the process when the target refuses a record; false: quarantine it and go on",
+    ),
+    Key(
+        name=LEGACY_COMMIT_EVERY,
+        kind=Kind.INTEGER,
+        default="60000",
+        minimum=1,
+        maximum=2_147_483_647,
+        scopes=CONNECTOR,
+        meaning="of a legacy flow: how often the group's positions are committed on the source, milliseconds",
     ),
 )

@@ -30,9 +30,9 @@ UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Entry:
     """One key with its value, unescaped, and the line (from 1) on which the key begins.
 
-    `referenced`: a config provider brought the value or a part of it, so it is not shown to people. `file` and
-    `written` are for inputs other than one mm2.properties file: the file that has the line where there are several,
-    and what the key is called there.
+    `referenced`: a config provider brought the value or a part of it, so it is not shown to people; `read`: the files
+    it was brought from. `file` and `written` are for inputs other than one mm2.properties file: the file that has the
+    line where there are several, and what the key is called there.
     """
 
     key: str
@@ -41,6 +41,7 @@ class Entry:
     referenced: bool = False
     file: Path | None = None
     written: str = ""
+    read: tuple[Path, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -51,11 +52,12 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class PropertiesText:
     """What a file says: the entries that count, by key, in the order of the file; what is wrong with it; what deserves
-    a warning."""
+    a warning; what is without effect, of inputs that know that before their lines are checked."""
 
     entries: tuple[Entry, ...]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()
 
 
 class _CountedLines:

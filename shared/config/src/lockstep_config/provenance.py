@@ -17,7 +17,7 @@ from lockstep_config.model import FlowSettings
 from lockstep_config.problems import Problem
 from lockstep_config.same_names import Link, Mode, Path, defaults, leads_back, route, twice, unreached
 from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.policy import IdentityReplicationPolicy
+from lockstep_protocol.policy import keeps_names
 
 __all__ = ["with_provenance"]
 
@@ -35,7 +35,7 @@ def with_provenance(
     Where topics come back to their source, only one of the flows between two clusters changes configs of topics that
     are there: the one from the cluster that `clusters` names first. Both would undo each other's changes for ever.
     """
-    links = [Link(s.flow, s.topics) for s in flows if s.enabled and isinstance(s.policy, IdentityReplicationPolicy)]
+    links = [Link(s.flow, s.topics) for s in flows if s.enabled and keeps_names(s.policy)]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
     modes = defaults(links, stated)
     for found in twice(links, modes):

@@ -6,11 +6,12 @@ A value that does not parse is a programmer's error here: each line has been jud
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
 from lockstep_config import layering, values
+from lockstep_config.connector_keys import ConnectorName
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.per_topic import PerTopic, per_topic
@@ -28,19 +29,24 @@ class Reader:
     layers: Layers
     flow: Flow
     of_worker: bool = False
+    connector: ConnectorName | None = None
+    """Whose own lines count before those of the flow."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Of this flow, in place of the table's."""
 
     def found(self, key: str) -> Effective | None:
         """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
-        read = layering.worker if self.of_worker else layering.connector
-        found = read(self.layers, self.flow, key)
-        if found is None and not self.of_worker:
+        if self.of_worker:
+            return layering.worker(self.layers, self.flow, key)
+        found = layering.connector(self.layers, self.flow, key, self.connector)
+        if found is None:
             old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)
             found = layering.connector(self.layers, self.flow, old) if old else None
         return found
 
     def text(self, key: str) -> str:
         found = self.found(key)
-        return values.string(found.value if found else KEYS[key].default or "")
+        return values.string(found.value if found else self.defaults.get(key, KEYS[key].default or ""))
 
     def boolean(self, key: str) -> bool:
         return values.boolean(self.text(key))
@@ -49,7 +55,7 @@ class Reader:
         return values.integer(self.text(key))
 
     def integer_if_set(self, key: str) -> int | None:
-        return values.integer(self.text(key)) if self.found(key) else None
+        return values.integer(self.text(key)) if self.found(key) or key in self.defaults else None
 
     def seconds(self, key: str) -> timedelta:
         return timedelta(seconds=self.integer(key))
@@ -69,7 +75,8 @@ class Reader:
 
     def elements(self, key: str, default: str | None = None) -> tuple[str, ...]:
         """`default` instead of the table's."""
-        return values.list_of(self.text(key) if default is None or self.found(key) else default)
+        stated = default is None or self.found(key) or key in self.defaults
+        return values.list_of(self.text(key) if stated else default or "")
 
 
 def texts(found: Mapping[str, Effective]) -> dict[str, str]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.filters import NameFilter, Names
 from lockstep_protocol.names import Flow
 
-__all__ = ["Link", "Mode", "Twice", "defaults", "leads_back", "may_share", "route", "twice", "unreached"]
+__all__ = ["Link", "Mode", "Twice", "defaults", "leads_back", "may_share", "route", "stem", "twice", "unreached"]
 
 Mode = Literal["local", "relay"]
 
@@ -31,7 +31,7 @@ class Link:
     """A flow that runs and keeps topic names, and the topics it selects."""
 
     flow: Flow
-    topics: NameFilter
+    topics: Names
 
 
 Path = tuple[Link, ...]
@@ -142,14 +142,16 @@ def _may_meet(one: Path, other: Path) -> bool:
     return all(may_share(a.topics, b.topics) for a in one for b in other)
 
 
-def may_share(one: NameFilter, other: NameFilter) -> bool:
+def may_share(one: Names, other: Names) -> bool:
     """Whether some topic could be selected by both. False only where it is certain: by how the names begin."""
+    if not (isinstance(one, NameFilter) and isinstance(other, NameFilter)):
+        return True
     if any("(?" in pattern for pattern in (*one.include, *other.include)):
         return True  # a flag holds for the elements behind it too
-    return any(_overlap(_stem(a), _stem(b)) for a in one.include for b in other.include)
+    return any(_overlap(stem(a), stem(b)) for a in one.include for b in other.include)
 
 
-def _stem(pattern: str) -> tuple[str, bool]:
+def stem(pattern: str) -> tuple[str, bool]:
     """What every name that matches begins with, and whether anything may follow it."""
     literal = ""
     escaped = False

@@ -13,6 +13,9 @@ from lockstep_protocol.versions import RuleSet, UnknownVersion, rules_of
 
 __all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "moment", "string", "version"]
 
+LONGEST_NUMBER = 30
+"""Digits; Java's own numbers have 19."""
+
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -39,6 +42,8 @@ def integer(text: str, minimum: int | None = None, maximum: int | None = None) -
     """A whole number within the limits, both inclusive."""
     if not _INTEGER.fullmatch(text.strip()):
         raise BadValue(f"is {text!r}, which is no whole number")
+    if len(text.strip()) > LONGEST_NUMBER:
+        raise BadValue(f"is a number of {len(text.strip())} digits, out of range")
     number = int(text)
     if minimum is not None and number < minimum:
         raise BadValue(f"is {number}, out of range: the least it may be is {minimum}")
@@ -65,7 +70,9 @@ def moment(text: str) -> int:
         raise BadValue(f"is {text!r}, which is no time: write Unix milliseconds, or 2026-01-31T12:00:00Z") from None
     if at.tzinfo is None:
         raise BadValue(f"is {text!r}, which says no zone: write {text.strip()}Z for UTC, or {text.strip()}+02:00")
-    return int(at.timestamp() * 1000)
+    if (milliseconds := int(at.timestamp() * 1000)) < 0:
+        raise BadValue(f"is {text!r}, which is before 1970: Kafka has no such time")
+    return milliseconds
 
 
 def version(text: str) -> RuleSet:

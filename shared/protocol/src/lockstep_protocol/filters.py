@@ -6,13 +6,13 @@ matches. An empty list matches nothing. What is excluded stays out, whatever inc
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from lockstep_protocol.java_regex import UntranslatablePattern, to_python
 from lockstep_protocol.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
+from lockstep_protocol.steady_patterns import Matcher, NotSteady, matcher_of
 from lockstep_protocol.versions import rules_of
 
 __all__ = [
@@ -21,8 +21,12 @@ __all__ = [
     "DEFAULT_GROUPS_EXCLUDE",
     "DEFAULT_TOPICS",
     "DEFAULT_TOPICS_EXCLUDE",
+    "ConfigPropertyExclude",
     "ConfigPropertyFilter",
+    "GroupFilter",
     "NameFilter",
+    "Names",
+    "TopicFilter",
     "should_replicate_group",
     "should_replicate_topic",
 ]
@@ -36,6 +40,43 @@ DEFAULT_GROUPS_EXCLUDE = ("console-consumer-.*", "connect-.*", "__.*")
 DEFAULT_CONFIG_PROPERTIES_EXCLUDE = tuple(_RULES.config_properties_exclude.split(", "))
 
 
+class Names(Protocol):
+    """Which names are selected: by a list of patterns (`NameFilter`), or by a filter of somebody's own."""
+
+    def matches(self, name: str) -> bool:
+        """Whether `name` is selected."""
+        ...
+
+
+class TopicFilter(Protocol):
+    """Java's `TopicFilter`, for a class of one's own (`lockstep.topic.filter.class`)."""
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        """Whether a topic of the source is mirrored, and groups that read it are followed. Internal topics and those
+        that would go round are left out besides."""
+        ...
+
+
+class GroupFilter(Protocol):
+    """Java's `GroupFilter`, for a class of one's own (`lockstep.group.filter.class`)."""
+
+    def should_replicate_group(self, group: str) -> bool:
+        """Whether the positions of a group of the source are translated."""
+        ...
+
+
+class ConfigPropertyFilter(Protocol):
+    """Java's `ConfigPropertyFilter`: which configs of a topic are copied (`lockstep.config.property.filter.class`)."""
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        """Whether the property of that name is copied where the source's topic sets it."""
+        ...
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        """Whether the source's default of `name` is set on the target. Without this method: never."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class NameFilter:
     """Names that some pattern of `include` matches and none of `exclude`.
@@ -45,8 +86,8 @@ class NameFilter:
 
     include: tuple[str, ...]
     exclude: tuple[str, ...] = ()
-    _included: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
-    _excluded: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _included: Matcher | None = field(init=False, repr=False, compare=False)
+    _excluded: Matcher | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_included", _compiled(self.include))
@@ -57,7 +98,7 @@ class NameFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigPropertyFilter:
+class ConfigPropertyExclude:
     """Topic config properties that are copied: all but those that `exclude` matches.
 
     `use_defaults_from` says whose default holds for a property that the source's topic leaves at its default.
@@ -65,7 +106,7 @@ class ConfigPropertyFilter:
 
     exclude: tuple[str, ...] = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
     use_defaults_from: Literal["source", "target"] = "target"
-    _excluded: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _excluded: Matcher | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_excluded", _compiled(self.exclude))
@@ -81,7 +122,7 @@ class ConfigPropertyFilter:
 def should_replicate_topic(
     topic: str,
     *,
-    topics: NameFilter,
+    topics: Names,
     policy: ReplicationPolicy,
     flow: Flow,
     heartbeats_replicated: bool,
@@ -98,22 +139,30 @@ def should_replicate_topic(
     return not is_cycle(policy, topic, flow, also_source=also_source)
 
 
-def should_replicate_group(group: str, groups: NameFilter) -> bool:
+def should_replicate_group(group: str, groups: Names) -> bool:
     """Whether `group` of the flow's source is followed, as far as its name tells. Lockstep's own never are."""
     return not group.startswith(OUR_GROUPS) and groups.matches(group)
 
 
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
     if not patterns:
         return None
     # Joined first, as in Java: a flag set in one element holds in the later ones.
     try:
-        return re.compile(to_python("|".join(patterns)))
+        return _matcher("|".join(patterns))
     except UntranslatablePattern:
         for pattern in patterns:
-            to_python(pattern)
+            _matcher(pattern)
         raise
 
 
-def _matches(pattern: re.Pattern[str] | None, name: str) -> bool:
-    return pattern is not None and pattern.fullmatch(name) is not None
+def _matcher(pattern: str) -> Matcher:
+    try:
+        return matcher_of(to_python(pattern))
+    except NotSteady as exc:
+        why = f"it may take for ever on some names, and {exc}: nothing that repeats may stand in something that repeats"
+        raise UntranslatablePattern(pattern, why) from exc
+
+
+def _matches(pattern: Matcher | None, name: str) -> bool:
+    return pattern is not None and bool(pattern.fullmatch(name))

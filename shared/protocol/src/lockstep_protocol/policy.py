@@ -6,55 +6,85 @@ policy keeps names and therefore knows no history, except that of heartbeats, wh
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
 from lockstep_protocol.names import Flow
 
-__all__ = ["DefaultReplicationPolicy", "IdentityReplicationPolicy", "ReplicationPolicy", "is_cycle"]
+__all__ = [
+    "DefaultReplicationPolicy",
+    "IdentityReplicationPolicy",
+    "LegacyReplicationPolicy",
+    "ReplicationPolicy",
+    "is_cycle",
+    "keeps_names",
+]
 
 HEARTBEATS = "heartbeats"
+KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"})
 
 
 class ReplicationPolicy(Protocol):
-    """The names of remote and internal topics. All methods are pure; None means "not a remote topic"."""
+    """The names of remote and internal topics. All methods are pure; None means "not a remote topic".
 
+    A policy of one's own inherits from this and says the first three; the others are then as in Java's interface:
+    internal topics have dots in their names, and are told by the rule of MM2 4.0 (KIP-1074).
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         """The name on the target of `topic` of the cluster `source_alias`."""
 
+    @abstractmethod
     def topic_source(self, topic: str) -> str | None:
         """The alias from which `topic` came here last."""
 
+    @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
         """The name that `topic` has on the cluster it came from."""
 
     def original_topic(self, topic: str) -> str:
         """The name that `topic` had where it was first written."""
+        seen = {topic}
+        while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
+            seen.add(upstream)
+            topic = upstream
+        return topic
 
     def heartbeats_topic(self) -> str:
         """Where heartbeats are written; the same everywhere."""
+        return HEARTBEATS
 
     def offset_syncs_topic(self, other_alias: str) -> str:
         """Where offset syncs lie; `other_alias` is the flow's cluster that does not host them."""
+        return f"mm2-offset-syncs.{other_alias}.internal"
 
     def checkpoints_topic(self, source_alias: str) -> str:
         """Where checkpoints of groups of `source_alias` lie, on the target."""
+        return f"{source_alias}.checkpoints.internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
         """Whether `topic` is a heartbeats topic, local or copied."""
+        return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
         """Whether `topic` is some flow's checkpoints topic."""
+        return topic.endswith(".checkpoints.internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
         """Whether MM2 keeps its own state in `topic`."""
+        return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
         """Whether `topic` is never mirrored, whatever the filters say."""
+        return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultReplicationPolicy:
+class DefaultReplicationPolicy(ReplicationPolicy):
     """Remote topics are prefixed with the alias they came from. MM2's default.
 
     `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in
@@ -83,22 +113,11 @@ class DefaultReplicationPolicy:
         source = DefaultReplicationPolicy.topic_source(self, topic)
         return None if source is None else topic[len(source) + len(self.separator) :]
 
-    def original_topic(self, topic: str) -> str:
-        while (upstream := self.upstream_topic(topic)) is not None and upstream != topic:
-            topic = upstream
-        return topic
-
-    def heartbeats_topic(self) -> str:
-        return HEARTBEATS
-
     def offset_syncs_topic(self, other_alias: str) -> str:
         return self._internal("mm2-offset-syncs", other_alias, "internal")
 
     def checkpoints_topic(self, source_alias: str) -> str:
         return self._internal(source_alias, "checkpoints", "internal")
-
-    def is_heartbeats_topic(self, topic: str) -> bool:
-        return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
         return topic.endswith(self._internal("", "checkpoints", "internal"))
@@ -110,7 +129,7 @@ class DefaultReplicationPolicy:
     def is_internal_topic(self, topic: str) -> bool:
         if not self.narrow_internal and topic.endswith(("-internal", ".internal")):
             return True
-        return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
+        return ReplicationPolicy.is_internal_topic(self, topic)
 
     def _internal(self, *parts: str) -> str:
         return (self.separator if self.internal_separator else ".").join(parts)
@@ -150,24 +169,54 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return DefaultReplicationPolicy.upstream_topic(self, topic) if _looks_like_heartbeats(topic) else topic
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class LegacyReplicationPolicy(IdentityReplicationPolicy):
+    """Names as MirrorMaker 1 leaves them: every topic keeps its own, heartbeats too. Internal is what no consumer of a
+    pattern reads, Kafka's own topics, and beyond MirrorMaker 1 those of MM2 and of remote log storage: copied ones
+    would be mistaken for the target's."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return topic
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return topic in KAFKAS_OWN or self.is_mm2_internal_topic(topic)
+
+
 def _looks_like_heartbeats(topic: str) -> bool:
     return topic.endswith(HEARTBEATS)
+
+
+def keeps_names(policy: ReplicationPolicy) -> bool:
+    """Whether topics have the same name on both sides, so that names do not tell where a record came from.
+
+    A policy that keeps some names and changes others says so by an attribute `keeps_names`; the others are asked for
+    the name of a topic."""
+    own = getattr(policy, "keeps_names", None)
+    return policy.format_remote_topic("", "t") == "t" if own is None else bool(own)
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False) -> bool:
     """Whether `topic`, found on the flow's source, has been on the flow's target already.
 
     `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before is refused too. It
-    has no effect on the identity policy, under which every topic has.
+    has no effect on a policy that keeps names, under which every topic has.
     """
     been_on = {flow.target}
-    if also_source and not isinstance(policy, IdentityReplicationPolicy):
+    if also_source and not keeps_names(policy):
         been_on.add(flow.source)
     at: str | None = topic
-    while at is not None:
+    seen: set[str] = set()
+    # A policy of somebody's own may lead round in a circle.
+    while at is not None and at not in seen:
+        seen.add(at)
         source = policy.topic_source(at)
         if source in been_on:
             return True
-        upstream = None if source is None else policy.upstream_topic(at)
-        at = None if upstream == at else upstream
+        at = None if source is None else policy.upstream_topic(at)
     return False

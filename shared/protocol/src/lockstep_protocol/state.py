@@ -19,6 +19,7 @@ __all__ = [
     "GroupStatus",
     "Handover",
     "Leader",
+    "LegacyGroup",
     "MalformedRow",
     "MirroredTopic",
     "NewerVersion",
@@ -420,6 +421,28 @@ class Handover(Row):
 
     def identity(self) -> tuple[str, ...]:
         return ("progress",)
+
+
+@row_kind("legacy")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyGroup(Row):
+    """The consumer group on the source as which a legacy flow keeps its positions. Owner: data plane (the driver).
+
+    phase: `waiting` (somebody else is in the group; nothing is copied, reason says who it is) | `copying`.
+    """
+
+    group: str
+    phase: str
+    reason: str = ""
+    members: tuple[str, ...] = ()
+    """Client ids and hosts of who is in the group, some of them."""
+    partitions: int = 0
+    """Those whose positions are committed."""
+    committed_ms: int = 0
+    """When a position was committed last, Unix milliseconds; 0: not yet."""
+
+    def identity(self) -> tuple[str, ...]:
+        return ("group",)
 
 
 @row_kind("leader")

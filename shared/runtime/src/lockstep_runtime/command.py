@@ -7,6 +7,8 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,15 @@ from typing import Any
 import click
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
+from lockstep_config.connector_keys import ConnectorName, connector_name
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
+from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.door_options import door_of, door_options
+from lockstep_runtime.legacy_options import files_of, legacy_options
+from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = ["service_command"]
 
@@ -26,8 +34,10 @@ Pages on the port shown at start:
   /ready    200 once the target's control topics have been read
   /status   what it does in each flow, as JSON
   /metrics  for Prometheus
+Only GET and HEAD, nothing else is there. They show no configuration and no secrets.
 \b
-Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port).
+Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port),
+3 a record was refused, and lockstep.legacy.abort.on.send.failure asks to end then.
 Clusters that cannot be reached end nothing: it says so once and keeps trying."""
 
 
@@ -62,10 +72,12 @@ def service_command(
     @click.option(
         "--config",
         "path",
-        required=True,
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The mm2.properties file; the same for all services.",
+        help="The mm2.properties file, or Strimzi's resource as YAML; the same for all services. Required, but for a"
+        " legacy flow, whose options are those of lockstep legacy.",
     )
+    @secrets_option
+    @legacy_options(hidden=True)
     @click.option(
         "--flow",
         "flows",
@@ -73,10 +85,11 @@ def service_command(
         type=FlowName(),
         help="Serve this flow, written 'A->B' with the quotes; repeat for more. Default: all that need it.",
     )
-    @click.option("--host", default="127.0.0.1", show_default=True, help="Address of the pages.")
+    @door_options("--host")
     @click.option(
         "--port",
         default=0,
+        envvar="LOCKSTEP_PORT",
         show_default=True,
         type=click.IntRange(0, 65535),
         help="Port of the pages; 0 takes a free one.",
@@ -102,25 +115,40 @@ def service_command(
         help="Lines for people, or one JSON object a line.",
     )
     def command(
-        path: Path,
+        path: Path | None,
         flows: tuple[Flow, ...],
         host: str,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        token_file: Path | None,
         port: int,
         instance: str,
         log_level: str,
         log_format: logs.LogFormat,
+        **legacy: Any,
     ) -> None:
         logs.configure(service, log_level, log_format)
         memory.keep_little()
-        configuration = _load(path)
+        seen = partial(_seen, connector=connector_name(connector_of(service)))
+        read = _reading(path, files_of(legacy))
+        configuration = seen(_load(read))
         settings = _chosen(service, configuration, flows, needs)
         if first:
             _named(first)(settings)
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        place = Place(instance, host, port)
-        code = serve(service, configuration, settings, builder, place, divided=divided, pauses_itself=pauses_itself)
+        place = Place(instance, door_of(host, port, tls_cert, tls_key, token_file))
+        code = serve(
+            service,
+            configuration,
+            settings,
+            builder,
+            place,
+            reload=lambda: seen(read()),
+            divided=divided,
+            pauses_itself=pauses_itself,
+        )
         logging.shutdown()
         sys.stdout.flush()
         # A library's thread that waits for a broker which is gone must not keep the process from ending in time.
@@ -134,12 +162,27 @@ def _named(function: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _load(path: Path) -> Configuration:
+def _reading(path: Path | None, legacy: LegacyFiles | None) -> Callable[[], Configuration]:
+    if path is not None and legacy is not None:
+        raise click.UsageError("--config and MirrorMaker 1's files are two configurations: name one of them.")
+    if legacy is not None:
+        return partial(load_legacy, legacy, os.environ)
+    if path is None:
+        raise click.UsageError("Missing option '--config'.")
+    return partial(load, path, os.environ)
+
+
+def _load(read: Callable[[], Configuration]) -> Configuration:
     try:
-        return load(path, os.environ)
+        return read()
     except ConfigurationError as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(2) from None
+
+
+def _seen(configuration: Configuration, connector: ConnectorName) -> Configuration:
+    flows = tuple(settings.as_seen_by(connector) for settings in configuration.flows)
+    return replace(configuration, flows=flows)
 
 
 def _chosen(

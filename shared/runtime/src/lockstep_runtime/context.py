@@ -92,6 +92,8 @@ class FlowContext:
     ) -> None:
         self.service = service
         self.settings = settings
+        """Others by their credentials whenever the main loop begins, and never meanwhile: what clients are made with is
+        taken from here when they are made."""
         self.flow: Flow = settings.flow
         self.instance = instance
         self.source = source
@@ -117,8 +119,8 @@ class FlowContext:
 
     @property
     def wanted(self) -> WantedNow:
-        """What operators want of the flow's work, current to within a fetch."""
-        return WantedNow(self.state.rows)
+        """What operators and the file want of the flow's work, current to within a fetch."""
+        return WantedNow(self.state.rows, self.settings.states)
 
     @property
     def to_run(self) -> bool:
@@ -183,18 +185,28 @@ class FlowContext:
     # -- saying what happened ------------------------------------------------------------------------------------------
 
     async def event(
-        self, kind: str, subject: str = "", text: str = "", *, answers: str = "", loud: bool = False, **detail: Any
+        self,
+        kind: str,
+        subject: str = "",
+        text: str = "",
+        *,
+        answers: str = "",
+        loud: bool = False,
+        quiet: bool = False,
+        **detail: Any,
     ) -> None:
         """Append an event and log it as one line: `TopicCreated` reads "topic created", `text` follows (default: the
-        subject). It bears the term in which we lead the subject's share of the work, else that of the least share we
-        lead. What happened is said even if we do not lead any more (term 0).
+        subject; a warning if `loud`, at level debug if `quiet`). It bears the term in which we lead the subject's share
+        of the work, else that of the least share we lead. What happened is said even if we do not lead any more (term
+        0).
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
         if answers:
             keys["answers"] = answers
-        self.log.say(words_of(kind), text or subject, level=logging.WARNING if loud else logging.INFO, **keys)
+        level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
+        self.log.say(words_of(kind), text or subject, level=level, **keys)
         event = Event(
             kind=kind,
             service=self.service,
@@ -219,10 +231,12 @@ class FlowContext:
         self._acts.start()  # most services never ask for it, so it is not there before
         return FactLog(self._acts, topic)
 
-    async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
+    async def every(
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+    ) -> None:
         """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
         `Rounds.every`."""
-        await self.rounds.every(name, interval, round_)
+        await self.rounds.every(name, interval, round_, rest=rest)
 
     def _round_ended(self, name: str, failed: bool) -> None:
         labels = (str(self.flow), self.service, name)

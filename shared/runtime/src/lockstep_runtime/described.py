@@ -93,11 +93,13 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A consumer group as its coordinator sees it; `members` counts live ones."""
+    """A consumer group as its coordinator sees it; `members` counts live ones, `who` are their client ids and hosts,
+    sorted."""
 
     group: str
     state: str
     members: int
+    who: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

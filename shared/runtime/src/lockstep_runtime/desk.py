@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from lockstep_config.python_classes import ClassFailed
 from lockstep_protocol import verbs
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import decode_event
@@ -103,7 +104,7 @@ class CommandDesk:
                 continue
             try:
                 kind, reason, detail = await self._judge(command)
-            except ClusterTrouble as trouble:
+            except (ClusterTrouble, ClassFailed) as trouble:
                 kind, reason, detail = "CommandRefused", str(trouble), {}
             text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
             extra = {"reason": reason} if reason else {}
@@ -113,6 +114,7 @@ class CommandDesk:
                 text,
                 answers=command.id,
                 loud=bool(reason),
+                quiet=False,
                 verb=command.verb,
                 **extra,
                 **detail,
@@ -133,7 +135,8 @@ class CommandDesk:
             raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
         if verb == REFRESH:
             if not ctx.to_run:
-                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.connector(ctx.connector).word}: resume it")
+                what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
+                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
             await ctx.rounds.refresh()
             return Answer(ANSWERS[verb])
         if verb in ABOUT_WORK:
@@ -151,6 +154,12 @@ class CommandDesk:
         about = Scope.of(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
         if why := doubts(command.verb, about, ctx.state.rows):
             raise ValueError(why)
+        stated = ctx.wanted.stated(ctx.connector)
+        if command.verb == RESUME and about.kind is ScopeKind.CONNECTOR and stated is not None:
+            raise ValueError(
+                f"the {ctx.connector.value} is {stated.phase} by {stated.key}: the file says so, which no command "
+                "changes; remove the line, or write running, and start again"
+            )
         row = after(ctx.wanted.row(about), command.verb, command.id)
         await ctx.state.write_if_changed(row)
         return Answer(ANSWERS[command.verb], {"scope": row.scope, "wanted": row.phase})

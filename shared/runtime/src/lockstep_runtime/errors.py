@@ -7,6 +7,8 @@ and ends the process.
 
 from __future__ import annotations
 
+from lockstep_config.permissions import Remedy
+
 __all__ = [
     "ClusterTrouble",
     "ClusterUnreachable",
@@ -14,6 +16,7 @@ __all__ = [
     "NotAppended",
     "NotPermitted",
     "RequestRefused",
+    "ToldToEnd",
     "TopicMissing",
 ]
 
@@ -28,6 +31,11 @@ class ClusterTrouble(Exception):
         self.alias = alias
 
 
+class ToldToEnd(Exception):
+    """What the configuration asks to end the process for, in a sentence. It ends in order, with the exit code `TOLD`,
+    and whoever runs it may start it again."""
+
+
 class ClusterUnreachable(ClusterTrouble):
     """No broker of the cluster answered. Always worth trying again."""
 
@@ -38,13 +46,13 @@ class ClusterUnreachable(ClusterTrouble):
 
 
 class NotPermitted(ClusterTrouble):
-    """The cluster refused for lack of a permission; trying again helps once somebody grants it."""
+    """The cluster refused for lack of a permission; trying again helps once somebody grants it. `remedy` says what it
+    is for and what grants it."""
 
-    def __init__(self, alias: str, operation: str, resource: str) -> None:
-        super().__init__(
-            alias,
-            f"cluster {alias} does not permit {operation} on {resource}: grant our principal that operation there",
-        )
+    def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:
+        how = remedy or "grant our principal that operation there"
+        super().__init__(alias, f"cluster {alias} does not permit {operation} on {resource}: {how}")
+        self.remedy = remedy
         self.operation = operation
         self.resource = resource
 

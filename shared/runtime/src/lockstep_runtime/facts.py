@@ -14,6 +14,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
 from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
@@ -45,10 +46,13 @@ ACTS_WITHIN = 5.0
 
 class FactProducer:
     """One producer with a thread that serves its acknowledgements. Start it in the loop that appends. What is not
-    acknowledged `within` seconds raises NotAppended."""
+    acknowledged `within` seconds raises NotAppended. `access` is what we need on the cluster."""
 
-    def __init__(self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN) -> None:
+    def __init__(
+        self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN, access: Access = NO_ACCESS
+    ) -> None:
         self.alias = alias
+        self._access = access
         self._conf = {**conf, **APPENDING, "message.timeout.ms": f"{within * 1000:.0f}"}
         self._stopping = threading.Event()
         self._wanted = threading.Event()
@@ -56,7 +60,7 @@ class FactProducer:
 
     def start(self) -> None:
         """Begin, unless it has begun. Does not need the cluster: appends wait for it. Raises ClusterUnreachable where
-        there is no access token to log in with."""
+        certificates do not serve, or there is no access token to log in with."""
         if self._started:
             return
         self._loop = asyncio.get_running_loop()
@@ -124,7 +128,7 @@ class FactProducer:
 
     def _trouble(self, topic: str, error: KafkaError) -> ClusterTrouble:
         if classify(error.code()) is Verdict.DENIED:
-            return NotPermitted(self.alias, "WRITE", f"topic {topic}")
+            return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
         return NotAppended(self.alias, topic, error.str())
 
 

@@ -1,8 +1,9 @@
 """One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
 
 Each `life` begins by reaching the target and ends with a `ClusterTrouble` or a crash of the group's consumer; the
-next begins after a back-off. What a life learned (replayed once, last troubles) stays visible. No Faust here: the
-group comes in as `Membership`.
+next begins after a back-off. A life also ends, in order, when other credentials are to be used: all its clients end
+with it, and the next begins at once. What a life learned (replayed once, last troubles) stays visible. No Faust here:
+the group comes in as `Membership`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from lockstep_config import clients
+from lockstep_config import FlowSettings, clients
+from lockstep_config.clients import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
 from lockstep_runtime.context import FlowContext, FlowService
@@ -70,6 +72,8 @@ class FlowRunner:
         self.ctx = ctx
         self._service = service
         self._work = Work(ctx, service.run)
+        self._whole = f"the whole of {ctx.service}"
+        """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
         self._memberships = memberships
         self._replayed = False
         self._nudged = asyncio.Event()
@@ -79,6 +83,8 @@ class FlowRunner:
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
         self._acting_since = float("inf")
+        self._renewed: FlowSettings | None = None
+        self._renewing = asyncio.Event()
         self.rebalancing = False
         """Our share of the flow's work is being decided."""
 
@@ -127,6 +133,11 @@ class FlowRunner:
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
+    async def renew(self, settings: FlowSettings) -> None:
+        """Go on with these settings, which differ in credentials: a life that runs ends in order, the next has them."""
+        self._renewed = settings
+        self._renewing.set()
+
     async def run(self) -> None:
         """Live until cancelled. What is no ClusterTrouble gets out."""
         while True:
@@ -134,14 +145,45 @@ class FlowRunner:
                 async with asyncio.TaskGroup() as tasks:
                     pulse = tasks.create_task(self._pulse())
                     try:
-                        await self._life()
+                        await self._take_up()
+                        await self._live()
                     finally:
                         pulse.cancel()
             except* ClusterTrouble as group:
                 trouble = _first(group)
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
+            except* StoresUnusable as group:
+                self._failures += 1
+                self.ctx.rounds.troubles.began("target", ClusterTrouble(self.ctx.target.alias, str(_first(group))))
             await self._wait(self._backoff.next())
+
+    async def _take_up(self) -> None:
+        """Use the settings that came in meanwhile. Nobody has a client now."""
+        self._renewing.clear()
+        settings = self._renewed
+        if settings is None:
+            return
+        ctx = self.ctx
+        ctx.settings = settings
+        await ctx.source.renew(clients.source_admin(settings, ctx.service))
+        await ctx.target.renew(clients.target_admin(settings, ctx.service))
+        self._backoff.reset()
+        if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
+            self._renewed = None
+
+    async def _live(self) -> None:
+        """A life, or as much of it as there is before other settings are to be used. Raises what it raises."""
+        life = asyncio.ensure_future(self._life())
+        asked = asyncio.ensure_future(self._renewing.wait())
+        try:
+            await asyncio.wait({life, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+            life.cancel()
+            await asyncio.gather(life, return_exceptions=True)
+        if not life.cancelled():
+            life.result()
 
     async def _pulse(self) -> None:
         while True:
@@ -150,7 +192,7 @@ class FlowRunner:
 
     async def _wait(self, seconds: float) -> None:
         self._moved_at = self.ctx.clock.monotonic()
-        await asyncio.sleep(seconds)
+        await set_within(self._renewing, seconds)
 
     async def _life(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings
@@ -160,8 +202,8 @@ class FlowRunner:
         for name in created:
             ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
         conf = clients.target_producer(settings, ctx.service)
-        facts = FactProducer(ctx.target.alias, conf)
-        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN)
+        facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
+        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
         facts.start()
         try:
             ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
@@ -195,7 +237,7 @@ class FlowRunner:
 
     def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> Follower:
         conf = clients.target_consumer(self.ctx.settings, self.ctx.service)
-        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias)
+        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias, access=self.ctx.target.access)
 
     async def _watch_reach(self, follower: Follower) -> None:
         """Says when the target goes away and when it is back, as the follower's connection tells."""
@@ -212,7 +254,7 @@ class FlowRunner:
                 troubles.over("target")
                 self._backoff.reset()
                 if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
-                    troubles.over(self.ctx.service)
+                    troubles.over(self._whole)
             await asyncio.sleep(TICK)
 
     # -- standing ------------------------------------------------------------------------------------------------------
@@ -294,7 +336,7 @@ class FlowRunner:
                 self.ctx.log.debug("stood down", str(_first(group)))
                 self._nudged.set()
             except* ClusterTrouble as group:
-                self.ctx.rounds.troubles.began(self.ctx.service, _first(group))
+                self.ctx.rounds.troubles.began(self._whole, _first(group))
             self._acting_since = float("inf")
             await asyncio.sleep(backoff.next())
 
@@ -303,11 +345,12 @@ class FlowRunner:
         group."""
         ctx, group_id = self.ctx, self.ctx.settings.group_id
         desk = self._desk = CommandDesk(ctx, self._service.command)
-        conf, alias = clients.target_consumer(ctx.settings, ctx.service), ctx.target.alias
+        conf = clients.target_consumer(ctx.settings, ctx.service)
+        alias, access = ctx.target.alias, ctx.target.access
         try:
-            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias)
+            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias, access=access)
             topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
-            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias)
+            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias, access=access)
             await desk.serve()
         finally:
             self._desk = None

@@ -16,6 +16,7 @@ from lockstep_protocol.state import (
     GroupStatus,
     Handover,
     Leader,
+    LegacyGroup,
     MirroredTopic,
     OffsetRuns,
     Origin,
@@ -40,6 +41,7 @@ OWNERS: Mapping[type[Row], str] = {
     FlowPulse: "heartbeat",
     Assignment: "data-plane",
     Origin: "data-plane",
+    LegacyGroup: "data-plane",
     GroupStatus: "checkpoint",
 }
 """The service that owns the rows of a kind. They count only in the newest term of their label (`owner_of`)."""

@@ -57,7 +57,12 @@ class GroupRequests(Requests):
             futures = (await self._connected()).describe_consumer_groups([name], request_timeout=self._timeout)
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
         done = {
-            name: GroupDescription(name, "" if d.state is None else d.state.name, len(d.members))
+            name: GroupDescription(
+                name,
+                "" if d.state is None else d.state.name,
+                len(d.members),
+                tuple(sorted(f"{m.client_id} at {m.host.removeprefix('/')}" for m in d.members)),
+            )
             for name, d in outcome.done.items()
         }
         gone = {
@@ -109,5 +114,8 @@ class GroupRequests(Requests):
             if tp.error is None:
                 outcome.done[key] = offsets[tp.topic, tp.partition]
             else:
-                self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", f"group {group}, {key}"))
+                # The group may be committed for, but not in this topic.
+                denied = tp.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+                about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
+                self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
         return outcome

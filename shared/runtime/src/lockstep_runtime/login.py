@@ -1,4 +1,5 @@
-"""What librdkafka's clients do not do by themselves: wait for a token, and tell what is wrong with a certificate."""
+"""What librdkafka's clients do not do by themselves: wait for a token, and tell what is wrong with a certificate, their
+own, which they read when they are made, or a broker's."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException
 
 from lockstep_config.token_source import TokenCallback, TokenUnavailable
 from lockstep_runtime.errors import ClusterUnreachable
@@ -19,14 +22,23 @@ C = TypeVar("C")
 
 def logged_in(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alias: str) -> C:
     """A client with these settings. Under OAUTHBEARER the token is there before: without one confluent-kafka blocks for
-    ten seconds and does not tell why; with one it still blocks for one. Raises ClusterUnreachable with the reason."""
+    ten seconds and does not tell why; with one it still blocks for one. Raises ClusterUnreachable with the reason,
+    also where certificates, keys or stores do not serve: they did when the configuration was loaded, so somebody is
+    replacing them just now, one after the other."""
     callback = conf.get("oauth_cb")
+    bootstrap = str(conf.get("bootstrap.servers", ""))
     if isinstance(callback, TokenCallback):
         try:
             callback.source.token()
         except TokenUnavailable as exc:
-            raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), f"no access token: {exc}") from exc
-    return make(dict(conf))
+            raise ClusterUnreachable(alias, bootstrap, f"no access token: {exc}") from exc
+    try:
+        return make(dict(conf))
+    except KafkaException as exc:
+        why = exc.args[0].str()
+        if "ssl." not in why:
+            raise
+        raise ClusterUnreachable(alias, bootstrap, why) from exc
 
 
 def certificate_trouble(conf: Mapping[str, Any]) -> str | None:

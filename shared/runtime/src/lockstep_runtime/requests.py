@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.lacking import lacking, words
 from lockstep_runtime.login import certificate_trouble, logged_in
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
@@ -60,24 +62,40 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
 
 
 class Requests:
-    """A connection to the cluster `alias`. `timeout` bounds every request. Safe for concurrent use within one event
-    loop.
-    """
+    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
+    concurrent use within one event loop."""
 
-    def __init__(self, alias: str, conf: Mapping[str, Any], timeout: timedelta = timedelta(seconds=60)) -> None:
+    def __init__(
+        self,
+        alias: str,
+        conf: Mapping[str, Any],
+        timeout: timedelta = timedelta(seconds=60),
+        access: Access = NO_ACCESS,
+    ) -> None:
         self.alias = alias
-        self.bootstrap = conf.get("bootstrap.servers", "")
+        self.access = access
         self._timeout = timeout.total_seconds()
         self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
+        self._use(conf)
+
+    def _use(self, conf: Mapping[str, Any]) -> None:
+        self.bootstrap = str(conf.get("bootstrap.servers", ""))
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
 
+    async def renew(self, conf: Mapping[str, Any]) -> None:
+        """Ask with these settings from now on. Nothing is to be under way."""
+        self._use(conf)
+        former, self._client = [self._client], None
+        # Its end waits for its threads.
+        await asyncio.to_thread(former.clear)
+
     async def _connected(self) -> AdminClient:
         """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
-        ClusterUnreachable where there is no access token to log in with."""
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
         async with self._making:
             if self._client is None:
                 self._client = await asyncio.to_thread(logged_in, AdminClient, self._conf, self.alias)
@@ -132,5 +150,6 @@ class Requests:
                 why = told or why
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, who_of(self._conf)))
         if verdict is Verdict.DENIED:
-            return NotPermitted(self.alias, f"to {operation}", resource)
+            remedy = self.access.remedy(*lacking(error.code(), operation, resource))
+            return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error.str())

@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_config.python_classes import ClassFailed
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import set_within
@@ -17,18 +18,18 @@ __all__ = ["Rounds", "Troubles"]
 
 class Troubles:
     """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster once for all who notice."""
+    cluster and a permission that is missing once for all who notice."""
 
     def __init__(self, log: FlowLog) -> None:
         self._log = log
-        self._now: dict[str, ClusterTrouble] = {}
+        self._now: dict[str, ClusterTrouble | ClassFailed] = {}
 
     @property
     def now(self) -> dict[str, str]:
         """Present troubles by name, for /status and /ready."""
         return {name: str(trouble) for name, trouble in self._now.items()}
 
-    def began(self, name: str, trouble: ClusterTrouble) -> None:
+    def began(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
         before = self._now.get(name)
         known = self._unreachable()
@@ -38,8 +39,9 @@ class Troubles:
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
-        elif str(before) != str(trouble):
-            self._log.warn(f"{name} failing", f"{trouble}; trying again", cluster=trouble.alias)
+        elif str(before) != str(trouble) and not self._said(name, trouble):
+            about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
+            self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
         self._say_reached(known)
 
     def over(self, name: str) -> None:
@@ -49,9 +51,17 @@ class Troubles:
             return
         known = self._unreachable()
         del self._now[name]
-        if not isinstance(before, ClusterUnreachable):
+        if not isinstance(before, ClusterUnreachable) and not self._said(name, before):
             self._log.say(f"{name} recovered")
         self._say_reached(known)
+
+    def _said(self, name: str, trouble: ClusterTrouble | ClassFailed) -> bool:
+        """Whether another one lacks the same permission: it was said when that began, and its end is said with the
+        last one's."""
+        if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
+            return False
+        others = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
+        return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
 
     def _unreachable(self) -> set[str]:
         return {t.alias for t in self._now.values() if isinstance(t, ClusterUnreachable)}
@@ -75,11 +85,17 @@ class Rounds:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._hurried: set[str] = set()
 
-    async def every(self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]]) -> None:
+    async def every(
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+    ) -> None:
         """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
 
-        A ClusterTrouble is named once and retried with back-off from half a second, at most 30 s or the interval,
-        whichever is more. Everything else gets out. `name` is shown: use words such as "topic refresh".
+        `rest`: but no sooner after a round's end than so many times as long as it took, so that work that grows with
+        the cluster does not come to fill the time; who hurries a round does not wait for that either.
+
+        A ClusterTrouble, or a failing class that the file names, is named once and retried with back-off from half a
+        second, at most 30 s or the interval, whichever is more. Everything else gets out. `name` is shown: use words
+        such as "topic refresh".
         """
         asked = self._asked.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
@@ -94,7 +110,7 @@ class Rounds:
             began = self._monotonic()
             try:
                 await round_()
-            except ClusterTrouble as trouble:
+            except (ClusterTrouble, ClassFailed) as trouble:
                 self.troubles.began(name, trouble)
                 self._ended(name, True)
                 _answer(waiting, trouble)
@@ -108,7 +124,8 @@ class Rounds:
                 self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)
-                wait = interval.total_seconds() - (self._monotonic() - began)
+                took = self._monotonic() - began
+                wait = max(interval.total_seconds() - took, rest * took)
             if wait > 0:
                 await set_within(asked, wait)
 
@@ -122,7 +139,7 @@ class Rounds:
         return name in self._hurried
 
     async def refresh(self) -> None:
-        """Let every round come now and wait for all of them. Raises the first ClusterTrouble one of them ended with."""
+        """Let every round come now and wait for all of them. Raises the first trouble one of them ended with."""
         loop = asyncio.get_running_loop()
         futures = []
         for name in self._asked:
@@ -142,7 +159,7 @@ class Rounds:
         self._asked.clear()
 
 
-def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterTrouble | None) -> None:
+def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterTrouble | ClassFailed | None) -> None:
     for future in waiting:
         if not future.done():
             if trouble is None:

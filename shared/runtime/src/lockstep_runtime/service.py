@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,21 +24,26 @@ import faust.transport.drivers.aiokafka
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import Configuration, FlowSettings, clients
+from lockstep_config.model import Cluster
+from lockstep_config.permissions import access_of
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service_group
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
+from lockstep_runtime.door import Door, DoorUnusable
+from lockstep_runtime.errors import ClusterTrouble, NotPermitted, ToldToEnd
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
-from lockstep_runtime.pages import Pages, PortTaken
+from lockstep_runtime.pages import Pages
+from lockstep_runtime.rotation import Rotation
 from lockstep_runtime.sasl_session import renew_sessions
 
 __all__ = ["Place", "serve"]
 
-CLEAN, CRASHED, UNUSABLE = 0, 1, 2
+CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
 
 LEAVE = 3.0
 """Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
@@ -48,14 +53,15 @@ ENDS_WITHIN = 9.0
 """Seconds from the first signal to the end of the process, at most."""
 
 
+LOCAL = Door()
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and as whom this process runs. Port 0: a free one. `instance` tells replicas apart and survives
-    restarts."""
+    """As whom this process runs, and where its pages are. `instance` tells replicas apart and survives restarts."""
 
     instance: str
-    host: str = "127.0.0.1"
-    port: int = 0
+    door: Door = LOCAL
 
 
 class FaustMembership:
@@ -75,16 +81,27 @@ class FaustMembership:
         try:
             await self._app.start()
         except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
-            raise GroupLost(self._runner.ctx.target.alias, self._sentence(exc)) from exc
+            raise self._trouble(exc) from exc
 
     async def ended(self) -> None:
         await self._app.wait_until_stopped()
-        raise GroupLost(self._runner.ctx.target.alias, self._sentence(self._app.crash_reason))
+        raise self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:
         self._give_up_place()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._app.stop(), LEAVE)
+
+    def _trouble(self, reason: BaseException | None) -> ClusterTrouble:
+        ctx = self._runner.ctx
+        for kind, name in (
+            ("group", self._app.conf.id),
+            ("topic", commands_topic(ctx.flow, ctx.settings.group_id)),
+        ):
+            if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
+                remedy = ctx.target.access.remedy(kind, name, "Read")
+                return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
+        return GroupLost(ctx.target.alias, self._sentence(reason))
 
     def _sentence(self, reason: BaseException | None) -> str:
         group = self._app.conf.id
@@ -192,7 +209,7 @@ def _credentials(settings: FlowSettings) -> Any:
     if "sasl_oauth_token_provider" in connection:
         return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
     if protocol.startswith("SASL"):
-        return faust.SASLCredentials(
+        return faust.SASLCredentials(  # over TLS where there is a context
             mechanism=connection["sasl_mechanism"],
             username=connection["sasl_plain_username"],
             password=connection["sasl_plain_password"],
@@ -207,6 +224,8 @@ class Process:
     def __init__(
         self,
         service: str,
+        configuration: Configuration,
+        reload: Callable[[], Configuration],
         flows: Sequence[FlowSettings],
         build: Callable[[FlowContext], FlowService],
         place: Place,
@@ -225,8 +244,8 @@ class Process:
                 service,
                 settings,
                 instance=place.instance,
-                source=Admin(settings.source.alias, clients.source_admin(settings, service), settings.admin_timeout),
-                target=Admin(settings.target.alias, clients.target_admin(settings, service), settings.admin_timeout),
+                source=_admin(settings, settings.source, clients.source_admin(settings, service)),
+                target=_admin(settings, settings.target, clients.target_admin(settings, service)),
                 leadership=Leadership(service, divided=divided),
                 metrics=self.metrics,
                 clock=clock,
@@ -234,6 +253,7 @@ class Process:
                 pauses_itself=pauses_itself,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
+        self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
         self.metrics.ask(lambda: standing_samples(service, self.runners))
 
     def live(self) -> str | None:
@@ -248,6 +268,7 @@ class Process:
             "service": self.service,
             "instance": self.place.instance,
             "ready": self.ready() is None,
+            "configuration": self._rotation.status(),
             "flows": {str(r.ctx.flow): r.status() for r in self.runners},
         }
 
@@ -257,14 +278,16 @@ class Process:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._signalled, name, stop)
-        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status)
+        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate)
         try:
-            address = await pages.open(self.place.host, self.place.port)
-        except PortTaken as exc:
+            address = await pages.open(self.place.door)
+        except DoorUnusable as exc:
             self.log.say("cannot start", str(exc), level=logging.ERROR)
             return UNUSABLE
         flows = ", ".join(str(r.ctx.flow) for r in self.runners)
         self.log.say("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
+        for warning in self.place.door.warnings():
+            self.log.warn("pages are not on this machine alone", f"{address}: {warning}")
         work = asyncio.create_task(self._flows())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -281,10 +304,17 @@ class Process:
         self.log.say("ended")
         return code
 
+    def _about_certificate(self, why: str) -> None:
+        if why:
+            self.log.warn("certificate not taken up", f"{why}; the one of before serves on")
+        else:
+            self.log.say("certificate taken up", str(self.place.door.certificate))
+
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for runner in self.runners:
                 tasks.create_task(runner.run())
+            tasks.create_task(self._rotation.run())
 
     def _signalled(self, name: signal.Signals, stop: asyncio.Event) -> None:
         if stop.is_set() and name is signal.SIGINT:
@@ -296,10 +326,23 @@ class Process:
         stop.set()
 
     def _crash(self, exc: BaseException | None) -> int:
+        if (told := _told_to_end(exc)) is not None:
+            self.log.say("ended as configured", str(told), level=logging.ERROR)
+            return TOLD
         while isinstance(exc, BaseExceptionGroup):
             exc = exc.exceptions[0]
         self.log.failed("crashed", exc or RuntimeError("the flows ended by themselves"))
         return CRASHED
+
+
+def _told_to_end(exc: BaseException | None) -> ToldToEnd | None:
+    if isinstance(exc, BaseExceptionGroup):
+        return next((found for one in exc.exceptions if (found := _told_to_end(one)) is not None), None)
+    return exc if isinstance(exc, ToldToEnd) else None
+
+
+def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:
+    return Admin(cluster.alias, conf, settings.admin_timeout, access_of(settings, cluster.alias))
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:
@@ -318,12 +361,15 @@ def serve(
     build: Callable[[FlowContext], FlowService],
     place: Place,
     *,
+    reload: Callable[[], Configuration],
     divided: bool = False,
     pauses_itself: bool = False,
 ) -> int:
-    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start.
+    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start,
+    3 the configuration asks to end (`ToldToEnd`).
 
-    The first signal ends it within 10 s, a second SIGINT at once. `divided`: replicas divide the work by commands
+    The first signal ends it within 10 s, a second SIGINT at once. `reload` loads the configuration again, as it is by
+    then. `divided`: replicas divide the work by commands
     partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
     connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots).
     """
@@ -332,6 +378,9 @@ def serve(
     renew_sessions()
 
     async def main() -> int:
-        return await Process(service, flows, build, place, divided=divided, pauses_itself=pauses_itself).run()
+        process = Process(
+            service, configuration, reload, flows, build, place, divided=divided, pauses_itself=pauses_itself
+        )
+        return await process.run()
 
     return asyncio.run(main())

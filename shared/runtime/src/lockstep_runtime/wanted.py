@@ -1,7 +1,7 @@
-"""What is wanted of each part of a flow's work, from the rows that say so. Pure.
+"""What is wanted of each part of a flow's work, from the rows that say so and from the file. Pure.
 
 A part runs only while everything that it is in is to run: a partition while its topic, its slot and the source
-connector are. Of several words the most restrained counts.
+connector are. Of several words the most restrained counts, the file's own (`lockstep.state`) included.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
+from lockstep_config.model import Stated, States
 from lockstep_protocol.state import MirroredTopic, Row, Wanted
 from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
 
-__all__ = ["Phase", "WantedNow", "after", "doubts"]
+__all__ = ["NOTHING_STATED", "Phase", "WantedNow", "after", "doubts"]
 
 
 class Phase(IntEnum):
@@ -32,11 +33,16 @@ class Phase(IntEnum):
 AFTER = {PAUSE: Phase.PAUSED, RESUME: Phase.RUNNING, STOP: Phase.STOPPED}
 
 
-class WantedNow:
-    """What `rows` (the fold of the state topic, by key) say now. Reads them anew each time it is asked."""
+NOTHING_STATED = States()
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
+
+class WantedNow:
+    """What `rows` (the fold of the state topic, by key) and `states` (the file) say now. Reads the rows anew each time
+    it is asked."""
+
+    def __init__(self, rows: Mapping[str, Row], states: States = NOTHING_STATED) -> None:
         self._rows = rows
+        self._states = states
 
     def row(self, scope: Scope) -> Wanted:
         """The row of a scope; one that says `running` where there is none."""
@@ -45,7 +51,19 @@ class WantedNow:
 
     def of(self, *scopes: Scope) -> Phase:
         """What is wanted of something that lies in all of `scopes`."""
-        return max((_phase(self.row(scope)) for scope in scopes), default=Phase.RUNNING)
+        return max((max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=Phase.RUNNING)
+
+    def stated(self, connector: Connector) -> Stated | None:
+        """That the file lets a connector rest, whatever commands say."""
+        return {Connector.CHECKPOINT: self._states.checkpoint, Connector.HEARTBEAT: self._states.heartbeat}.get(
+            connector, self._states.source
+        )
+
+    def why(self, connector: Connector) -> str:
+        """What is wanted of a connector, with who says so where that is the file."""
+        phase, stated = self.connector(connector), self.stated(connector)
+        by_file = stated is not None and Phase[stated.phase.upper()] is phase
+        return f"{phase.word} by {stated.key}" if stated is not None and by_file else phase.word
 
     def connector(self, connector: Connector) -> Phase:
         return self.of(Scope.of(connector))
@@ -56,6 +74,10 @@ class WantedNow:
     def partition(self, topic: str, partition: int, slot: int | None = None) -> Phase:
         """What is wanted of a source partition; `slot`: while that one has it."""
         return self.of(*scopes_of(topic, partition, slot))
+
+    def _by_file(self, scope: Scope) -> Phase:
+        stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
+        return Phase.RUNNING if stated is None else Phase[stated.phase.upper()]
 
     def restarts(self, *scopes: Scope) -> tuple[str, ...]:
         """Changes whenever somebody asks for a new start of one of `scopes`."""

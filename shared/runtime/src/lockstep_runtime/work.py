@@ -63,7 +63,7 @@ class Work:
             if ctx.to_run and not spent:
                 break
             if not said:
-                word = f"failed: {row.reason}" if spent else ctx.wanted.connector(ctx.connector).word
+                word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
                 ctx.log.say("not running", f"{ctx.connector.value} is {word}")
                 said = True
             await self._changed.wait()

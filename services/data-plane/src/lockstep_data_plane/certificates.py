@@ -1,0 +1,64 @@
+"""Whether the certificates and keys that a slot connects with have been replaced on its own host.
+
+The driver looks at the files of its host, and starts its slots anew with what it finds; a slot that runs elsewhere has
+files of its own, which may be replaced sooner or later than the driver's (decision 0030)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockstep_config import FlowSettings
+from lockstep_config.layering import SIDES
+from lockstep_config.rotation import named_by
+from lockstep_runtime.contents import Steady, contents
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.rotation import try_each
+
+__all__ = ["Certificates"]
+
+LOOK_EVERY_S = 5.0
+"""Less often than the driver does: where both see the same files, the slot is another one by then."""
+
+
+class Certificates:
+    """Of one slot, from its beginning on."""
+
+    def __init__(self, settings: FlowSettings, say: FlowLog) -> None:
+        self._settings = settings
+        self._say = say
+        self._files = named_by(settings, "source") | named_by(settings, "target")
+        self._steady = Steady(contents(self._files))
+        self._said = ""
+        self._renewed_at: float | None = None
+
+    @property
+    def renewed(self) -> bool:
+        """Others are there, and brokers of both clusters take them."""
+        return self._renewed_at is not None
+
+    def renewed_for(self, seconds: float) -> bool:
+        """Whether that has been so for longer than this."""
+        return self._renewed_at is not None and asyncio.get_running_loop().time() - self._renewed_at > seconds
+
+    async def look(self, changed: asyncio.Event) -> None:
+        """Look until they are renewed, and set `changed` then."""
+        while self._files and not self.renewed:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if not self._steady.differs(await asyncio.to_thread(contents, self._files)):
+                continue
+            if why := await self._unusable():
+                if why != self._said:
+                    self._said = why
+                    self._say.warn("certificates not taken up", f"{why}; going on with the former ones")
+                continue
+            self._say.say("certificates changed", "connecting anew")
+            self._renewed_at = asyncio.get_running_loop().time()
+            changed.set()
+
+    async def _unusable(self) -> str:
+        for side in SIDES:
+            flow = self._settings.flow
+            alias = flow.source if side == "source" else flow.target
+            if why := await try_each(alias, self._settings, side):
+                return why
+        return ""

@@ -1,0 +1,260 @@
+"""`lockstep config check|show|convert`: what a configuration says, before anything runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.exits import Exit
+from lockstep_cli.options import Given, configuration_argument, output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from lockstep_config import Problem
+    from lockstep_config.effective import FlowView, Setting, View
+
+__all__ = ["command"]
+
+EXIT_CODES = """\b
+Exit codes:
+  0  FILE can be used
+  2  it cannot: each mistake stands on standard error, with its line
+"""
+
+
+@click.group(name="config", short_help="Check, show or convert a configuration.")
+def command() -> None:
+    """What a configuration file says, before anything runs. No cluster is asked.
+
+    \b
+      lockstep config check mm2.properties      every mistake at once, and what has no effect
+      lockstep config show mm2.properties       what counts in the end, and which line says so
+      lockstep config convert FILE > mm2.properties
+
+    In the place of FILE they take MirrorMaker 1's files, with the options of lockstep legacy:
+
+    \b
+      lockstep config convert --consumer.config C --producer.config P --include 'orders.*' > mm2.properties
+    """
+
+
+@command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
+@configuration_argument
+@output_option
+def check(given: Given, output: str) -> None:
+    """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key; then
+    what deserves a second look, and which keys have no effect here and why.
+
+    References such as ${file:...} and ${env:...} are resolved, certificates are loaded, Python classes imported: what
+    would fail at the start fails here.
+
+    \b
+      lockstep config check mm2.properties && lockstep run mm2.properties
+    """
+    from lockstep_config import ConfigurationError
+    from lockstep_config.load import configured
+
+    file = given.path
+    mistakes: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()
+    flows: list[str] = []
+    try:
+        loaded = configured(given.read(), file, os.environ)
+    except ConfigurationError as exc:
+        mistakes = exc.problems
+    else:
+        notes, unused = loaded.notes, loaded.unused
+        flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
+    if output == "json":
+        body = {
+            "file": str(file),
+            "usable": not mistakes,
+            "flows": flows,
+            "mistakes": _as_json(mistakes),
+            "notes": _as_json(notes),
+            "without_effect": _as_json(unused),
+        }
+        click.echo(json.dumps(body, indent=2, ensure_ascii=False))
+    else:
+        for problem in mistakes:
+            click.echo(str(problem), err=True)
+        for problem in (*notes, *unused):
+            click.echo(str(problem))
+        click.echo(_sum(file, mistakes, flows), err=bool(mistakes))
+    raise SystemExit(int(Exit.USAGE if mistakes else Exit.FINE))
+
+
+@command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
+@configuration_argument
+@click.argument("flow", required=False)
+@click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
+@output_option
+def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
+    """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled:
+    each value with the file, the line and the key that it comes from.
+
+    What several lines say is decided as MirrorMaker 2 decides it. Secrets are never shown; what a config provider
+    brings is shown as the reference to it. JSON always has the defaults.
+
+    \b
+    Examples:
+      lockstep config show mm2.properties
+      lockstep config show mm2.properties 'A->B' --all
+      lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
+    """
+    from lockstep_cli.exits import CannotUse
+    from lockstep_cli.flows import chosen
+    from lockstep_config import ConfigurationError
+    from lockstep_config.effective import view
+    from lockstep_config.load import configured, layers_of
+
+    file = given.path
+    try:
+        text = given.read()
+        loaded = configured(text, file, os.environ)
+        enabled = [settings for settings in loaded.flows if settings.enabled]
+        flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
+    except (CannotUse, ConfigurationError) as exc:
+        click.echo(str(exc), err=True)
+        raise SystemExit(int(Exit.USAGE)) from exc
+    found = view(text, layers_of(text, file, os.environ), file, flows)
+    if output == "json":
+        click.echo(json.dumps(_view_as_json(file, found), indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 1000  # whoever reads it line by line wants whole lines
+    for part in _as_tables(file, found, everything):
+        console.print(part)
+
+
+@command.command(short_help="Write it as mm2.properties.", epilog=EXIT_CODES)
+@configuration_argument
+@click.option("--to", type=click.Path(path_type=Path), help="A new file to write. Default: standard output.")
+@click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
+def convert(given: Given, to: Path | None, with_secrets: bool) -> None:
+    """Write FILE, whatever its form, as an mm2.properties file that means the same; a comment above each line says
+    where it came from. References such as ${file:...} stay references.
+
+    \b
+      lockstep config convert mirror.yaml --to mm2.properties
+      lockstep config check mm2.properties
+
+    A secret that is written out in FILE stops it, for it would be in the output: put it into a file of its own and
+    refer to it, or say --with-secrets (a file is then readable by you alone).
+    """
+    from lockstep_config import ConfigurationError
+    from lockstep_config.load import configured
+    from lockstep_config.writing import as_properties, plain_secrets
+
+    file = given.path
+    try:
+        text = given.read()
+        if text.problems:
+            raise ConfigurationError(text.problems)
+        if not with_secrets and (plain := plain_secrets(text.entries, file)):
+            raise ConfigurationError(plain)
+    except ConfigurationError as exc:
+        click.echo(str(exc), err=True)
+        raise SystemExit(int(Exit.USAGE)) from exc
+    written = as_properties(text.entries, file)
+    if to is None:
+        click.echo(written, nl=False)
+    else:
+        _write(to, written, private=with_secrets)
+    try:
+        configured(text, file, os.environ)
+    except ConfigurationError as exc:
+        # Perhaps its secrets are elsewhere, so it is written all the same.
+        click.echo(f"{file} cannot be used as it stands here, nor can what was written:\n{exc}", err=True)
+
+
+def _write(to: Path, text: str, *, private: bool) -> None:
+    try:
+        opened = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    except OSError as exc:
+        why = "is there already: remove it, or name another" if isinstance(exc, FileExistsError) else exc.strerror
+        click.echo(f"{to} {why}" if isinstance(exc, FileExistsError) else f"{to} cannot be written: {why}", err=True)
+        raise SystemExit(int(Exit.USAGE)) from exc
+    with os.fdopen(opened, "w", encoding="ascii") as stream:
+        stream.write(text)
+
+
+def _sum(file: Path, mistakes: tuple[Problem, ...], flows: list[str]) -> str:
+    if mistakes:
+        return f"{file} cannot be used: {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}"
+    return f"{file} can be used: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
+
+
+def _as_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    return [{"file": str(p.file), "line": p.line or None, "key": p.key, "message": p.message} for p in problems]
+
+
+def _view_as_json(file: Path, found: View) -> dict[str, Any]:
+    def settings(some: Iterable[Setting]) -> list[dict[str, Any]]:
+        return [
+            {
+                "key": one.key,
+                "value": one.value,
+                "origin": {"file": str(one.file), "line": one.line or None, "key": one.stated} if one.stated else None,
+            }
+            for one in some
+        ]
+
+    def flow(one: FlowView) -> dict[str, Any]:
+        clients = {client: settings(some) for client, some in one.clients.items()}
+        return {
+            "flow": str(one.flow),
+            "enabled": one.enabled,
+            "settings": settings(one.settings),
+            "clients": clients,
+        }
+
+    return {
+        "file": str(file),
+        "settings": settings(found.file),
+        "clusters": {alias: settings(some) for alias, some in found.clusters.items()},
+        "flows": [flow(one) for one in found.flows],
+    }
+
+
+def _as_tables(file: Path, found: View, everything: bool) -> Iterable[RenderableType]:
+    yield _table(file, str(file), found.file)
+    for alias, settings in found.clusters.items():
+        yield _table(file, f"cluster {alias}", settings)
+    for one in found.flows:
+        told = [setting for setting in one.settings if everything or setting.stated]
+        yield _table(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), told)
+        for client, settings in one.clients.items():
+            alias = one.flow.source if client.startswith("source") else one.flow.target
+            known = set(found.clusters[alias])
+            own = [setting for setting in settings if setting not in known]
+            if own:
+                yield _table(file, f"{one.flow}, {client} on {alias}", own)
+
+
+def _table(file: Path, title: str, settings: Iterable[Setting]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for setting in settings:
+        line = f"line {setting.line}" if setting.line else ""
+        where = line if setting.file == file else f"{setting.file}:{setting.line}" if line else str(setting.file)
+        origin = ", ".join(filter(None, (where, setting.stated))) if setting.stated else "default"
+        table.add_row(
+            Text(setting.key), Text(setting.value), Text(origin, "dim"), style="" if setting.stated else "dim"
+        )
+    return table

@@ -1,0 +1,76 @@
+"""`lockstep legacy`: in the place of `kafka-mirror-maker.sh`, with the same files and options."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lockstep_cli.options import run_options
+from lockstep_runtime.door_options import door_of
+
+__all__ = ["command"]
+
+HELP = """\
+Run in the place of a MirrorMaker 1, with its own files and options.
+
+\b
+Instead of
+  kafka-mirror-maker.sh --consumer.config consumer.properties \\
+      --producer.config producer.properties --num.streams 2 --include 'orders.*,payments'
+write
+  lockstep legacy --consumer.config consumer.properties \\
+      --producer.config producer.properties --num.streams 2 --include 'orders.*,payments'
+
+Topics keep their names. It begins where the group.id of the consumer's file stands on the source, and keeps that
+group's positions as MirrorMaker 1 did: tools that show lag go on working, and MirrorMaker 1 could go on where this
+ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, and this goes on by itself.
+
+Records keep their partitions. MirrorMaker 2's and Lockstep's own keys may stand in both files: what is not
+MirrorMaker 1's business, heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.
+
+More in docs/legacy.md: moving over in five steps, and back.
+"""
+
+EXIT_CODES = """\b
+Exit codes:
+  0    a clean end
+  1    a service had to be killed
+  2    the files or options cannot be used, or Java is missing
+  3    the target refused a record, and --abort.on.send.failure is true: start it again when that is mended
+  130  ended at once by a second Ctrl-C"""
+
+
+def _options(command: Any) -> Any:
+    from lockstep_runtime.legacy_options import legacy_options
+
+    return legacy_options()(run_options(command))
+
+
+@click.command(
+    name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
+)
+@_options
+def command(
+    host: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
+    log_level: str,
+    log_format: str,
+    **legacy: Any,
+) -> None:
+    from lockstep_cli import run as running
+    from lockstep_runtime.legacy_options import files_of
+
+    files = files_of(legacy)
+    if files is None:
+        raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
+    try:
+        door = door_of(host, 0, tls_cert, tls_key, token_file)
+        sys.exit(running.run(files, door=door, log_level=log_level, log_format=log_format))
+    except running.CannotStart as exc:
+        click.echo(str(exc), err=True)
+        sys.exit(2)

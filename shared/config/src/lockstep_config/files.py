@@ -1,0 +1,40 @@
+"""Files that a configuration names or is: regular ones of a sensible size. A device or a pipe would be read for
+ever."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+__all__ = ["LARGEST", "Unreadable", "content_of"]
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes; the largest configurations and certificate bundles have a hundredth of it."""
+
+
+class Unreadable(OSError):
+    """`strerror` says why, so that "FILE cannot be read: ..." is a sentence."""
+
+
+def content_of(path: Path) -> bytes:
+    """All of a file. Raises OSError, with a `strerror`."""
+    try:
+        # Who opens a pipe waits for its writer, unless told not to.
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except ValueError as exc:
+        raise Unreadable(0, "its name holds a character that no name of a file may hold") from exc
+    try:
+        kind = os.fstat(opened)
+        if stat.S_ISDIR(kind.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if not stat.S_ISREG(kind.st_mode):
+            raise Unreadable(0, "it is a device or a pipe, no file")
+        with os.fdopen(opened, "rb", closefd=False) as stream:
+            data = stream.read(LARGEST + 1)
+    finally:
+        os.close(opened)
+    if len(data) > LARGEST:
+        raise Unreadable(0, f"it is larger than {LARGEST // 1024 // 1024} MiB")
+    return data

@@ -1,0 +1,108 @@
+"""MirrorMaker 1's words, whoever reads them: the flow that takes its place, its lists of topics, keys of its files that
+no Kafka client of today knows, with what is said of them. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lockstep_protocol.names import Flow
+
+__all__ = [
+    "EVERY_TOPIC",
+    "FLOW",
+    "IN_EFFECT_LESS",
+    "OLD_KEYS",
+    "OPPOSITE",
+    "included",
+    "known_partitioner",
+    "names_of",
+]
+
+FLOW = Flow("source", "target")
+OPPOSITE = Flow("target", "source")
+EVERY_TOPIC = ".*"
+
+
+def included(text: str) -> str:
+    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do
+    not count; `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
+    bare = text.strip().replace(" ", "").strip("\"'")
+    if bare == "*":
+        return EVERY_TOPIC
+    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
+
+
+def names_of(name: str, flow: Flow) -> Mapping[str, str]:
+    """Every such flow has the same aliases, so what it writes down on its target is named after its group, or as
+    somebody says: the lines that make it so, by key."""
+    legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)
+    if legal != name:
+        legal += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return {
+        f"{flow.target}.group.id": legal,
+        f"{flow.target}.offset.storage.topic": f"mm2-offsets-{legal}.{flow.source}.internal",
+    }
+
+
+_ZOOKEEPER = (
+    "belongs to the consumer that kept its positions in ZooKeeper, which MirrorMaker 1 itself has not read since Kafka "
+    "2.0: set bootstrap.servers of the source; positions are those that group.id has committed there, and "
+    "auto.offset.reset says where to begin without any"
+)
+_OLD_PRODUCER = "belongs to the Scala producer, which Kafka 2.0 removed"
+
+
+def _table(**groups: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    return MappingProxyType({side: MappingProxyType(dict(keys)) for side, keys in groups.items()})
+
+
+def _all(names: str, why: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), why)
+
+
+OLD_KEYS = _table(
+    consumer=_all(
+        "zookeeper.connect zookeeper.connection.timeout.ms zookeeper.session.timeout.ms zookeeper.sync.time.ms "
+        "offsets.storage dual.commit.enabled offsets.channel.backoff.ms offsets.channel.socket.timeout.ms "
+        "offsets.commit.max.retries rebalance.max.retries rebalance.backoff.ms refresh.leader.backoff.ms "
+        "queued.max.message.chunks num.consumer.fetchers consumer.timeout.ms consumer.id socket.timeout.ms "
+        "auto.commit.enable",
+        _ZOOKEEPER,
+    )
+    | {
+        "fetch.message.max.bytes": f"{_ZOOKEEPER}; max.partition.fetch.bytes took its place",
+        "fetch.wait.max.ms": f"{_ZOOKEEPER}; fetch.max.wait.ms took its place",
+        "socket.receive.buffer.bytes": f"{_ZOOKEEPER}; receive.buffer.bytes took its place",
+    },
+    producer=_all(
+        "serializer.class key.serializer.class queue.buffering.max.ms queue.buffering.max.messages "
+        "queue.enqueue.timeout.ms batch.num.messages message.send.max.retries topic.metadata.refresh.interval.ms "
+        "compressed.topics",
+        f"{_OLD_PRODUCER}: remove it",
+    )
+    | {
+        "metadata.broker.list": f"{_OLD_PRODUCER}: write bootstrap.servers",
+        "compression.codec": f"{_OLD_PRODUCER}: write compression.type",
+        "request.required.acks": f"{_OLD_PRODUCER}: remove it; every replica has to acknowledge here",
+    },
+)
+"""By file, then by key: refused, with the sentence."""
+
+IN_EFFECT_LESS = _table(
+    consumer={},
+    producer={
+        "producer.type": "records go without waiting for one another, and count when they are acknowledged",
+        "partitioner.ignore.keys": "lockstep.legacy.partitioning says how partitions are chosen",
+    },
+)
+"""By file, then by key: accepted, with the reason why it changes nothing."""
+
+_PARTITIONERS = "org.apache.kafka.clients.producer."
+
+
+def known_partitioner(name: str) -> bool:
+    """Whether this is the Java producer's own partitioner, by whose rule `lockstep.legacy.partitioning=key` goes."""
+    return name.strip() in ("", f"{_PARTITIONERS}internals.DefaultPartitioner")

@@ -1,0 +1,219 @@
+"""How a cluster is reached: `tls` and `authentication` of a resource as Java's connection properties. Pure.
+
+Secrets become references, `${strimzisecrets:NAMESPACE/NAME:KEY}`: what they say is read where all references are, and
+whoever reads them again when they change finds their files there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lockstep_config.oauth import HANDLER, STRIMZIS_HANDLER
+from lockstep_config.strimzi.lines import Lines, Part, text_of
+
+__all__ = ["SECRETS", "add_connection"]
+
+SECRETS = "strimzisecrets"
+"""The name of the config provider that Strimzi itself uses."""
+
+_JAAS_MODULES = MappingProxyType(
+    {
+        "plain": ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
+        "scram-sha-256": ("SCRAM-SHA-256", "org.apache.kafka.common.security.scram.ScramLoginModule"),
+        "scram-sha-512": ("SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule"),
+        "oauth": ("OAUTHBEARER", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"),
+    }
+)
+_OAUTH_TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        "clientId": "oauth.client.id",
+        "tokenEndpointUri": "oauth.token.endpoint.uri",
+        "scope": "oauth.scope",
+        "audience": "oauth.audience",
+        "username": "oauth.password.grant.username",
+        "grantType": "oauth.client.credentials.grant.type",
+        "accessTokenLocation": "oauth.access.token.location",
+        "clientAssertionLocation": "oauth.client.assertion.location",
+        "clientAssertionType": "oauth.client.assertion.type",
+        "maxTokenExpirySeconds": "oauth.max.token.expiry.seconds",
+        "connectTimeoutSeconds": "oauth.connect.timeout.seconds",
+        "readTimeoutSeconds": "oauth.read.timeout.seconds",
+        "httpRetries": "oauth.http.retries",
+        "httpRetryPauseMs": "oauth.http.retry.pause.millis",
+    }
+)
+_OAUTH_SECRETS: Mapping[str, str] = MappingProxyType(
+    {
+        "clientSecret": "oauth.client.secret",
+        "accessToken": "oauth.access.token",
+        "refreshToken": "oauth.refresh.token",
+        "clientAssertion": "oauth.client.assertion",
+    }
+)
+_ONLY_ONE = frozenset({"type"})
+_OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "tls": _ONLY_ONE | {"certificateAndKey"},
+        "plain": _ONLY_ONE | {"username", "passwordSecret"},
+        "scram-sha-256": _ONLY_ONE | {"username", "passwordSecret"},
+        "scram-sha-512": _ONLY_ONE | {"username", "passwordSecret"},
+        "custom": _ONLY_ONE | {"sasl", "config"},
+        "oauth": _ONLY_ONE
+        | {*_OAUTH_TEXTS, *_OAUTH_SECRETS, "passwordSecret", "saslExtensions", "tlsTrustedCertificates"}
+        | {"disableTlsHostnameVerification", "accessTokenIsJwt", "includeAcceptHeader", "enableMetrics"},
+    }
+)
+_CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
+
+
+def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
+    """The lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
+    # Where it is missing the line is empty, and its own check says what to write.
+    path, line = cluster.at("bootstrapServers"), cluster.line_of("bootstrapServers")
+    lines.add(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), path, line)
+    tls, authentication = cluster.part("tls"), cluster.part("authentication")
+    kind = authentication.text("type") if authentication else ""
+    sasl = kind in _JAAS_MODULES or (
+        kind == "custom" and authentication is not None and bool(authentication.flag("sasl"))
+    )
+    if tls is not None or sasl:
+        protocol = ("SASL_" if sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
+        why = authentication if sasl and authentication is not None else tls
+        assert why is not None
+        lines.add(f"{alias}.security.protocol", protocol, why.path, why.line)
+    if tls is not None and (trusted := _certificates(tls, "trustedCertificates", namespace, lines)):
+        path, line = tls.at("trustedCertificates"), tls.line_of("trustedCertificates")
+        lines.add(f"{alias}.ssl.truststore.type", "PEM", path, line)
+        lines.add(f"{alias}.ssl.truststore.certificates", trusted, path, line)
+    if authentication is None or kind not in _OF_TYPE:
+        return
+    for name in authentication.node.items:
+        if name not in _OF_TYPE[kind]:
+            lines.without_effect(authentication.at(name), authentication.line_of(name), f"type {kind} does not use it")
+    if kind == "tls":
+        _add_client_certificate(authentication, tls, alias, namespace, lines)
+    elif kind == "custom":
+        _add_custom(authentication, alias, lines)
+    else:
+        options = (
+            _oauth_options(authentication, namespace, lines)
+            if kind == "oauth"
+            else _password_options(authentication, kind, namespace, lines)
+        )
+        mechanism, module = _JAAS_MODULES[kind]
+        lines.add(f"{alias}.sasl.mechanism", mechanism, authentication.at("type"), authentication.line_of("type"))
+        if kind == "oauth":
+            handler = f"{alias}.{HANDLER}"
+            lines.add(handler, STRIMZIS_HANDLER, authentication.at("type"), authentication.line_of("type"))
+        if options:
+            jaas = " ".join([module, "required", *(f'{name}="{value}"' for name, value in options.items())]) + ";"
+            lines.add(f"{alias}.sasl.jaas.config", jaas, authentication.path, authentication.line)
+
+
+def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
+    """ "" where the secret is not said whole (which is a mistake that is told already)."""
+    name, key = secret.text("secretName"), secret.text(name_of_key)
+    place = f"{namespace}/{name}" if namespace else name
+    return f"${{{SECRETS}:{place}:{key}}}" if name and key else ""
+
+
+def _certificates(of: Part, field: str, namespace: str, lines: Lines) -> str:
+    """References to all certificates of a list, one after the other."""
+    found = []
+    for secret in of.parts(field):
+        keys = [key for key in ("certificate", "pattern") if secret.text(key)]
+        if len(keys) != 1:
+            what = "has both certificate and pattern: keep one" if keys else "needs certificate or pattern"
+            lines.problem(secret.path, secret.line, what)
+        elif reference := _reference(secret, keys[0], namespace):
+            found.append(reference)
+    return "\n".join(found)
+
+
+def _add_client_certificate(of: Part, tls: Part | None, alias: str, namespace: str, lines: Lines) -> None:
+    secret = of.part("certificateAndKey")
+    if secret is None:
+        lines.problem(of.at("certificateAndKey"), of.line, "is missing: type tls needs the secret with both")
+        return
+    if tls is None:
+        lines.note(
+            of.path,
+            of.line,
+            "is tls, but the cluster has no tls section, so it is spoken to in the clear, as Strimzi does",
+        )
+        return
+    chain, key = _reference(secret, "certificate", namespace), _reference(secret, "key", namespace)
+    if chain and key:
+        lines.add(f"{alias}.ssl.keystore.type", "PEM", secret.path, secret.line)
+        lines.add(
+            f"{alias}.ssl.keystore.certificate.chain", chain, secret.at("certificate"), secret.line_of("certificate")
+        )
+        lines.add(f"{alias}.ssl.keystore.key", key, secret.at("key"), secret.line_of("key"))
+
+
+def _password_options(of: Part, kind: str, namespace: str, lines: Lines) -> dict[str, str]:
+    secret = of.part("passwordSecret")
+    if not of.text("username"):
+        lines.problem(of.at("username"), of.line, f"is missing: type {kind} needs it")
+    if secret is None:
+        lines.problem(
+            of.at("passwordSecret"), of.line, f"is missing: type {kind} needs it, with secretName and password"
+        )
+        return {}
+    password = _reference(secret, "password", namespace)
+    return (
+        {"username": _quotable(of.text("username")), "password": password} if of.text("username") and password else {}
+    )
+
+
+def _oauth_options(of: Part, namespace: str, lines: Lines) -> dict[str, str]:
+    """The options of Strimzi's own OAuth login, under its names."""
+    options = {option: _quotable(of.text(name)) for name, option in _OAUTH_TEXTS.items() if of.text(name)}
+    if of.flag("disableTlsHostnameVerification"):
+        options["oauth.ssl.endpoint.identification.algorithm"] = ""
+    if of.flag("accessTokenIsJwt") is False:
+        options["oauth.access.token.is.jwt"] = "false"
+    if of.flag("includeAcceptHeader") is False:
+        options["oauth.include.accept.header"] = "false"
+    options |= {
+        f"oauth.sasl.extension.{key}": _quotable(text_of(leaf)) for key, leaf, _, _ in of.settings("saslExtensions")
+    }
+    for name, option in _OAUTH_SECRETS.items():
+        secret = of.part(name)
+        if secret is not None and (reference := _reference(secret, "key", namespace)):
+            options[option] = reference
+    password = of.part("passwordSecret")
+    if password is not None and (reference := _reference(password, "password", namespace)):
+        options["oauth.password.grant.password"] = reference
+    if trusted := _certificates(of, "tlsTrustedCertificates", namespace, lines):
+        options["oauth.ssl.truststore.type"] = "PEM"
+        options["oauth.ssl.truststore.certificates"] = trusted.replace("\n", " ")
+    _check_oauth(of, lines)
+    return options
+
+
+def _check_oauth(of: Part, lines: Lines) -> None:
+    if of.has("accessToken") or of.has("accessTokenLocation"):
+        return
+    proofs = ("clientSecret", "refreshToken", "clientAssertion", "clientAssertionLocation", "passwordSecret")
+    lacking = [name for name in ("tokenEndpointUri", "clientId") if not of.text(name)]
+    if not any(of.has(name) for name in proofs):
+        lacking.append("clientSecret, refreshToken, clientAssertion or passwordSecret")
+    if lacking:
+        message = f"is oauth, which needs accessToken, or else also {' and '.join(lacking)}"
+        lines.problem(of.at("type"), of.line_of("type"), message)
+
+
+def _add_custom(of: Part, alias: str, lines: Lines) -> None:
+    for key, leaf, path, line in of.settings():
+        if not key.startswith(_CUSTOM_PREFIXES):
+            allowed = " and ".join(f"{prefix}*" for prefix in _CUSTOM_PREFIXES)
+            lines.note(path, line, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
+        else:
+            lines.add(f"{alias}.{key}", text_of(leaf), path, line)
+
+
+def _quotable(value: str) -> str:
+    """As it stands between the quotes of a JAAS line."""
+    return value.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,207 @@
+"""A mirror's three connectors as the lines of one flow. Pure.
+
+In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts where a connector
+reads it, must say the same where several do, and is the connector's own (`lockstep.connector.NAME.KEY`) where they may
+differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lockstep_config.client_keys import CONNECTION
+from lockstep_config.connector_keys import CONNECTORS, ConnectorName, is_own, prefix_of, readers_of
+from lockstep_config.keys import KEYS
+from lockstep_config.our_keys import STATE
+from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.values import string
+from lockstep_protocol.names import Flow
+
+__all__ = ["CONNECTOR_FIELDS", "add_connectors"]
+
+CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType(
+    {"source": "sourceConnector", "checkpoint": "checkpointConnector", "heartbeat": "heartbeatConnector"}
+)
+
+_SET_BY_STRIMZI = ("name", "connector.class", "tasks.max")
+_KINDS = ("consumer", "producer", "admin")
+_MUST_AGREE = (
+    "replication.policy.class",
+    "replication.policy.separator",
+    "replication.policy.internal.topic.separator.enabled",
+    "offset-syncs.topic.location",
+    "topic.filter.class",
+)
+"""Where one connector sets one of these and another leaves it at its default, they would not find each other's topics.
+Heartbeats' topic has the same name under every policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    connector: ConnectorName
+    value: str
+    path: str
+    line: int
+
+
+def add_connectors(mirror: Part, flow: Flow, lines: Lines) -> None:
+    """The lines of a flow. A connector that is absent does not run."""
+    present = {name: part for name in CONNECTORS if (part := _connector(mirror, name)) is not None}
+    if not present:
+        lines.note(mirror.path, mirror.line, f"has no connector, so nothing runs for {flow}")
+    runs = "source" in present or "checkpoint" in present
+    lines.add(f"{flow}.enabled", str(runs).lower(), mirror.path, mirror.line)
+    for name in CONNECTORS:
+        if name not in present and runs and name != "heartbeat":
+            path = mirror.at(CONNECTOR_FIELDS[name])
+            lines.add(f"{flow}.{prefix_of(name)}enabled", "false", path, mirror.line)
+    path = mirror.at(CONNECTOR_FIELDS["heartbeat"])
+    if "heartbeat" not in present:
+        lines.add(f"{flow}.emit.heartbeats.enabled", "false", path, mirror.line)
+    for name, part in present.items():
+        _add_own(name, part, flow, lines)
+    _add_patterns(mirror, flow, lines)
+    said: dict[str, list[_Said]] = {}
+    for name, part in present.items():
+        for key, one in _settings(name, part, flow, lines):
+            said.setdefault(key, []).append(one)
+    for key, each in said.items():
+        _add_shared(key, each, present, flow, lines)
+    # The top of the lines switches heartbeats off, for the pairs of clusters that no mirror names.
+    if (heartbeat := present.get("heartbeat")) is not None:
+        lines.add(f"{flow}.emit.heartbeats.enabled", "true", heartbeat.path, heartbeat.line)
+
+
+def _connector(mirror: Part, name: ConnectorName) -> Part | None:
+    """`sourceConnector:` with nothing behind it is there too, as an empty one."""
+    return mirror.part(CONNECTOR_FIELDS[name])
+
+
+def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
+    own = f"{flow}.{prefix_of(name)}"
+    tasks = part.number("tasksMax")
+    if tasks is not None:
+        path, line = part.at("tasksMax"), part.line_of("tasksMax")
+        if name == "heartbeat":
+            if tasks > 1:
+                lines.without_effect(path, line, "heartbeats need one task")
+        else:
+            lines.add(f"{own}tasks.max", str(tasks), path, line)
+    restart = part.part("autoRestart")
+    if restart is not None:
+        most = restart.number("maxRestarts")
+        enabled = restart.flag("enabled") is not False and most != 0
+        lines.add(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart.path, restart.line)
+        if most and enabled:
+            path, line = restart.at("maxRestarts"), restart.line_of("maxRestarts")
+            lines.add(f"{own}lockstep.auto.restart.max", str(most), path, line)
+    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is told about as such
+    if part.flag("pause") is not None and state:
+        lines.without_effect(part.at("pause"), part.line_of("pause"), "state counts, as in Strimzi")
+    if state:
+        lines.add(f"{own}{STATE}", state, part.at("state"), part.line_of("state"))
+    elif part.flag("pause"):
+        lines.add(f"{own}{STATE}", "paused", part.at("pause"), part.line_of("pause"))
+
+
+def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
+    for field, old, key in (
+        ("topicsPattern", "", "topics"),
+        ("topicsExcludePattern", "topicsBlacklistPattern", "topics.exclude"),
+        ("groupsPattern", "", "groups"),
+        ("groupsExcludePattern", "groupsBlacklistPattern", "groups.exclude"),
+    ):
+        named = [name for name in (field, old) if name and mirror.leaf(name) is not None]
+        if len(named) == 2:
+            lines.without_effect(mirror.at(old), mirror.line_of(old), f"{field} counts, as in Strimzi")
+        if named:
+            lines.add(f"{flow}.{key}", mirror.text(named[0]), mirror.at(named[0]), mirror.line_of(named[0]))
+
+
+def _settings(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> list[tuple[str, _Said]]:
+    """What a connector's `config` says that it reads and that others may read too; the rest is added or told."""
+    found = []
+    for key, leaf, path, line in part.settings():
+        value = text_of(leaf)
+        said = _Said(name, value, path, line)
+        if key in _SET_BY_STRIMZI:
+            instead = ": write tasksMax" if key == "tasks.max" else ""
+            lines.note(path, line, f"is ignored, as Strimzi does: it sets it itself{instead}")
+        elif _is_client(key):
+            _add_client(name, key, said, flow, lines)
+        elif name not in readers_of(key):
+            others = " and ".join(CONNECTOR_FIELDS[other] for other in readers_of(key))
+            lines.without_effect(
+                path, line, f"{CONNECTOR_FIELDS[name]} does not read it: write it into {others}.config"
+            )
+        elif key == "enabled":
+            _add_enabled(said, flow, lines)
+        elif f"{flow}.{key}" in lines.entries:
+            counts = lines.entries[f"{flow}.{key}"]
+            lines.without_effect(path, line, f"{counts.shown} counts, as in Strimzi")
+        else:
+            found.append((key, said))
+    return found
+
+
+def _add_enabled(said: _Said, flow: Flow, lines: Lines) -> None:
+    if said.connector == "heartbeat":
+        lines.without_effect(said.path, said.line, "heartbeats do not depend on it: write emit.heartbeats.enabled")
+    else:
+        lines.add(f"{flow}.{prefix_of(said.connector)}enabled", said.value, said.path, said.line)
+
+
+def _is_client(key: str) -> bool:
+    prefixes = [f"{side}{kind}." for side in ("", "source.", "target.") for kind in _KINDS]
+    return key.startswith(tuple(prefixes)) and key not in KEYS
+
+
+def _add_client(name: ConnectorName, key: str, said: _Said, flow: Flow, lines: Lines) -> None:
+    """A property of the connector's clients. The source connector's stand where mm2.properties has them."""
+    own = f"{flow}." if name == "source" else f"{flow}.{prefix_of(name)}"
+    kind, _, inner = key.partition(".")
+    if kind in _KINDS and inner in CONNECTION:
+        # Of a flow, mm2.properties takes connection properties only for one side by name, above the cluster's own.
+        for side in ("source", "target"):
+            lines.add(f"{own}{side}.{key}", said.value, said.path, said.line)
+    else:
+        lines.add(f"{own}{key}", said.value, said.path, said.line)
+
+
+def _add_shared(
+    key: str, said: Sequence[_Said], present: Mapping[ConnectorName, Part], flow: Flow, lines: Lines
+) -> None:
+    first = said[0]
+    differing = [other for other in said[1:] if string(other.value) != string(first.value)]
+    if is_own(key) and (differing or len(said) < len(present)):
+        for one in said:
+            lines.add(f"{flow}.{prefix_of(one.connector)}{key}", one.value, one.path, one.line)
+        return
+    for other in differing:
+        message = (
+            f"is {other.value.strip()!r}, but {first.path} in line {first.line} is {first.value.strip()!r}: "
+            "both connectors must have the same, or one does not find what the other wrote"
+        )
+        lines.problem(other.path, other.line, message)
+    if not differing:
+        _check_left_out(key, said, present, lines)
+    lines.add(f"{flow}.{key}", first.value, first.path, first.line)
+
+
+def _check_left_out(key: str, said: Sequence[_Said], present: Mapping[ConnectorName, Part], lines: Lines) -> None:
+    first, default = said[0], KEYS[key].default if key in KEYS else None
+    # Of `topics` and the like the source connector's own count: what is not mirrored has no checkpoints.
+    lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if key in _MUST_AGREE else ("source",)
+    if string(first.value) == default or (key not in _MUST_AGREE and readers_of(key) == CONNECTORS):
+        return
+    setting = {one.connector for one in said}
+    for name in lacking:
+        if name in present and name not in setting and name in readers_of(key):
+            part = present[name]
+            message = (
+                f"is not set, so it would be {default}, but {first.path} in line {first.line} is "
+                f"{first.value.strip()!r}: write the same here"
+            )
+            lines.problem(f"{part.path}.config.{key}", part.line, message)

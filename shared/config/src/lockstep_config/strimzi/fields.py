@@ -1,0 +1,197 @@
+"""What a resource may hold, as declared fields, and a resource judged by them: all its mistakes, each with its YAML
+path. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from lockstep_config.problems import Problem
+from lockstep_config.yaml_text import Leaf, ListNode, MapNode, Node
+
+__all__ = ["Field", "Fields", "Finding", "Use", "check_fields", "joined"]
+
+LIKENESS = 0.6
+"""difflib's ratio from which on a known field is worth naming beside an unknown one."""
+
+
+class Use(Enum):
+    """What becomes of a field."""
+
+    USED = "used"
+    CHART = "the Helm chart's"
+    WITHOUT_EFFECT = "without effect"
+
+
+class Form(Enum):
+    """What a field is made of; the value is the words for people."""
+
+    TEXT = "a text"
+    NUMBER = "a whole number"
+    FLAG = "true or false"
+    ANY = "anything"
+    CONFIG = "a mapping of settings"
+    MAP = "a mapping"
+    LIST = "a list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field. `becomes` says for people what it turns into. `versions` empty: every API version has it.
+
+    `fields` are those of a mapping, or of each element of a list; a list without them holds anything. A field that is
+    not `USED` is told about once: `why` is the reason. `choices` are the only values; limits are inclusive.
+    """
+
+    form: Form = Form.TEXT
+    becomes: str = ""
+    required: bool = False
+    versions: frozenset[str] = frozenset()
+    use: Use = Use.USED
+    why: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+
+Fields = Mapping[str, Field]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of judging a resource: mistakes, and what is there without effect here. `chart`: path and line of what
+    is there for the Helm chart, and has nothing more to be said of."""
+
+    problems: list[Problem] = field(default_factory=list)
+    unused: list[Problem] = field(default_factory=list)
+    chart: list[tuple[str, int]] = field(default_factory=list)
+
+
+def joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def check_fields(node: MapNode, fields: Fields, *, path: str, version: str, file: Path, found: Finding) -> None:
+    """Judge a mapping that stands at `path` of a resource of an API `version`."""
+    for name, value in node.items.items():
+        here, line = joined(path, name), node.lines[name]
+        known = fields.get(name)
+        if known is None:
+            found.problems.append(Problem(file, line, here, _unknown(name, fields, version, path)))
+        elif known.versions and version not in known.versions:
+            found.problems.append(Problem(file, line, here, _of_other_version(known, version)))
+        else:
+            _check_field(value, known, path=here, line=line, version=version, file=file, found=found)
+    for name, known in fields.items():
+        missing = name not in node.items or _is_empty(node.items[name])
+        if known.required and missing and (not known.versions or version in known.versions):
+            found.problems.append(Problem(file, node.line, joined(path, name), f"is missing: {known.becomes}"))
+
+
+def _check_field(node: Node, known: Field, *, path: str, line: int, version: str, file: Path, found: Finding) -> None:
+    if _is_empty(node):
+        return
+    if known.use is Use.CHART and not known.why:
+        found.chart.append((path, line))
+    elif known.use is not Use.USED:
+        whose = "is the Helm chart's" if known.use is Use.CHART else "has no effect"
+        found.unused.append(Problem(file, line, path, f"{whose}: {known.why}"))
+    wrong = _wrong_form(node, known)
+    if wrong:
+        found.problems.append(Problem(file, line, path, wrong))
+    elif isinstance(node, MapNode) and known.form is Form.CONFIG:
+        _check_config(node, path, file, found)
+    elif isinstance(node, MapNode) and known.fields:
+        check_fields(node, known.fields, path=path, version=version, file=file, found=found)
+    elif isinstance(node, ListNode) and known.fields:
+        for index, item in enumerate(node.items):
+            at = f"{path}[{index}]"
+            if isinstance(item, MapNode):
+                check_fields(item, known.fields, path=at, version=version, file=file, found=found)
+            else:
+                found.problems.append(Problem(file, item.line, at, f"is {_named(item)}, but takes a mapping"))
+
+
+def _check_config(node: MapNode, path: str, file: Path, found: Finding) -> None:
+    for key, value in node.items.items():
+        at, line = joined(path, key), node.lines[key]
+        if isinstance(value, ListNode):
+            found.problems.append(Problem(file, line, at, "is a list: write its elements between commas, as one text"))
+        elif isinstance(value, MapNode):
+            names = ", ".join(f"{key}.{name}" for name in list(value.items)[:3])
+            found.problems.append(Problem(file, line, at, f"is a mapping: write its keys whole ({names or key})"))
+        elif value.value is None:
+            found.problems.append(Problem(file, line, at, 'has no value: write one ("" for the empty text)'))
+
+
+def _wrong_form(node: Node, known: Field) -> str:
+    match known.form:
+        case Form.ANY:
+            return ""
+        case Form.MAP | Form.CONFIG:
+            right = isinstance(node, MapNode)
+        case Form.LIST:
+            right = isinstance(node, ListNode)
+        case Form.FLAG:
+            right = isinstance(node, Leaf) and _as_flag(node) is not None
+        case Form.NUMBER:
+            right = isinstance(node, Leaf) and isinstance(node.value, int) and not isinstance(node.value, bool)
+        case Form.TEXT:
+            # A version such as 3.8 is a number to YAML: who writes it means the text.
+            right = isinstance(node, Leaf) and not isinstance(node.value, bool)
+    if not right:
+        return f"is {_named(node)}, but takes {known.form.value}"
+    if isinstance(node, Leaf) and known.choices and node.text not in known.choices:
+        return f"is {node.text!r}: it takes {', '.join(known.choices)}{_nearest(node.text, known.choices)}"
+    if known.minimum is not None and isinstance(node, Leaf) and isinstance(node.value, int):
+        return f"is {node.value}: the least it may be is {known.minimum}" if node.value < known.minimum else ""
+    return ""
+
+
+def _as_flag(node: Leaf) -> bool | None:
+    """Kubernetes wants true or false; a quoted word is taken too."""
+    if isinstance(node.value, bool):
+        return node.value
+    return {"true": True, "false": False}.get(node.text.lower())
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, Leaf) and node.value is None
+
+
+def _named(node: Node) -> str:
+    """What it is, never what it says: a password may stand where a reference to one should."""
+    if isinstance(node, ListNode):
+        return "a list"
+    if isinstance(node, MapNode):
+        return "a mapping"
+    if isinstance(node.value, bool):
+        return "true or false"
+    return "a number" if isinstance(node.value, int | float) else "a text"
+
+
+def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
+    candidates = [known for known, one in fields.items() if not one.versions or version in one.versions]
+    nearest = difflib.get_close_matches(name, candidates, 1, LIKENESS)
+    if not nearest:
+        # Capitals and dashes are the usual slips, and cost more likeness than they should.
+        nearest = [known for known in candidates if _plain(known) == _plain(name)]
+    instead = f"did you mean {joined(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
+    return f"is no field that Strimzi has there; {instead}"
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+def _of_other_version(known: Field, version: str) -> str:
+    instead = f": {known.why}" if known.why else ""
+    return f"is a field of {' and '.join(sorted(known.versions))}, not of {version}{instead}"
+
+
+def _nearest(text: str, choices: tuple[str, ...]) -> str:
+    nearest = difflib.get_close_matches(text, choices, 1, LIKENESS)
+    return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -1,0 +1,286 @@
+"""`KafkaMirrorMaker2` as the lines of an mm2.properties file. Pure.
+
+What Strimzi's operator makes of the resource: the target's `config` is the Connect worker's, a source's is its
+connection's, and each mirror has the connectors that it names. v1 says the target once and each mirror's source in the
+mirror; before it clusters had a list, and mirrors named them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lockstep_config.client_keys import CONNECTION
+from lockstep_config.key_types import Scope
+from lockstep_config.keys import KEYS
+from lockstep_config.layering import ALIAS
+from lockstep_config.strimzi.access import add_connection
+from lockstep_config.strimzi.connectors import add_connectors
+from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
+from lockstep_protocol.names import Flow
+from lockstep_protocol.versions import NEWEST, OLDEST
+
+__all__ = ["add_mirror_maker_2"]
+
+FORBIDDEN = (
+    *("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers"),
+    *("consumer.interceptor.classes", "producer.interceptor.classes"),
+)
+"""Prefixes of a worker's settings that Strimzi keeps for itself."""
+
+GROUP = "mirrormaker2-cluster"
+WORKER_DEFAULTS = {"group.id": GROUP, "offset.storage.topic": f"{GROUP}-offsets"}
+"""What Strimzi sets where the target's `config` does not, as far as it matters here (v1 has fields for it)."""
+
+_WORKER_FIELDS = {
+    "groupId": "group.id",
+    "offsetStorageTopic": "offset.storage.topic",
+    "configStorageTopic": "config.storage.topic",
+    "statusStorageTopic": "status.storage.topic",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Mirror:
+    mirror: Part
+    source: Part
+    target: Part
+
+    @property
+    def flow(self) -> Flow:
+        return Flow(self.source.text("alias"), self.target.text("alias"))
+
+
+def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines) -> None:
+    """All lines of a resource whose fields have been judged; what is wrong with it goes into `lines` too."""
+    in_mirrors = spec.has("target")
+    worker = spec.part("target") if in_mirrors else _connect_cluster(spec, lines)
+    mirrors = _with_target(spec, worker, lines) if in_mirrors else _with_aliases(spec, worker, lines)
+    mirrors = [one for one in mirrors if _is_new(one, mirrors, lines) and _has_names(one, lines)]
+    clusters: dict[str, Part] = {}
+    for one in mirrors:
+        for cluster in (one.source, one.target):
+            clusters.setdefault(cluster.text("alias"), cluster)
+    where = "mirrors" if in_mirrors else "clusters"
+    lines.add("clusters", ", ".join(clusters), spec.at(where), spec.line_of(where))
+    targets = {one.flow.target for one in mirrors}
+    for alias, cluster in clusters.items():
+        if alias not in targets:
+            _add_source_config(cluster, alias, lines)
+        add_connection(cluster, alias, namespace, lines)
+    for alias in sorted(targets):
+        if worker is not None:
+            _add_worker(worker, alias, in_mirrors, lines)
+    _add_version(spec, lines)
+    # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
+    lines.add("emit.heartbeats.enabled", "false", spec.at("mirrors"), spec.line_of("mirrors"))
+    for one in mirrors:
+        flow = one.flow
+        name = f"{flow}.MirrorSourceConnector"
+        lines.add(f"{flow}.lockstep.progress.connector", name, one.mirror.path, one.mirror.line)
+        add_connectors(one.mirror, flow, lines)
+
+
+def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]:
+    """The mirrors where each has its own source and all have one target."""
+    for name in ("connectCluster", "clusters"):
+        if spec.has(name):
+            lines.problem(spec.at(name), spec.line_of(name), f"stands beside {spec.at('target')}: keep one of the two")
+    found = []
+    for mirror in spec.parts("mirrors"):
+        for name in ("sourceCluster", "targetCluster"):
+            if mirror.has(name):
+                message = f"stands beside {spec.at('target')}: write the cluster into {mirror.at('source')}"
+                lines.problem(mirror.at(name), mirror.line_of(name), message)
+        source = mirror.part("source")
+        if source is None:
+            if not mirror.has("source"):
+                lines.problem(mirror.at("source"), mirror.line, "is missing: it says which cluster is mirrored")
+        elif target is not None:
+            found.append(_Mirror(mirror, source, target))
+    return found
+
+
+def _with_aliases(spec: Part, worker: Part | None, lines: Lines) -> list[_Mirror]:
+    """The mirrors where `clusters` has them all and each mirror names two."""
+    clusters = _clusters(spec, lines)
+    found = []
+    used = {worker.text("alias") if worker else ""}
+    for mirror in spec.parts("mirrors"):
+        sides = [_side(mirror, name, clusters, spec, lines) for name in ("sourceCluster", "targetCluster")]
+        used |= {mirror.text("sourceCluster"), mirror.text("targetCluster")}
+        source, target = sides
+        if source is not None and target is not None:
+            one = _Mirror(mirror, source, target)
+            if _is_target(one, worker, lines):
+                found.append(one)
+    for alias, cluster in clusters.items():
+        if alias not in used:
+            lines.note(cluster.path, cluster.line, f"is the cluster {alias!r}, which no mirror names")
+    return found
+
+
+def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
+    clusters: dict[str, Part] = {}
+    for cluster in spec.parts("clusters"):
+        alias = cluster.text("alias")
+        if alias in clusters:
+            first = clusters[alias].at("alias")
+            lines.problem(cluster.at("alias"), cluster.line_of("alias"), f"is {alias!r}, as {first} is already")
+        elif alias:
+            clusters[alias] = cluster
+    if not spec.has("clusters"):
+        message = "is missing: list the clusters, each with alias and bootstrapServers"
+        lines.problem(spec.at("clusters"), spec.line, message)
+    return clusters
+
+
+def _side(mirror: Part, name: str, clusters: dict[str, Part], spec: Part, lines: Lines) -> Part | None:
+    alias = mirror.text(name)
+    if not alias:
+        lines.problem(mirror.at(name), mirror.line, "is missing: name a cluster of spec.clusters")
+    elif clusters and alias not in clusters:
+        message = f"is {alias!r}, which is not in {spec.at('clusters')} ({', '.join(clusters)})"
+        lines.problem(mirror.at(name), mirror.line_of(name), message + _nearest(alias, clusters))
+    return clusters.get(alias)
+
+
+def _connect_cluster(spec: Part, lines: Lines) -> Part | None:
+    alias = spec.text("connectCluster")
+    clusters = {cluster.text("alias"): cluster for cluster in spec.parts("clusters")}
+    if not alias:
+        lines.problem(spec.at("connectCluster"), spec.line, "is missing: name the alias of the mirrors' target")
+    elif alias not in clusters and clusters:
+        message = f"is {alias!r}, which is not in {spec.at('clusters')} ({', '.join(clusters)})"
+        lines.problem(spec.at("connectCluster"), spec.line_of("connectCluster"), message + _nearest(alias, clusters))
+    return clusters.get(alias)
+
+
+def _is_target(one: _Mirror, worker: Part | None, lines: Lines) -> bool:
+    """Connect's worker writes to the cluster it keeps its topics on, so that must be the target."""
+    if worker is None:
+        return True
+    connect, target = worker.text("alias"), one.target.text("alias")
+    servers = [part.text("bootstrapServers") for part in (worker, one.target)]
+    if connect == target or servers[0] == servers[1]:
+        return True
+    message = (
+        f"is {target!r}, but spec.connectCluster is {connect!r}: Kafka Connect writes to one cluster, so it must be "
+        "the target of every mirror; a resource for each target does the rest"
+    )
+    lines.problem(one.mirror.at("targetCluster"), one.mirror.line_of("targetCluster"), message)
+    return False
+
+
+def _is_new(one: _Mirror, mirrors: Sequence[_Mirror], lines: Lines) -> bool:
+    first = next(other for other in mirrors if other.flow == one.flow)
+    if first is one or not one.flow.source:
+        return True
+    message = f"mirrors {one.flow} again, after {first.mirror.path} in line {first.mirror.line}: keep one"
+    lines.problem(one.mirror.path, one.mirror.line, message)
+    return False
+
+
+def _has_names(one: _Mirror, lines: Lines) -> bool:
+    wrong = False
+    for cluster in (one.source, one.target):
+        alias = cluster.text("alias")
+        if alias and not ALIAS.fullmatch(alias):
+            message = (
+                f"is {alias!r}: an alias may hold letters, digits, '_' and '-' only, for topics are named after it"
+            )
+            problem = (cluster.at("alias"), cluster.line_of("alias"), message)
+            if all((p.key, p.message) != (problem[0], message) for p in lines.problems):
+                lines.problem(*problem)
+        wrong = wrong or not alias or not ALIAS.fullmatch(alias)
+    if not wrong and one.flow.source == one.flow.target:
+        lines.problem(
+            one.mirror.path, one.mirror.line, f"leads from {one.flow.source} to itself: it needs two clusters"
+        )
+        return False
+    return not wrong
+
+
+def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
+    """Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
+    connection properties there and nothing else."""
+    for key, leaf, path, line in cluster.settings():
+        if key in CONNECTION:
+            lines.add(f"{alias}.{key}", text_of(leaf), path, line)
+        elif key in KEYS and Scope.CLUSTER in KEYS[key].scopes:
+            lines.without_effect(path, line, "it is a setting of Kafka Connect, which has the target's config only")
+        else:
+            where = (
+                "sourceConnector.config"
+                if key.startswith(("consumer.", "producer.", "admin."))
+                else "a connector's config"
+            )
+            lines.without_effect(path, line, f"of a source's config only its connection counts: write it into {where}")
+
+
+def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> None:
+    """The target's `config`: Kafka Connect's own."""
+    for key, leaf, path, line in worker.settings():
+        value = text_of(leaf)
+        if forbidden(key, FORBIDDEN):
+            lines.note(path, line, "is ignored, as Strimzi does: it sets what begins so itself, from the other fields")
+        elif key == "config.providers" or key.startswith("config.providers."):
+            lines.add(key, value, path, line)
+        elif key.startswith(("consumer.", "admin.")):
+            where = "write it into a connector's config"
+            lines.without_effect(path, line, f"MirrorMaker's clients are its connectors': {where}")
+        elif _is_connectors(key):
+            lines.without_effect(path, line, "Kafka Connect does not read it: write it into a connector's config")
+        else:
+            lines.add(f"{alias}.{key}", value, path, line)
+    if in_mirrors:
+        _add_worker_fields(worker, alias, lines)
+        return
+    for key, default in WORKER_DEFAULTS.items():
+        lines.add(f"{alias}.{key}", default, f"{worker.path}.config.{key}", worker.line)
+
+
+def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
+    """Those of v1, which count before the target's `config`."""
+    for field, key in _WORKER_FIELDS.items():
+        value, written = worker.text(field), lines.entries.get(f"{alias}.{key}")
+        if not value:
+            continue
+        if written is not None:
+            lines.without_effect(written.written, written.line, f"{worker.at(field)} counts")
+            del lines.entries[f"{alias}.{key}"]
+        lines.add(f"{alias}.{key}", value, worker.at(field), worker.line_of(field))
+
+
+def _is_connectors(key: str) -> bool:
+    known = KEYS.get(key)
+    return known is not None and Scope.CLUSTER not in known.scopes
+
+
+def _add_version(spec: Part, lines: Lines) -> None:
+    version = spec.text("version")
+    if not version:
+        return
+    rules, why = _nearest_rules(version)
+    path, line = spec.at("version"), spec.line_of("version")
+    if why:
+        lines.note(path, line, why)
+    lines.add("lockstep.mm2.version", rules, path, line)
+
+
+def _nearest_rules(version: str) -> tuple[str, str]:
+    parts = version.split(".")
+    if len(parts) < 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts[:2]):
+        return version, ""  # its own check says what a version looks like
+    at = int(parts[0]), int(parts[1])
+    for bound, is_beyond, word in ((OLDEST, at < OLDEST, "oldest"), (NEWEST, at > NEWEST, "newest")):
+        if is_beyond:
+            known = f"{bound[0]}.{bound[1]}"
+            return known, f"is {version!r}: the rules of {known} hold, the {word} that are known here"
+    return version, ""
+
+
+def _nearest(alias: str, aliases: dict[str, Part]) -> str:
+    nearest = difflib.get_close_matches(alias, list(aliases), 1)
+    return f": did you mean {nearest[0]!r}?" if nearest else ""

@@ -1,0 +1,43 @@
+"""Whether files have changed, and stand still again.
+
+Looked at is what is in them, behind whatever links: Kubernetes swaps a link to a folder, others write in place. Keys
+and certificates are replaced one after the other, so only what was the same twice counts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from lockstep_config.files import content_of
+
+__all__ = ["Steady", "contents"]
+
+MISSING = "missing"
+
+
+def contents(files: Iterable[Path]) -> dict[Path, str]:
+    """A digest of each file, of a folder that of its names, and of one that cannot be read a word that is none."""
+    return {file: _digest(file) for file in files}
+
+
+def _digest(file: Path) -> str:
+    try:
+        if file.is_dir():
+            return hashlib.sha256("\0".join(sorted(entry.name for entry in file.iterdir())).encode()).hexdigest()
+        return hashlib.sha256(content_of(file)).hexdigest()
+    except OSError:
+        return MISSING
+
+
+class Steady:
+    """Tells, of one look after another, whether something else than `taken` stands there since the look before."""
+
+    def __init__(self, taken: Mapping[Path, str]) -> None:
+        self.taken = dict(taken)
+        self._before = dict(taken)
+
+    def differs(self, seen: Mapping[Path, str]) -> bool:
+        """Whether what is seen now was seen the last time as well, and is not what was taken."""
+        stands, self._before = dict(seen) == self._before, dict(seen)
+        return stands and self._before != self.taken

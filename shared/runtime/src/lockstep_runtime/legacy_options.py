@@ -1,0 +1,118 @@
+"""MirrorMaker 1's command line, as `lockstep legacy` and the services it starts take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from lockstep_config.legacy_files import LegacyFiles
+
+__all__ = ["PARAMETERS", "files_of", "legacy_arguments", "legacy_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONSUMER, PRODUCER = "consumer.config", "producer.config"
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    name: str
+    metavar: str
+    help: str
+
+
+_OPTIONS = (
+    _Option("num.streams", "N", "Slots that copy at once.  [default: the files' tasks.max, or 1]"),
+    _Option(
+        "include",
+        "REGEX",
+        "Topics: Java regular expressions between commas; * is every topic.  [default: the files'"
+        " topics, or every topic]",
+    ),
+    _Option("whitelist", "REGEX", "The older name of --include, which wins."),
+    _Option(
+        "abort.on.send.failure",
+        "true|false",
+        "When the target refuses a record: end with exit code 3 (true), or put"
+        " it into the quarantine topic and go on (false).  [default: true]",
+    ),
+    _Option(
+        "offset.commit.interval.ms",
+        "MS",
+        "How often the group's positions are committed on the source.  [default: 60000]",
+    ),
+    _Option("name", "NAME", "Tells legacy flows apart that have the same target and the same group.id."),
+    _Option("message.handler", "CLASS", "Refused: it would change records, and Java classes cannot run here."),
+    _Option("consumer.rebalance.listener", "CLASS", "Refused likewise."),
+    _Option("message.handler.args", "TEXT", "Without effect."),
+    _Option("rebalance.listener.args", "TEXT", "Without effect."),
+)
+"""Their values are judged where all of the configuration is."""
+
+NOT_MEANT = frozenset({"message.handler", "consumer.rebalance.listener", "message.handler.args",
+                       "rebalance.listener.args", "new.consumer"})  # fmt: skip
+"""Not shown: they are there to be told about."""
+
+
+def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
+    """The options as parameters of a click command: `files_of` makes one value of them."""
+
+    def add(command: F) -> F:
+        command = click.option(
+            "--new.consumer", "new_consumer", is_flag=True, hidden=True, help="Without effect, as in MirrorMaker 1."
+        )(command)
+        for option in reversed(_OPTIONS):
+            command = click.option(
+                f"--{option.name}", _parameter(option.name), metavar=option.metavar, help=option.help,
+                hidden=hidden or option.name in NOT_MEANT,
+            )(command)  # fmt: skip
+        for name, side in ((PRODUCER, "target"), (CONSUMER, "source")):
+            command = click.option(
+                f"--{name}",
+                _parameter(name),
+                metavar="FILE",
+                type=click.Path(path_type=Path),
+                help=f"MirrorMaker 1's {name.partition('.')[0]}.properties: where the {side} is.",
+                hidden=hidden,
+            )(command)
+        return command
+
+    return add
+
+
+def files_of(parameters: Mapping[str, Any]) -> LegacyFiles | None:
+    """What a command was given, from its parameters; None: nothing of it. Raises click.UsageError where one of the two
+    files is missing."""
+    consumer, producer = (parameters.get(_parameter(name)) for name in (CONSUMER, PRODUCER))
+    options = {
+        option.name: parameters[_parameter(option.name)]
+        for option in _OPTIONS
+        if parameters.get(_parameter(option.name)) is not None
+    }
+    if consumer is None and producer is None and not options:
+        return None
+    if consumer is None or producer is None:
+        missing = CONSUMER if consumer is None else PRODUCER
+        raise click.UsageError(f"Missing option '--{missing}': name MirrorMaker 1's file; it says where a cluster is.")
+    from lockstep_config.legacy_files import LegacyFiles  # not for --help
+
+    return LegacyFiles(consumer, producer, options)
+
+
+def legacy_arguments(files: LegacyFiles) -> list[str]:
+    """The same again, for a process that is started."""
+    arguments = [f"--{CONSUMER}={files.consumer.resolve()}", f"--{PRODUCER}={files.producer.resolve()}"]
+    return arguments + [f"--{name}={value}" for name, value in files.options.items()]
+
+
+def _parameter(name: str) -> str:
+    return name.replace(".", "_")
+
+
+PARAMETERS = tuple(_parameter(name) for name in (CONSUMER, PRODUCER, "new.consumer", *(o.name for o in _OPTIONS)))
+"""What `legacy_options` adds to a command's parameters."""

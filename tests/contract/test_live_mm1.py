@@ -1,0 +1,150 @@
+"""MirrorMaker 1 mirrors and is stopped or killed, we go on from its group, and it goes on from ours (`mm1.md`).
+
+Nothing carries the place over but the group's committed offsets. A writer does not stop meanwhile, and every record
+bears its number. MirrorMaker 1 chooses partitions itself, so a record is looked for in all of them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.names import Flow, events_topic
+from tests.contract.turns import NumberedCopy, until
+from tests.faults.numbered import Writer, read_numbers
+from tests.harness.broker import Broker, started
+from tests.harness.clusters import admin, committed_offset, create_topic, end_offsets, read_topic
+from tests.harness.mm1 import Legacy, LegacyFolder, MirrorMaker1
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+PARTITIONS = 3
+RATE = 500
+MORE = 1_500
+COMMIT_MS = 1_000
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[tuple[Broker, Broker]]:
+    a, b = Broker("A"), Broker("B")
+    with started(a, b):
+        yield a, b
+
+
+class Turns:
+    """One topic, which either of them mirrors in turn under the same name."""
+
+    def __init__(self, folder: Path, brokers: tuple[Broker, Broker]) -> None:
+        self.a, self.b = (broker.bootstrap for broker in brokers)
+        self.topic = f"numbers-{uuid.uuid4().hex[:6]}"
+        self.group = f"mm-{self.topic}"
+        self.copy = NumberedCopy(self.a, self.b, self.topic, self.topic)
+        options = ("--num.streams=2", "--include", self.topic, f"--offset.commit.interval.ms={COMMIT_MS}")
+        files = LegacyFolder.write(folder, self.a, self.b, self.group, *options)
+        self.mm1, self.lockstep = MirrorMaker1(files), Legacy(files)
+        create_topic(self.a, self.topic, partitions=PARTITIONS)
+        create_topic(self.b, self.topic, partitions=PARTITIONS)
+
+    def numbers(self, bootstrap: str) -> list[int]:
+        return list(chain.from_iterable(read_numbers(bootstrap, self.topic).values()))
+
+    def doubled(self) -> int:
+        """How many records are on the target more than once, counted each time beyond the first."""
+        return sum(times - 1 for times in Counter(self.numbers(self.b)).values())
+
+    def committed(self) -> int:
+        return sum(committed_offset(self.a, self.group, self.topic, p) or 0 for p in range(PARTITIONS))
+
+    def wait_committed_all(self) -> None:
+        """Lag tools see it: the group stands at the end, once nobody writes any more."""
+        ends = sum(end_offsets(self.a, self.topic).values())
+        until(lambda: self.committed() == ends, what="the group stands at the end")
+
+    def wait_complete(self) -> None:
+        wanted = set(self.numbers(self.a))
+        until(lambda: set(self.numbers(self.b)) >= wanted, what="nothing is missing")
+
+    def events(self, kind: str) -> list[Event]:
+        topic = events_topic(Flow("source", "target"), self.group)
+        if topic not in admin(self.b).list_topics(timeout=20).topics:
+            return []
+        decoded = [decode_event(record.value or b"") for record in read_topic(self.b, topic)]
+        return [event for event in decoded if event.kind == kind]
+
+
+def test_each_goes_on_where_the_other_stopped(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    """MirrorMaker 1, Lockstep, MirrorMaker 1, Lockstep: stopped in order nothing is lost and nothing doubled, although
+    Lockstep has progress of its own from its first turn when its second begins."""
+    turns = Turns(tmp_path, brokers)
+    with ExitStack() as writing:
+        log = tmp_path / "writer.log"
+        writing.enter_context(Writer(turns.a, turns.topic, partitions=PARTITIONS, rate=RATE, log=log))
+        for process in (turns.mm1, turns.lockstep, turns.mm1):
+            with process:
+                turns.copy.wait_for_more(MORE)
+                process.stop()
+            assert turns.doubled() == 0, process
+        with turns.lockstep:
+            turns.copy.wait_for_more(MORE)
+            writing.close()
+            turns.wait_complete()
+            turns.wait_committed_all()
+            turns.lockstep.stop()
+    assert turns.doubled() == 0
+    assert turns.events("GroupPositionsTaken")
+    assert turns.events("GroupPositionObeyed")
+    assert not turns.events("GroupPositionOverwritten")
+
+
+def test_one_that_was_killed_is_waited_for_and_read_again_from_its_commit(
+    tmp_path: Path, brokers: tuple[Broker, Broker]
+) -> None:
+    """While the broker still counts the dead one among the group's members nothing is copied; what it copied after its
+    last commit comes again, as it would by itself."""
+    turns = Turns(tmp_path, brokers)
+    with ExitStack() as writing:
+        log = tmp_path / "writer.log"
+        writing.enter_context(Writer(turns.a, turns.topic, partitions=PARTITIONS, rate=RATE, log=log))
+        with turns.mm1, turns.lockstep:
+            turns.copy.wait_for_more(MORE)
+            until(lambda: turns.events("GroupOccupied"), what="it waits")
+            turns.mm1.kill()
+            again = sum(end_offsets(turns.b, turns.topic).values()) - turns.committed()
+            turns.copy.wait_for_more(MORE)
+            writing.close()
+            turns.wait_complete()
+            turns.lockstep.stop()
+    assert turns.events("GroupFreed")
+    assert turns.doubled() == again
+
+
+def test_one_that_is_started_beside_us_takes_over_and_we_go_on_behind_it(
+    tmp_path: Path, brokers: tuple[Broker, Broker]
+) -> None:
+    turns = Turns(tmp_path, brokers)
+    with ExitStack() as writing:
+        log = tmp_path / "writer.log"
+        writing.enter_context(Writer(turns.a, turns.topic, partitions=PARTITIONS, rate=RATE, log=log))
+        with turns.lockstep:
+            turns.copy.wait_for_more(MORE)
+            with turns.mm1:
+                until(lambda: turns.events("GroupOccupied"), what="it is noticed")
+                turns.copy.wait_for_more(MORE)
+                turns.mm1.stop()
+            until(lambda: turns.events("GroupFreed"), what="it is free again")
+            turns.copy.wait_for_more(MORE)
+            writing.close()
+            turns.wait_complete()
+            turns.wait_committed_all()
+            doubled = turns.doubled()
+            turns.lockstep.stop()
+    # What was copied since our last commit, and until we noticed.
+    assert doubled <= RATE * 30
+    assert turns.doubled() == doubled

@@ -1,0 +1,208 @@
+"""`lockstep config check|show|convert`: exit codes, what goes where, and no secret anywhere."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lockstep_cli.__main__ import main
+from lockstep_config import load
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
+
+SECRET = "hunter2-hunter2"
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+TEXT = f"""\
+clusters = A, B
+config.providers = env
+config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+B.security.protocol = SASL_PLAINTEXT
+B.sasl.mechanism = PLAIN
+B.sasl.jaas.config = {LOGIN} username="me" password="${{env:PASSWORD}}";
+A->B.enabled = true
+A->B.topics = orders\\\\..*, ünï
+topics = not.these
+A.consumer.fetch.min.bytes = 5
+consumer.fetch.min.bytes = 6
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mm2.properties"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def asked(*arguments: str | Path, password: str = SECRET) -> Result:
+    result = CliRunner().invoke(main, ["config", *map(str, arguments)], env={"PASSWORD": password})
+    assert SECRET not in result.output
+    return result
+
+
+class TestCheck:
+    def test_what_can_be_used_ends_with_0_and_says_what_has_no_effect(self, file: Path) -> None:
+        result = asked("check", file)
+        assert result.exit_code == 0
+        assert f"{file}:13: consumer.fetch.min.bytes: has no effect: MirrorMaker drops it" in result.stdout
+        assert result.stdout.endswith(f"{file} can be used: A->B enabled\n")
+
+    def test_every_mistake_has_its_line_on_standard_error(self, file: Path) -> None:
+        file.write_text(TEXT + "tasks.max = 0\ntopcs = x\n", encoding="utf-8")
+        result = asked("check", file)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{file}:14: tasks.max: " in result.stderr
+        assert f"{file}:15: topcs: " in result.stderr
+        assert result.stderr.endswith("2 mistakes\n")
+
+    def test_as_json(self, file: Path) -> None:
+        body = json.loads(asked("check", file, "--output", "json").stdout)
+        assert (body["usable"], body["flows"], body["mistakes"]) == (True, ["A->B"], [])
+        assert [(one["line"], one["key"]) for one in body["without_effect"]] == [(13, "consumer.fetch.min.bytes")]
+        file.write_text("clusters = A\n", encoding="utf-8")
+        result = asked("check", file, "--output", "json")
+        body = json.loads(result.stdout)
+        assert (result.exit_code, body["usable"]) == (2, False)
+        assert body["mistakes"][0]["file"] == str(file)
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        result = asked("check", tmp_path / "no.properties")
+        assert result.exit_code == 2
+        assert "there is no such file" in result.stderr
+
+
+class TestShow:
+    def test_each_value_has_the_line_that_counts(self, file: Path) -> None:
+        body = json.loads(asked("show", file, "A->B", "--output", "json").stdout)
+        (flow,) = body["flows"]
+        by_key = {one["key"]: one for one in flow["settings"]}
+        assert by_key["topics"]["value"] == r"orders\..*, ünï"
+        assert by_key["topics"]["origin"] == {"file": str(file), "line": 10, "key": "A->B.topics"}
+        assert by_key["tasks.max"]["origin"] is None
+        assert (by_key["offset.lag.max"]["value"], by_key["offset.lag.max"]["origin"]) == ("100", None)
+        assert by_key["group.id"]["value"] == "A-mm2"
+        consumer = {one["key"]: one for one in flow["clients"]["source consumer"]}
+        assert consumer["fetch.min.bytes"]["origin"]["key"] == "A.consumer.fetch.min.bytes"
+
+    def test_no_secret_is_shown_whoever_brings_it(self, file: Path) -> None:
+        result = asked("show", file, "--output", "json")
+        (jaas,) = [one for one in json.loads(result.stdout)["clusters"]["B"] if one["key"] == "sasl.jaas.config"]
+        assert jaas["value"] == "********"
+
+    def test_what_a_provider_brings_is_its_reference(self, file: Path) -> None:
+        file.write_text(TEXT + "A.client.dns.lookup = x\n".replace("x", "${env:PASSWORD}"), encoding="utf-8")
+        file.write_text(TEXT + "A->B.tasks.max = ${env:TASKS}\n", encoding="utf-8")
+        result = CliRunner().invoke(main, ["config", "show", str(file)], env={"PASSWORD": SECRET, "TASKS": "7"})
+        assert "${env:TASKS}" in result.output
+
+    def test_a_table_has_only_what_is_stated_unless_asked(self, file: Path) -> None:
+        short, whole = asked("show", file), asked("show", file, "--all")
+        assert "offset.lag.max" not in short.stdout
+        assert "offset.lag.max" in whole.stdout
+        assert "line 10, A->B.topics" in short.stdout
+
+    def test_a_flow_that_is_not_there_is_named_with_those_that_are(self, file: Path) -> None:
+        result = asked("show", file, "A->C")
+        assert result.exit_code == 2
+        assert "A->B" in result.stderr
+
+
+class TestConvert:
+    def test_it_goes_to_a_new_file_only(self, file: Path, tmp_path: Path) -> None:
+        to = tmp_path / "new.properties"
+        assert asked("convert", file, "--to", to).exit_code == 0
+        assert "${env:PASSWORD}" in to.read_text(encoding="ascii")
+        again = asked("convert", file, "--to", to)
+        assert (again.exit_code, again.stderr) == (2, f"{to} is there already: remove it, or name another\n")
+
+    def test_a_secret_that_is_written_out_stops_it(self, file: Path, tmp_path: Path) -> None:
+        file.write_text(TEXT.replace("${env:PASSWORD}", SECRET), encoding="utf-8")
+        result = asked("convert", file)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{file}:8: B.sasl.jaas.config: holds a secret that is written out" in result.stderr
+        to = tmp_path / "new.properties"
+        assert asked("convert", file, "--to", to, "--with-secrets").exit_code == 0
+        assert stat.S_IMODE(to.stat().st_mode) == 0o600
+        assert SECRET in to.read_text(encoding="ascii")
+
+    def test_what_cannot_be_resolved_here_is_written_all_the_same(self, file: Path) -> None:
+        result = CliRunner().invoke(main, ["config", "convert", str(file)], env={})
+        assert result.exit_code == 0
+        assert "${env:PASSWORD}" in result.stdout
+        assert "the environment variable PASSWORD is not set" in result.stderr
+
+    def test_what_cannot_be_read_is_not_written(self, file: Path) -> None:
+        file.write_text("a = \\u12\n", encoding="utf-8")
+        result = asked("convert", file)
+        assert (result.exit_code, result.stdout) == (2, "")
+
+
+class TestMirrorMaker1:
+    """Its two files in the place of FILE."""
+
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> list[str]:
+        (tmp_path / "c").write_text("bootstrap.servers = a:1\ngroup.id = mm1\n")
+        (tmp_path / "p").write_text("bootstrap.servers = b:1\n")
+        return ["--consumer.config", str(tmp_path / "c"), "--producer.config", str(tmp_path / "p"), "--include", "x.*"]
+
+    def test_every_command_takes_them(self, files: list[str], tmp_path: Path) -> None:
+        assert asked("check", *files).exit_code == 0
+        shown = asked("show", *files)
+        assert shown.exit_code == 0
+        assert "source->target" in shown.stdout
+        to = tmp_path / "mm2.properties"
+        assert asked("convert", *files, "--to", to).exit_code == 0
+        assert asked("check", to).exit_code == 0
+        assert "source->target.topics = x.*" in to.read_text()
+
+    def test_not_beside_a_file_nor_without_any(self, files: list[str], file: Path) -> None:
+        for arguments in ([], [str(file), *files]):
+            result = asked("check", *arguments)
+            assert result.exit_code == 2
+            assert "give FILE, or MirrorMaker 1's" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "show", "convert"])
+def test_help_teaches_by_example(command: str) -> None:
+    result = asked(command, "--help")
+    assert f"lockstep config {command}" in result.output
+
+
+class TestMirrorMaker1sFiles:
+    @pytest.fixture
+    def options(self, tmp_path: Path) -> list[str]:
+        for side, lines in (
+            ("consumer", "bootstrap.servers=a:1\ngroup.id=mm1\n"),
+            ("producer", "bootstrap.servers=b:1\n"),
+        ):
+            (tmp_path / f"{side}.properties").write_text(lines)
+        files = [f"--{side}.config={tmp_path / side}.properties" for side in ("consumer", "producer")]
+        return [*files, "--include", "orders.*,payments"]
+
+    def test_stand_in_the_place_of_the_file(self, options: list[str]) -> None:
+        assert asked("check", *options).exit_code == 0
+        shown = json.loads(asked("show", *options, "--output", "json").stdout)
+        values = {one["key"]: one["value"] for one in shown["flows"][0]["settings"]}
+        assert values["topics"] == "orders.*, payments"
+        assert values["lockstep.legacy.group"] == "mm1"
+        assert values["emit.heartbeats.enabled"] == "false", "a legacy flow's own default"
+
+    def test_what_they_are_converted_to_means_the_same(self, options: list[str], tmp_path: Path) -> None:
+        path = tmp_path / "mm2.properties"
+        assert asked("convert", *options, "--to", path).exit_code == 0
+        files = LegacyFiles(
+            tmp_path / "consumer.properties", tmp_path / "producer.properties", {"include": "orders.*,payments"}
+        )
+        assert load(path, {}).flows == load_legacy(files, {}).flows
+
+    @pytest.mark.parametrize("both", [True, False])
+    def test_it_is_one_or_the_other(self, options: list[str], file: Path, both: bool) -> None:
+        result = asked("check", file, *options) if both else asked("check")
+        assert result.exit_code == 2
+        assert "Name FILE, or in its place the options of lockstep legacy" in result.stderr

@@ -1,0 +1,58 @@
+"""A legacy flow in an mm2.properties file."""
+
+from __future__ import annotations
+
+from lockstep_protocol.names import Flow
+from tests.unit.config.conftest import LoadText, MistakesOf
+
+A_TO_B = Flow("A", "B")
+
+
+def test_the_group_makes_a_flow_a_legacy_one(load_text: LoadText) -> None:
+    flow = load_text("A->B.lockstep.legacy.group = mm1\n").flow(A_TO_B)
+    assert flow.data_plane.legacy is not None
+    assert flow.data_plane.legacy.group == "mm1"
+    assert flow.policy.format_remote_topic("A", "orders") == "orders"
+    assert not flow.checkpoint.enabled
+
+
+def test_others_of_the_file_stay_what_they_are(load_text: LoadText) -> None:
+    loaded = load_text("A->B.lockstep.legacy.group = mm1\nB->A.enabled = true\n")
+    other = loaded.flow(Flow("B", "A"))
+    assert other.data_plane.legacy is None
+    assert other.checkpoint.enabled
+    assert other.policy.format_remote_topic("B", "orders") == "B.orders"
+    assert other.data_plane.auto_offset_reset == "earliest"
+
+
+def test_without_a_group_its_keys_change_nothing(load_text: LoadText) -> None:
+    loaded = load_text("A->B.lockstep.legacy.partitioning = key\n")
+    assert [problem.key for problem in loaded.unused] == ["A->B.lockstep.legacy.partitioning"]
+
+
+def test_partitions_by_key_are_refused_by_name(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = "
+    [told] = mistakes_of(lines + "key\n")
+    assert told.startswith("6 A->B.lockstep.legacy.partitioning: is key, which is refused")
+    load_text(lines + "preserve\n")
+
+
+def test_renamed_topics_and_a_legacy_flow_exclude_each_other(mistakes_of: MistakesOf) -> None:
+    policy = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+    [told] = mistakes_of(f"A->B.lockstep.legacy.group = mm1\nA->B.replication.policy.class = {policy}\n")
+    assert "topics keep their names" in told
+
+
+def test_quarantine_and_ending_exclude_each_other(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.on.refused = quarantine\n"
+    [told] = mistakes_of(lines)
+    assert "lockstep.legacy.abort.on.send.failure=false" in told
+    load_text(lines + "A->B.lockstep.legacy.abort.on.send.failure = false\n")
+
+
+def test_one_group_cannot_be_the_place_of_two_flows(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    lines = "clusters = A, B, C\nC.bootstrap.servers = c:1\nA->C.enabled = true\n"
+    lines += "A->B.lockstep.legacy.group = mm1\nA->C.lockstep.legacy.group = "
+    told = mistakes_of(lines + "mm1\n")
+    assert any("give each a group of its own" in one for one in told), told
+    load_text(lines + "mm1-c\n")

@@ -1,0 +1,72 @@
+"""A slot that looks at the certificates of its own host."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import FlowSettings, load
+from lockstep_data_plane import certificates
+from lockstep_data_plane.certificates import Certificates
+from lockstep_protocol.names import Flow
+from lockstep_runtime.log import FlowLog
+
+FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+
+
+class Scene:
+    def __init__(self, folder: Path, *, named: bool = True) -> None:
+        self.key = folder / "user.pem"
+        self.key.write_text("one")
+        self.taken = True
+        (folder / "mm2.properties").write_text(FILE)
+        settings = load(folder / "mm2.properties", {}).flow(Flow("A", "B"))
+        if named:
+            keystore = {"ssl.keystore.location": str(self.key)}
+            settings = replace(settings, clients=replace(settings.clients, source_consumer=keystore))
+        self.certificates = Certificates(settings, FlowLog("data-plane", "A->B"))
+        self.changed = asyncio.Event()
+
+    async def unusable(self, alias: str, settings: FlowSettings, side: str) -> str:
+        return "" if self.taken else "the broker knows us not"
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    found = Scene(tmp_path)
+    monkeypatch.setattr(certificates, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(certificates, "try_each", found.unusable)
+    return found
+
+
+async def test_others_that_brokers_take_are_told(scene: Scene) -> None:
+    looking = asyncio.create_task(scene.certificates.look(scene.changed))
+    await asyncio.sleep(0.05)
+    assert not scene.certificates.renewed
+    scene.key.write_text("two")
+    await asyncio.wait_for(looking, 5.0)
+    assert scene.changed.is_set()
+    assert scene.certificates.renewed
+    assert not scene.certificates.renewed_for(5.0)
+    assert scene.certificates.renewed_for(0.0)
+
+
+async def test_others_that_brokers_do_not_take_wait(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.taken = False
+    looking = asyncio.create_task(scene.certificates.look(scene.changed))
+    scene.key.write_text("two")
+    await asyncio.sleep(0.2)
+    assert not scene.certificates.renewed
+    assert caplog.messages == ["certificates not taken up"]
+    scene.taken = True
+    await asyncio.wait_for(looking, 5.0)
+    assert scene.certificates.renewed
+
+
+async def test_without_files_nothing_is_looked_at(tmp_path: Path) -> None:
+    certificates = Scene(tmp_path, named=False).certificates
+    await asyncio.wait_for(certificates.look(asyncio.Event()), 1.0)
+    assert not certificates.renewed

@@ -1,0 +1,56 @@
+"""Files that change, and stand still again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lockstep_runtime.contents import Steady, contents
+
+
+def test_what_is_in_a_file_counts_not_how_it_came_there(tmp_path: Path) -> None:
+    """As the kubelet does it: `..data` is a link to a folder, and is swapped for another one."""
+    for name, text in (("first", "1"), ("second", "2"), ("third", "2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "password").write_text(text)
+    data, file = tmp_path / "..data", tmp_path / "password"
+    data.symlink_to("first")
+    file.symlink_to("..data/password")
+    before = contents([file])
+    swap(data, "second")
+    after = contents([file])
+    assert after != before
+    swap(data, "third")
+    assert contents([file]) == after
+
+
+def swap(link: Path, to: str) -> None:
+    fresh = link.with_name("..tmp")
+    fresh.symlink_to(to)
+    os.replace(fresh, link)
+
+
+def test_a_file_that_is_gone_is_another_content(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("")
+    there = contents([file])
+    file.unlink()
+    assert contents([file]) != there
+
+
+def test_only_what_is_the_same_twice_counts() -> None:
+    one, two, three = ({Path("f"): text} for text in "123")
+    steady = Steady(one)
+    assert [steady.differs(seen) for seen in (one, two, three, three, three)] == [False, False, False, True, True]
+    steady.taken = dict(three)
+    assert not steady.differs(three)
+    assert [steady.differs(seen) for seen in (one, three, three)] == [False, False, False]
+
+
+def test_of_a_folder_the_names_in_it_count(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    before = contents([tmp_path])
+    (tmp_path / "a").write_text("2")
+    assert contents([tmp_path]) == before
+    (tmp_path / "b").write_text("1")
+    assert contents([tmp_path]) != before

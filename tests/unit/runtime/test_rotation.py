@@ -1,0 +1,219 @@
+"""Files of a configuration that change while somebody runs with it: what is said, and what is taken up."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import FlowSettings, load
+from lockstep_config.clients import connections
+from lockstep_config.layering import Side
+from lockstep_protocol.names import Flow
+from lockstep_runtime import rotation
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.rotation import Rotation
+
+A_TO_B = Flow("A", "B")
+TEXT = """clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+security.protocol = SASL_PLAINTEXT
+sasl.mechanism = PLAIN
+config.providers = file
+config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider
+"""
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+class Flows:
+    """A flow that is renewed, brokers that know some passwords, and the files."""
+
+    flow = A_TO_B
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "mm2.properties"
+        self.secrets = folder / "secrets.properties"
+        self.passwords("a1", "b1")
+        self.lines("")
+        self.known = {"a1", "b1"}
+        self.renewed: list[FlowSettings] = []
+        self.tried: list[str] = []
+        configuration = load(self.file, {})
+        self.rotation = Rotation(
+            configuration,
+            lambda: load(self.file, {}),
+            [self],
+            {A_TO_B: configuration.flow(A_TO_B)},
+            FlowLog("heartbeat", ""),
+            self.unusable,
+        )
+
+    def passwords(self, a: str, b: str) -> None:
+        self.secrets.write_text(f"a={a}\nb={b}\n")
+
+    def lines(self, more: str) -> None:
+        own = (
+            f'{x.upper()}.sasl.jaas.config = {JAAS} username="u" password="${{file:{self.secrets}:{x}}}";\n'
+            for x in "ab"
+        )
+        self.file.write_text(TEXT + "".join(own) + more)
+
+    async def renew(self, settings: FlowSettings) -> None:
+        self.renewed.append(settings)
+
+    async def unusable(self, alias: str, settings: FlowSettings, side: Side) -> str:
+        passwords = {conf["sasl.password"] for conf in connections(settings, side)}
+        self.tried += passwords
+        return "" if passwords <= self.known else f"cluster {alias} does not know us ({len(self.tried)})"
+
+    async def looks(self, times: int = 3) -> None:
+        for _ in range(times):
+            await self.rotation.look()
+
+    @property
+    def uses(self) -> list[str]:
+        """The passwords in use: for A, for B."""
+        found = [self.renewed[-1].clients.source_admin, self.renewed[-1].clients.target_admin]
+        return [properties["sasl.jaas.config"].split('"')[3] for properties in found]
+
+
+@pytest.fixture
+def flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flows:
+    monkeypatch.setattr(rotation, "LOOK_EVERY_S", 0.0)
+    return Flows(tmp_path)
+
+
+async def test_nothing_happens_while_nothing_changes(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
+    await flows.looks(5)
+    assert (flows.renewed, flows.tried, caplog.messages) == ([], [], [])
+    assert flows.rotation.status() == {
+        "credentials_renewed_ms": 0,
+        "not_taken_up": [],
+        "restart_needed_for": [],
+    }
+
+
+async def test_a_password_that_brokers_take_is_taken_up_at_the_second_look(flows: Flows) -> None:
+    flows.known |= {"b2"}
+    await flows.looks()
+    flows.passwords("a1", "b2")
+    await flows.looks(1)
+    assert flows.renewed == []
+    await flows.looks()
+    assert len(flows.renewed) == 1
+    assert flows.uses == ["a1", "b2"]
+    assert flows.rotation.status()["credentials_renewed_ms"] > 0
+
+
+async def test_one_that_brokers_do_not_take_yet_waits_while_the_former_one_serves(
+    flows: Flows, caplog: pytest.LogCaptureFixture
+) -> None:
+    flows.passwords("a1", "b2")
+    await flows.looks(6)
+    assert flows.renewed == []
+    assert caplog.messages == ["credentials not taken up"]
+    (why,) = flows.rotation.status()["not_taken_up"]
+    assert why.startswith("cluster B does not know us")  # each time in other words, and said once
+    flows.known |= {"b2"}
+    flows.rotation._not_before = 0.0
+    await flows.looks(1)
+    assert flows.uses == ["a1", "b2"]
+    assert flows.rotation.status()["not_taken_up"] == []
+
+
+async def test_each_cluster_is_taken_up_by_itself(flows: Flows) -> None:
+    flows.known |= {"a2"}
+    flows.passwords("a2", "b2")
+    await flows.looks()
+    assert flows.uses == ["a2", "b1"]
+    flows.known |= {"b2"}
+    flows.rotation._not_before = 0.0
+    await flows.looks()
+    assert flows.uses == ["a2", "b2"]
+    assert len(flows.renewed) == 2
+
+
+async def test_one_that_is_taken_back_before_it_was_taken_up_is_forgotten(flows: Flows) -> None:
+    flows.passwords("a1", "b2")
+    await flows.looks()
+    flows.passwords("a1", "b1")
+    await flows.looks()
+    assert flows.renewed == []
+    assert flows.rotation.status()["not_taken_up"] == []
+
+
+async def test_what_needs_a_restart_is_said_once_and_does_not_keep_credentials_from_being_taken_up(
+    flows: Flows, caplog: pytest.LogCaptureFixture
+) -> None:
+    flows.known |= {"b2"}
+    flows.lines("A->B.topics = other\ntasks.max = 7\n")
+    await flows.looks(5)
+    assert caplog.messages == ["restart needed"]
+    assert "A->B.topics, tasks.max changed in" in caplog.records[0].__dict__["text"]
+    assert flows.rotation.status()["restart_needed_for"] == ["A->B.topics", "tasks.max"]
+    assert flows.renewed == []
+    flows.passwords("a1", "b2")
+    await flows.looks()
+    assert flows.uses == ["a1", "b2"]
+    assert flows.renewed[0].topics.matches("anything")  # not taken up
+    flows.lines("")
+    await flows.looks()
+    assert flows.rotation.status()["restart_needed_for"] == []
+
+
+async def test_a_broken_file_changes_nothing_and_its_mistakes_are_said_once_if_it_stays_broken(
+    flows: Flows, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows.lines("tasks.maxx = 3\nA->B.topics = [\n")
+    await flows.looks(4)
+    assert caplog.messages == []
+    monkeypatch.setattr(rotation, "SAY_AFTER_S", 0.0)
+    await flows.looks(4)
+    assert caplog.messages == ["changed configuration not taken up"]
+    said = caplog.records[0].__dict__["text"]
+    assert "tasks.maxx" in said
+    assert "A->B.topics" in said
+    assert len(flows.rotation.status()["not_taken_up"]) == 1
+    flows.lines("")
+    caplog.set_level(logging.INFO)
+    await flows.looks(4)
+    assert caplog.messages[1:] == ["changed configuration can be read again"]
+    assert flows.renewed == []
+    assert flows.rotation.status()["not_taken_up"] == []
+
+
+async def test_a_file_that_is_away_for_a_moment_is_waited_for(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
+    flows.known |= {"b2"}
+    flows.secrets.unlink()
+    await flows.looks(4)
+    assert caplog.messages == []
+    flows.passwords("a1", "b2")
+    await flows.looks()
+    assert flows.uses == ["a1", "b2"]
+
+
+async def test_a_new_file_is_looked_at_from_then_on(flows: Flows, tmp_path: Path) -> None:
+    flows.known |= {"b2", "b3"}
+    flows.secrets = tmp_path / "moved.properties"
+    flows.passwords("a1", "b2")
+    flows.lines("")
+    await flows.looks()
+    assert flows.uses == ["a1", "b2"]
+    flows.passwords("a1", "b3")
+    await flows.looks()
+    assert flows.uses == ["a1", "b3"]
+
+
+async def test_no_line_bears_a_secret(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    flows.passwords("hunter-a", "hunter-b")
+    await flows.looks()
+    flows.known |= {"hunter-a", "hunter-b"}
+    flows.rotation._not_before = 0.0
+    await flows.looks()
+    assert flows.uses == ["hunter-a", "hunter-b"]
+    said = "".join(str(record.__dict__) for record in caplog.records)
+    assert "hunter" not in said + repr(flows.rotation.status())
