@@ -12,7 +12,7 @@ PREPARED := .cache/kafka/.prepared
 export DURATION KEEP ONLY SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench faults test-long lock clean clean-all java
+.PHONY: help demo test setup check bench faults test-long lock audit sbom clean clean-all java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -32,7 +32,7 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PY) -m pytest -q tests/unit
+	$(PY) -m pytest -q -m "not long" tests/unit
 
 bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
 	@$(PY) -m tests.bench
@@ -45,6 +45,13 @@ test-long: setup ## the long tests (at most 60 minutes)
 
 lock: $(if $(findstring .cache,$(UV)),$(UV)) ## resolve requirements.lock anew from the pyproject files (UPGRADE=1 moves every pin)
 	$(PYTHON) .ci/lock.py write --uv $(UV) $(if $(UPGRADE),--upgrade)
+
+audit: $(SYNCED) ## the locked packages against the Python Package Index's advisories (needs that index, not a mirror)
+	@$(PY) .ci/audit.py
+
+sbom: $(SYNCED) ## a software bill of materials of the locked packages: build/sbom.cdx.json (CycloneDX)
+	@$(PY) .ci/sbom.py build/sbom.cdx.json
+	@echo "build/sbom.cdx.json"
 
 clean: ## remove what builds, tests and benches left behind
 	rm -rf build artifacts spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

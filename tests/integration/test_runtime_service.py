@@ -41,6 +41,21 @@ def file(tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker) -> Path
     return two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, broker_b.bootstrap))
 
 
+def test_a_service_listens_on_one_port_and_shows_nothing_of_fausts(file: Path, flow: Flow, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    with ServiceProcess(HEARTBEAT, file, str(flow), arguments=["--token-file", str(token)]) as service:
+        service.hear("leading")
+        port = int(service.address.rpartition(":")[2])
+        listening = [c.laddr for c in psutil.Process(service.pid).net_connections("inet") if c.status == "LISTEN"]
+        assert [(at.ip, at.port) for at in listening] == [("127.0.0.1", port)]
+        for path in ("/", "/tables", "/router", "/stats", "/metrics/"):
+            assert service.page(path)[0] == 404
+        assert [service.page(path)[0] for path in ("/status", "/metrics", "/live", "/ready")] == [401, 401, 200, 200]
+        assert "s3cret" not in " ".join(psutil.Process(service.pid).cmdline())
+        assert "s3cret" not in service.text()
+
+
 def answers(broker: Broker, flow: Flow, command: str) -> list[Event]:
     decoded = [decode_event(r.value or b"") for r in read_topic(broker.bootstrap, events_topic(flow))]
     return [event for event in decoded if event.answers == command]

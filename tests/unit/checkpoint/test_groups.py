@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_checkpoint.groups import is_consumer_group
+from lockstep_checkpoint.groups import hidden, is_consumer_group
 from lockstep_protocol.filters import DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE, NameFilter
 from lockstep_protocol.names import Flow, service_group
+from lockstep_runtime.errors import NotPermitted
 
 DEFAULTS = NameFilter(DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE)
 
@@ -36,3 +37,11 @@ def test_mm2_028_040_only_the_groups_asked_for_do() -> None:
 def test_our_own_groups_never_do_whatever_the_filter_says(group_id: str | None) -> None:
     ours = service_group("checkpoint", Flow("A", "B"), group_id)
     assert not is_consumer_group(ours, "CLASSIC", NameFilter((".*",)))
+
+
+def test_a_group_is_hidden_by_a_topic_that_is_denied_and_by_no_other() -> None:
+    orders, payments = (NotPermitted("A", "to describe", f"topic {name}") for name in ("orders", "payments"))
+    topics = {"one": {"orders", "x"}, "two": {"x"}, "three": {"payments", "orders"}, "four": set[str]()}
+    denied = {"payments": payments, "orders": orders, "unused": orders}
+    assert hidden(topics, denied) == {"one": orders, "three": orders}
+    assert hidden(topics, {}) == {}

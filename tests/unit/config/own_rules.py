@@ -21,6 +21,14 @@ class Regional:
         return topic.startswith(self._regions)
 
 
+class NeedsTopics:
+    def configure(self, properties: Mapping[str, str]) -> None:
+        self._begin = properties["topics"]
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        return topic.startswith(self._begin)
+
+
 class NoGroups:
     def should_replicate_group(self, group: str) -> bool:
         return False

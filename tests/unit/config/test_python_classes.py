@@ -92,6 +92,10 @@ class TestWhatTheyDecide:
             "other flows is not seen"
         ]
 
+    def test_a_flow_that_has_heartbeats_only_makes_no_filter(self, load_text: LoadText) -> None:
+        loaded = load_text(f"lockstep.topic.filter.class = {RULES}:NeedsTopics\nA->B.topics = x\n")
+        assert loaded.flow(A_TO_B).replicates("x1")
+
     def test_each_flow_has_its_own(self, load_text: LoadText) -> None:
         loaded = load_text(f"B->A.enabled = true\nB->A.lockstep.topic.filter.class = {RULES}:Regional\n")
         assert loaded.flow(A_TO_B).replicates("us-orders")

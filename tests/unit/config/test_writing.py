@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config import load
+from lockstep_config.legacy_files import LegacyFiles, legacy_text, load_legacy
 from lockstep_config.load import configured, read
 from lockstep_config.properties import Entry, read_properties
 from lockstep_config.writing import as_properties, plain_secrets
@@ -27,6 +28,42 @@ def test_every_example_comes_back_the_same(path: Path) -> None:
     assert (after.clusters, after.flows) == (before.clusters, before.flows)
     assert [one.message for one in after.unused] == [one.message for one in before.unused]
 
+
+def test_mirror_maker_1s_files_come_back_the_same(tmp_path: Path) -> None:
+    files = LegacyFiles(tmp_path / "c.properties", tmp_path / "p.properties", {"num.streams": "3"})
+    files.consumer.write_text("bootstrap.servers = a:1\ngroup.id = mm1\nfetch.min.bytes = 5\n")
+    files.producer.write_text("bootstrap.servers = b:1\ncompression.type = zstd\n")
+    text = legacy_text(files)
+    written = read_properties(as_properties(text.entries, files.consumer).encode("ascii"), files.consumer)
+    before, after = load_legacy(files, {}), configured(written, files.consumer, {})
+    assert (after.clusters, after.flows) == (before.clusters, before.flows)
+
+
+def test_a_strimzi_resource_comes_back_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.yaml"
+    path.write_text(RESOURCE)
+    text = read(path)
+    assert not plain_secrets(text.entries, path)
+    written = read_properties(as_properties(text.entries, path).encode("ascii"), path)
+    before, after = load(path, {}), configured(written, path, {})
+    assert (after.clusters, after.flows) == (before.clusters, before.flows)
+
+
+RESOURCE = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaMirrorMaker2
+metadata: {name: mirror}
+spec:
+  connectCluster: b
+  clusters:
+    - {alias: a, bootstrapServers: "a:9092"}
+    - {alias: b, bootstrapServers: "b:9092"}
+  mirrors:
+    - sourceCluster: a
+      targetCluster: b
+      topicsPattern: "orders\\\\..*"
+      sourceConnector: {tasksMax: 2, config: {replication.factor: -1}}
+"""
 
 keys = st.text(st.characters(codec="utf-16"), max_size=12)
 texts = st.one_of(st.text(max_size=30), st.text(" \t\n\r\f\\:=#!${}ü\u2028😀", max_size=12))

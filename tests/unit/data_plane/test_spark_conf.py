@@ -31,6 +31,13 @@ def test_without_a_master_there_is_a_place_for_each_slot_and_two_more() -> None:
     assert found["spark.driver.host"] == "127.0.0.1", "nobody else's to connect to"
 
 
+def test_sparks_pages_are_off_where_they_would_listen_on_every_address() -> None:
+    assert "spark.ui.enabled" not in settings_for(SparkSettings(), 2, Pod()), "bound to loopback"
+    for spark in (standalone(), kubernetes()):
+        assert settings_for(spark, 2, Pod())["spark.ui.enabled"] == "false"
+    assert settings_for(standalone(spark_ui_enabled="true"), 2, Pod())["spark.ui.enabled"] == "true"
+
+
 @pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
 def test_what_is_pinned_stands_whatever_the_file_says(spark: SparkSettings) -> None:
     wild = SparkSettings(master=spark.master, conf={key: "wild" for key, pin in PINNED.items() if pin.value})

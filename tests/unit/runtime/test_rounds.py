@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep_config.permissions import Remedy
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import Rounds, Troubles
@@ -154,6 +155,19 @@ def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCap
         troubles.began("one", NotPermitted("B", "to create", "topic y"))
         troubles.over("one")
     assert lines == ["one failing", "one failing", "one recovered"]
+
+
+def test_a_permission_that_many_lack_is_said_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"))
+    remedy, other = Remedy("we lack Write on topic x", "grant A."), Remedy("we lack Read on topic x", "grant *")
+    with heard(caplog) as lines:
+        for name in ("x-0", "x-1", "y-0"):
+            troubles.began(name, NotPermitted("B", "WRITE", f"topic {name}", remedy))
+        troubles.began("z-0", NotPermitted("B", "READ", "topic z", other))
+        assert len(troubles.now) == 4
+        for name in ("x-0", "y-0", "x-1", "z-0"):
+            troubles.over(name)
+    assert lines == ["x-0 failing", "z-0 failing", "x-1 recovered", "z-0 recovered"]
 
 
 def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest.LogCaptureFixture) -> None:

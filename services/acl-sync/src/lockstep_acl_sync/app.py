@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -194,7 +195,8 @@ class AclSync:
             return
         if before is None or (before.phase, before.reason) != (phase, reason):
             text = reason or f"{row.copied} bindings on {self._ctx.flow.target}, {row.left_out} of the source left out"
-            self._ctx.log.say(f"ACLs {phase}", text, phase=phase)
+            level = logging.WARNING if phase in ("not-permitted", "failing") else logging.INFO
+            self._ctx.log.say(f"ACLs {phase}", text, level=level, phase=phase)
         for note in row.notes:
             if before is None or note not in before.notes:
                 self._ctx.log.warn("ACLs", note)

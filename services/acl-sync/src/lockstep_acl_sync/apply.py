@@ -62,10 +62,10 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
     except RequestRefused as refused:
         raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
     except NotPermitted as denied:
-        raise NotPermitted(admin.alias, "DESCRIBE", CLUSTER) from denied
+        raise _denied(admin, "DESCRIBE") from denied
     if not described:
         if "DESCRIBE" not in await admin.cluster_operations():
-            raise NotPermitted(admin.alias, "DESCRIBE", CLUSTER)
+            raise _denied(admin, "DESCRIBE")
         authorizer = await admin.broker_config("authorizer.class.name")
         if authorizer == "":
             raise NoAuthorizer(admin.alias)
@@ -76,24 +76,29 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
 
 async def add_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
     """Add each binding; one that is there already counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    return _changed(admin.alias, bindings, await admin.create_acls([_theirs(one) for one in bindings]))
+    return _changed(admin, bindings, await admin.create_acls([_theirs(one) for one in bindings]))
 
 
 async def delete_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
     """Delete each binding; one that is not there counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    return _changed(admin.alias, bindings, await admin.delete_acls([_theirs(one) for one in bindings]))
+    return _changed(admin, bindings, await admin.delete_acls([_theirs(one) for one in bindings]))
 
 
-def _changed(alias: str, bindings: Sequence[AclBinding], outcome: Outcome[DescribedAcl]) -> AclsChanged:
+def _changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[DescribedAcl]) -> AclsChanged:
     if any(trouble.code == KafkaError.SECURITY_DISABLED for trouble in outcome.failed.values()):
-        raise NoAuthorizer(alias)
+        raise NoAuthorizer(admin.alias)
     by_key = {Admin.acl_key(_theirs(binding)): binding for binding in bindings}
     refused: dict[AclBinding, NotPermitted | RequestRefused] = {
         by_key[key]: trouble for key, trouble in outcome.failed.items()
     }
     for key in outcome.denied:
-        refused[by_key[key]] = NotPermitted(alias, "ALTER", CLUSTER)
+        refused[by_key[key]] = _denied(admin, "ALTER")
     return AclsChanged(tuple(sorted(by_key[key] for key in outcome.done)), refused)
+
+
+def _denied(admin: Admin, operation: str) -> NotPermitted:
+    remedy = admin.access.remedy("cluster", "", operation.capitalize())
+    return NotPermitted(admin.alias, operation, CLUSTER, remedy)
 
 
 def _ours(acl: DescribedAcl) -> AclBinding:

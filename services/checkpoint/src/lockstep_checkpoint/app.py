@@ -251,7 +251,7 @@ class CheckpointFlow:
         partitions = await self._ctx.target.topic_names()
         for group, trouble in looked.failed.items():
             self._looks.pop(group, None)
-            await self._report.held(group, str(trouble))
+            self._report.held(group, str(trouble))
         self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
         await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
 
@@ -265,14 +265,14 @@ class CheckpointFlow:
         self._looks[group] = (now, look)
         if sync.left_alone:
             if before is not None or look.membership is Membership.ACTIVE:
-                await self._report.held(group, sync.left_alone)
+                self._report.held(group, sync.left_alone)
             return
         if sync.writes:
             self._ctx.must_act()
             refused = await commit(self._ctx.target, group, sync.writes)
             if refused:
                 del self._looks[group]
-                await self._report.held(group, refused)
+                self._report.held(group, refused)
                 return
             self._looks[group] = (now, after(look, sync.writes))
             self._moved.add(len(sync.writes))

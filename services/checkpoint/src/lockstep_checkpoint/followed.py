@@ -153,6 +153,7 @@ class FollowedTopic(Generic[F]):
             on_records=take,
             partitions=(PARTITION,),
             alias=self._admin.alias,
+            access=self._admin.access,
         )
         self._why = NOT_YET
         async with follower:

@@ -8,7 +8,7 @@ is irrelevant.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -17,9 +17,9 @@ from lockstep_protocol.filters import Names, should_replicate_group
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.described import GroupOffset
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 
-__all__ = ["SourceGroups", "SourceLook", "is_consumer_group", "offsets_of"]
+__all__ = ["SourceGroups", "SourceLook", "hidden", "is_consumer_group", "offsets_of"]
 
 CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
 """Brokers older than 3.8 do not say; all they have are classic ones."""
@@ -52,6 +52,13 @@ async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], Group
         return trouble
 
 
+def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterTrouble]) -> Mapping[str, ClusterTrouble]:
+    """Of the groups, each with the topics that it had offsets in, those whose offsets cannot be seen for one of the
+    topics that are denied us: with the first one's trouble."""
+    lacking = {group: sorted(names & denied.keys()) for group, names in sorted(topics.items())}
+    return {group: denied[names[0]] for group, names in lacking.items() if names}
+
+
 class SourceGroups:
     """Looks at the groups of one source. One request a broker and one a group each time, a few groups at once.
 
@@ -66,7 +73,8 @@ class SourceGroups:
         self._rule = rule
         self._refresh_every = refresh_every
         self._listed: set[str] = set()
-        self._tracked: set[str] = set()
+        self._tracked: dict[str, frozenset[str]] = {}
+        """Groups of interest when last looked at, and in which topics."""
         self._uninteresting: set[str] = set()
         self._refreshed_at: float | None = None
 
@@ -77,26 +85,42 @@ class SourceGroups:
         happens to a single group is in the answer.
         """
         await self._list(now)
-        candidates = {group for group in self._listed | self._tracked if owned(group)}
+        candidates = {group for group in self._listed | self._tracked.keys() if owned(group)}
         names = sorted(candidates - self._uninteresting)
         answers = await asyncio.gather(*(self._committed(group) for group in names))
         committed: dict[str, tuple[Committed, ...]] = {}
         failed: dict[str, ClusterTrouble] = {}
+        vanished: set[str] = set()
         for group, answer in zip(names, answers, strict=True):
             if isinstance(answer, ClusterTrouble):
                 failed[group] = answer
             elif consumes_mirrored(answer, self._rule):
                 committed[group] = answer
+            elif self._tracked.get(group):
+                vanished.add(group)
             elif answer:
                 # A group without any offset may be about to commit its first one; this one consumes something else.
                 self._uninteresting.add(group)
-        self._tracked = committed.keys() | failed.keys()
+        failed |= await self._hidden(vanished)
+        topics = {group: frozenset(one.topic for one in known) for group, known in committed.items()}
+        self._tracked = {group: self._tracked.get(group, frozenset()) for group in failed} | topics
         return SourceLook(committed, failed)
+
+    async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterTrouble]:
+        """Those of the groups whose offsets are still there: a coordinator leaves out what lies in topics that we may
+        not describe (any more)."""
+        if not vanished:
+            return {}
+        asked = {topic for group in vanished for topic in self._tracked[group]}
+        return hidden({group: self._tracked[group] for group in vanished}, (await self._admin.topics(asked)).denied)
 
     async def _list(self, now: float) -> None:
         if self._refreshed_at is not None and self._refresh_every is None:
             return
         listed = await self._admin.list_groups()
+        if not listed and "DESCRIBE" not in await self._admin.cluster_operations():
+            remedy = self._admin.access.remedy("cluster", "", "Describe")
+            raise NotPermitted(self._admin.alias, "to list", "groups", remedy)
         # A coordinator that did not answer leaves its groups out: that is why tracked ones are asked all the same.
         self._listed = {one.group for one in listed if is_consumer_group(one.group, one.type, self._groups)}
         if self._refreshed_at is None or self._refresh_every is None:

@@ -86,7 +86,14 @@ class CheckpointMemory:
                 written.fold(record.offset, record.key, record.value)
 
         conf = clients.target_consumer(ctx.settings, "checkpoints-target-consumer")
-        follower = follow(conf, self._topic.name, on_records=fold, partitions=(PARTITION,), alias=ctx.target.alias)
+        follower = follow(
+            conf,
+            self._topic.name,
+            on_records=fold,
+            partitions=(PARTITION,),
+            alias=ctx.target.alias,
+            access=ctx.target.access,
+        )
         async with follower:
             await follower.caught_up()
             if self.unreadable:

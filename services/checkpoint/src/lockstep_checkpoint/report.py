@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus
 from lockstep_runtime.context import FlowContext
+from lockstep_runtime.sayings import SAID, Sayings
 
 __all__ = ["GONE", "GroupReport", "Standing"]
 
@@ -52,6 +54,7 @@ class GroupReport:
         self._ctx = ctx
         self._written = written
         self._views: dict[str, _View] = {}
+        self._sayings = Sayings()
 
     async def looked_at(
         self, standing: Mapping[str, Standing], failed: Mapping[str, str], owned: Callable[[str], bool]
@@ -65,10 +68,14 @@ class GroupReport:
         new = [group for group, row in rows.items() if row is None or row.reason == GONE]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         self._views.update({group: _View(synced=row is not None and row.synced) for group, row in rows.items()})
+        self._sayings.only(why for view in self._views.values() for why in (view.trouble, view.held) if why)
         for group, trouble in failed.items():
             view = self._views.get(group, _View())
             if not view.trouble:
-                await self._ctx.event("GroupFailing", group, f"{group}: {trouble}", loud=True, reason=trouble)
+                quiet = self._one_of_many("more groups failing", trouble)
+                await self._ctx.event(
+                    "GroupFailing", group, f"{group}: {trouble}", loud=True, quiet=quiet, reason=trouble
+                )
             self._views[group] = replace(view, trouble=trouble)
         for group, how in standing.items():
             view = self._views[group]
@@ -96,12 +103,22 @@ class GroupReport:
             self._views[group] = replace(view, synced=True, held="")
             await self._write([group])
 
-    async def held(self, group: str, why: str) -> None:
+    def held(self, group: str, why: str) -> None:
         """The target's group is left as it is. Said once for each reason."""
         view = self._views.get(group, _View())
-        if view.held != why:
-            self._ctx.log.say("group left alone", f"{group} on {self._ctx.flow.target}: {why}", group=group, reason=why)
-            self._views[group] = replace(view, held=why)
+        if view.held == why:
+            return
+        level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
+        text = f"{group} on {self._ctx.flow.target}: {why}"
+        self._ctx.log.say("group left alone", text, level=level, group=group, reason=why)
+        self._views[group] = replace(view, held=why)
+
+    def _one_of_many(self, message: str, why: str) -> bool:
+        """Whether enough others lack the same permission that this one is not worth a line."""
+        count = self._sayings.count(why)
+        if count == SAID + 1:
+            self._ctx.log.warn(message, "for want of the same permission; lockstep status names them")
+        return count > SAID
 
     def forget(self) -> None:
         """Our share of the groups may be another one from now on. What was said stands in the state topic."""

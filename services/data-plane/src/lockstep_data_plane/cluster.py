@@ -13,6 +13,7 @@ from uuid import UUID
 
 from lockstep_config.clients import aiokafka_connection
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.errors import NOT_ON_TOPIC
 from lockstep_data_plane.quota import Quota
 
 __all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
@@ -39,11 +40,14 @@ class Leader:
 
 
 class kafka_error(RuntimeError):  # noqa: N801  # reads as what it is: an error code of the protocol
-    """A broker answered with an error code; `code` is Kafka's number."""
+    """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
+    the resource, its name, and the operation, in the words of `lockstep_config.permissions`."""
 
-    def __init__(self, code: int, about: str) -> None:
+    def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(f"{about}: {_name(code)}")
         self.code = code
+        self.alias = alias
+        self.needs = needs
 
 
 def _name(code: int) -> str:
@@ -136,7 +140,10 @@ class Cluster:
         """As `leader`; raises BrokerUnreachable where there is none."""
         leader = self._leaders.get(tp)
         if leader is None:
-            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias)
+            # The metadata hides who leads what we may not describe.
+            hidden = self._errors.get(tp[0]) == NOT_ON_TOPIC
+            needs = ("topic", tp[0], "Describe") if hidden else None
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
         return leader
 
     async def find_leader(self, tp: TopicPartition) -> Leader:
@@ -216,7 +223,8 @@ class Cluster:
         )
         found = answer.topics[0].partitions[0]
         if found.error_code != NO_ERROR:
-            raise kafka_error(int(found.error_code), f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}")
+            about = f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}"
+            raise kafka_error(int(found.error_code), about, self.alias, ("topic", tp[0], "Describe"))
         return int(found.offset)
 
     async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
@@ -230,7 +238,8 @@ class Cluster:
         answer = await connection.call(m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
         found = answer.topics[0].partitions[0]
         if found.error_code != NO_ERROR:
-            raise kafka_error(int(found.error_code), f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}")
+            about = f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}"
+            raise kafka_error(int(found.error_code), about, self.alias, ("topic", tp[0], "Describe"))
         return int(found.end_offset)
 
 

@@ -99,7 +99,8 @@ class ProgressLog:
             code = self._target.trouble(self.topic) or UNKNOWN_TOPIC
             if code == UNKNOWN_TOPIC:
                 return None
-            raise kafka_error(code, f"cluster {self._target.alias}: topic {self.topic}")
+            about = f"cluster {self._target.alias}: topic {self.topic}"
+            raise kafka_error(code, about, self._target.alias, ("topic", self.topic, "Read"))
         key, _ = encode_source_progress_reset(self._source, *tp, self._connector)
         return self.topic, partition_for(key, count)
 

@@ -109,7 +109,7 @@ class Coordinators:
             if code in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED) and api != "init_producer_id":
                 raise Fenced(f"{about}: somebody else has taken it over")
             if code not in (LOADING, NOT_AVAILABLE, NOT_COORDINATOR, STILL_ENDING) or late:
-                raise kafka_error(code, about)
+                raise kafka_error(code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write"))
             if code == NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
             await asyncio.sleep(backoff.next())
@@ -134,7 +134,8 @@ class Coordinators:
             if int(found.error_code) == NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
             about = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
-            raise kafka_error(int(found.error_code), about)
+            needs = ("transactional-id", transactional_id, "Write")
+            raise kafka_error(int(found.error_code), about, self._cluster.alias, needs)
         return int(found.node_id)
 
 

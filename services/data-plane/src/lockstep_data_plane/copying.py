@@ -16,9 +16,9 @@ from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight, Receipt
-from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
+from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.errors import Fate, fate_of
+from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
@@ -80,7 +80,7 @@ class Copying:
             settings.clients.data_producer,
             _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
         )
-        self._telling = Telling(ledger, troubles, self._source, self._target)
+        self._telling = Telling(settings, ledger, troubles, self._source, self._target)
         self.room = Room(self._plane, lambda: len(self.partitions), lambda p: self._fetching.nudge(p))
         self._transacting = Transacting(
             settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failed
@@ -321,7 +321,9 @@ class Copying:
     def _fetch_refused(self, partition: Partition, code: int) -> None:
         fate, why = fate_of(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
-        if fate is Fate.REFUSED:
+        if code == NOT_ON_TOPIC:
+            self._denied(partition, self._source, partition.topic, "Read")
+        elif fate is Fate.REFUSED:
             self._refused(partition, where)
         else:
             self._failed(partition, where)
@@ -367,7 +369,9 @@ class Copying:
     def _append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
         fate, why = fate_of(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
-        if fate is Fate.TOO_LARGE and flight.piece.count > 1:
+        if answer.code == NOT_ON_TOPIC:
+            self._denied(partition, self._target, partition.target_topic, "Write")
+        elif fate is Fate.TOO_LARGE and flight.piece.count > 1:
             partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))
             self._failed(partition, f"{where}; splitting")
         elif fate in (Fate.REFUSED, Fate.TOO_LARGE):
@@ -380,12 +384,15 @@ class Copying:
         else:
             self._failed(partition, where)
 
+    def _denied(self, partition: Partition, cluster: Cluster, topic: str, operation: str) -> None:
+        self._failed(partition, self._telling.denied(cluster.alias, "topic", topic, operation))
+
     def _cut(self, partition: Partition, why: str) -> None:
         """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
         each."""
         self._failed(partition, "")
 
-    def _failed(self, partition: Partition, why: str) -> None:
+    def _failed(self, partition: Partition, why: str | ClusterTrouble) -> None:
         """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on."""
         if not partition.can(Happening.FAILED):
             return
@@ -393,7 +400,7 @@ class Copying:
         partition.on(Happening.FAILED)
         self._fetching.detach(partition)
         if first and why:
-            self._telling.trouble(partition, ClusterTrouble("", why))
+            self._telling.trouble(partition, ClusterTrouble("", why) if isinstance(why, str) else why)
         self._transacting.look(partition)
         self._changes[partition].set()
 

@@ -102,7 +102,7 @@ class Driver:
             self._producer_id = (await self._origin()).producer_id
             if ctx.settings.data_plane.tasks_max is None:
                 ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
-            ctx.log.say("spark ready", await self.spark.address())
+            ctx.log.say("spark ready", await self.spark.address() or "its pages are off")
             self._refused = None  # what a row said before our time is tried again
             while True:
                 if self._group is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Fate", "fate_of"]
+__all__ = ["DENIED", "NOT_ON_TOPIC", "Fate", "fate_of"]
 
 
 class Fate(Enum):
@@ -31,11 +31,7 @@ MEANING: dict[int, tuple[Fate, str]] = {
     18: (Fate.TOO_LARGE, "the batch is larger than a segment (RECORD_LIST_TOO_LARGE)"),
     19: (Fate.PASSING, "too few replicas in sync (NOT_ENOUGH_REPLICAS)"),
     20: (Fate.PASSING, "too few replicas in sync after the append (NOT_ENOUGH_REPLICAS_AFTER_APPEND)"),
-    29: (
-        Fate.PASSING,
-        "not permitted: READ on a source topic, WRITE and READ on a target topic are needed "
-        "(TOPIC_AUTHORIZATION_FAILED)",
-    ),
+    29: (Fate.PASSING, "not permitted (TOPIC_AUTHORIZATION_FAILED)"),
     31: (Fate.PASSING, "not permitted: IDEMPOTENT_WRITE on the cluster is needed (CLUSTER_AUTHORIZATION_FAILED)"),
     32: (Fate.REFUSED, "a timestamp the target refuses (INVALID_TIMESTAMP)"),
     43: (Fate.REFUSED, "the target's message format is too old (UNSUPPORTED_FOR_MESSAGE_FORMAT)"),
@@ -52,6 +48,11 @@ MEANING: dict[int, tuple[Fate, str]] = {
     100: (Fate.PASSING, "the topic was re-created or is gone (UNKNOWN_TOPIC_ID)"),
     103: (Fate.PASSING, "the topic was re-created (INCONSISTENT_TOPIC_ID)"),
 }
+
+
+NOT_ON_TOPIC = 29
+DENIED = frozenset({NOT_ON_TOPIC, 30, 31, 53})
+"""A permission is missing: on the topic, the group, the cluster, the transactional id."""
 
 
 def fate_of(code: int) -> tuple[Fate, str]:

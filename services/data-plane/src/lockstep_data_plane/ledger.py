@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_config.permissions import access_of
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.refusal import Refusal
 from lockstep_data_plane.syncing import SyncLog
@@ -47,7 +48,8 @@ class Ledger:
         self._run = run
         self._say = say
         flow = settings.flow
-        target = FactProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"))
+        access = access_of(settings, flow.target)
+        target = FactProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"), access=access)
         self._producers = [target]
         self.state = FactLog(target, state_topic(flow, settings.group_id))
         self._events = FactLog(target, events_topic(flow, settings.group_id))
@@ -56,7 +58,8 @@ class Ledger:
         self.syncs: SyncLog | None = None
         if settings.data_plane.emit_offset_syncs:
             conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
-            producer = FactProducer(settings.offset_syncs_cluster, conf)
+            at = settings.offset_syncs_cluster
+            producer = FactProducer(at, conf, access=access_of(settings, at))
             self._producers.append(producer)
             self.syncs = SyncLog(FactLog(producer, settings.offset_syncs_topic), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
@@ -90,10 +93,11 @@ class Ledger:
         topic = quarantine_topic(self._settings.flow, self._settings.group_id)
         if self._quarantine is None:
             conf = client_settings.target_producer(self._settings, f"slot-{self.slot}-quarantine")
-            producer = FactProducer(self._settings.flow.target, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)})
-            admin = Admin(
-                self._settings.flow.target, client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
-            )
+            alias = self._settings.flow.target
+            access = access_of(self._settings, alias)
+            producer = FactProducer(alias, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)}, access=access)
+            asking = client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
+            admin = Admin(alias, asking, access=access)
             await ensure_control_topics(
                 admin, [ControlTopic(topic, 1, self._settings.control.replication_factor, QUARANTINE_CONFIGS)]
             )

@@ -73,5 +73,6 @@ async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]
     for topic in expected:
         code = cluster.trouble(topic)
         if code not in (NO_ERROR, UNKNOWN_TOPIC):
-            raise kafka_error(code, f"cluster {cluster.alias}: {topic}, which says where records came from")
+            about = f"cluster {cluster.alias}: {topic}, which says where records came from"
+            raise kafka_error(code, about, cluster.alias, ("topic", topic, "Read"))
     return sorted(name for name in names if is_state_topic(name))

@@ -46,7 +46,8 @@ async def log_between(
             in_vain += 1
         for fetched in read_answer(wanted, answer):
             if fetched.code != 0:
-                raise kafka_error(fetched.code, f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}")
+                about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
+                raise kafka_error(fetched.code, about, cluster.alias, ("topic", tp[0], "Read"))
             if isolation == "read_committed":
                 end = min(end, fetched.last_stable)
             if batches := list(scan(fetched.records)):

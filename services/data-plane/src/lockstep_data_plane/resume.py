@@ -191,7 +191,8 @@ async def _remembered(target: Cluster, tp: TopicPartition, producer_ids: Set[int
     answer = await connection.call(m.DescribeProducersRequest(topics=(topic,)))
     partition = answer.topics[0].partitions[0]
     if partition.error_code != 0:
-        raise kafka_error(int(partition.error_code), f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}")
+        about = f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}"
+        raise kafka_error(int(partition.error_code), about, target.alias, ("topic", tp[0], "Read"))
     return {
         int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
         for p in partition.active_producers

@@ -14,6 +14,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_config.permissions import access_of
 from lockstep_data_plane.certificates import Certificates
 from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
@@ -102,6 +103,7 @@ class Slot:
             state_topic(self._settings.flow, self._settings.group_id),
             on_records=self._fold,
             alias=self._settings.flow.target,
+            access=access_of(self._settings, self._settings.flow.target),
         )
         try:
             async with follower:

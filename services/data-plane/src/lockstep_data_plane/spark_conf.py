@@ -34,6 +34,7 @@ USUAL: Mapping[str, str] = {
 }
 LOCAL: Mapping[str, str] = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 CLUSTER: Mapping[str, str] = {
+    "spark.ui.enabled": "false",  # it would listen on every address of this machine, and asks nobody who they are
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": QUIET_JVM,
     # An executor that is lost is no reason to end the driver, and with it all other slots.

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import asyncio
 
+from lockstep_config import FlowSettings
+from lockstep_config.permissions import access_of
 from lockstep_data_plane.chain import Receipt
-from lockstep_data_plane.cluster import Cluster
+from lockstep_data_plane.cluster import Cluster, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.errors import DENIED
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.rounds import Troubles
 
 __all__ = ["Telling"]
@@ -20,7 +23,10 @@ __all__ = ["Telling"]
 class Telling:
     """One slot's voice. One instance belongs to one event loop."""
 
-    def __init__(self, ledger: Ledger, troubles: Troubles, source: Cluster, target: Cluster) -> None:
+    def __init__(
+        self, settings: FlowSettings, ledger: Ledger, troubles: Troubles, source: Cluster, target: Cluster
+    ) -> None:
+        self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
         self._ledger = ledger
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}
@@ -56,9 +62,17 @@ class Telling:
         """The exception as one that names its cluster, where that is known."""
         if isinstance(exc, ClusterTrouble):
             return exc
+        denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, kafka_error) and exc.code in DENIED)
+        if isinstance(exc, BrokerUnreachable | kafka_error) and denied and exc.needs is not None:
+            return self.denied(exc.alias, *exc.needs)
         if isinstance(exc, BrokerUnreachable) and exc.alias:
             return ClusterUnreachable(exc.alias, self._clusters[exc.alias].bootstrap, str(exc))
         return ClusterTrouble("", str(exc) or type(exc).__name__)
+
+    def denied(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
+        """The cluster refused the operation on a resource of that kind and name."""
+        remedy = self._access[alias].remedy(kind, name, operation)
+        return NotPermitted(alias, operation.upper(), f"{kind} {name}", remedy)
 
     # -- events --------------------------------------------------------------------------------------------------------
 

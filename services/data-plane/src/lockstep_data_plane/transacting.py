@@ -200,7 +200,8 @@ class Transacting:
         said = answer_of((await connection.call(request)).responses[0].partition_responses[0])
         if said.code != 0:
             await self._target.refresh([place[0]])
-            raise kafka_error(said.code, f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}")
+            about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
+            raise kafka_error(said.code, about, self._target.alias, ("topic", place[0], "Write"))
 
     def _id(self, partition: Partition) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)

@@ -12,6 +12,7 @@ from typing import Any
 from lockstep_cli.ask import Question, Reply, question_of
 from lockstep_cli.clusters import target_of
 from lockstep_config import FlowSettings, clients
+from lockstep_config.permissions import access_of
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_protocol.verbs import Scope
@@ -65,6 +66,7 @@ async def _ask(settings: FlowSettings, question: Question, reply: Reply, within:
         on_records=hear,
         from_beginning=False,
         alias=flow.target,
+        access=target.access,
     )
     async with events, producing(settings, within) as producer:
         await events.caught_up()  # whatever answers comes after this
@@ -90,7 +92,9 @@ async def members_of(target: Admin, settings: FlowSettings, services: Sequence[s
 @asynccontextmanager
 async def producing(settings: FlowSettings, within: float) -> AsyncIterator[FactProducer]:
     """A producer on the target; what is not acknowledged `within` seconds raises NotAppended."""
-    producer = FactProducer(settings.flow.target, clients.target_producer(settings, "commands"), within=within)
+    alias = settings.flow.target
+    conf, access = clients.target_producer(settings, "commands"), access_of(settings, alias)
+    producer = FactProducer(alias, conf, within=within, access=access)
     producer.start()
     try:
         yield producer

@@ -10,6 +10,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -80,14 +81,18 @@ async def start(name: str, arguments: Sequence[str], threads: Executor) -> Child
 
 
 async def answers_ready(address: str) -> bool:
-    """Does `address` (`http://host:port`) answer /ready with 200? False as well when nobody answers within two seconds.
+    """Does `address` (`http://host:port`, or `https`) answer /ready with 200? False as well when nobody answers within
+    two seconds.
 
     By hand over a socket: an HTTP library would be most of what the run imports.
     """
-    host, _, port = address.removeprefix("http://").rstrip("/").rpartition(":")
+    scheme, _, place = address.rstrip("/").partition("://")
+    host, _, port = place.rpartition(":")
+    # Whose certificate it is does not matter: it is our own child on this machine, and nothing is told it.
+    tls = ssl._create_unverified_context() if scheme == "https" else None  # noqa: S323
     try:
         async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls)
             try:
                 writer.write(f"GET /ready HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
                 status = await reader.readline()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exits import Exit
-from lockstep_cli.options import file_argument, output_option
+from lockstep_cli.options import Given, configuration_argument, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,13 +37,18 @@ def command() -> None:
       lockstep config check mm2.properties      every mistake at once, and what has no effect
       lockstep config show mm2.properties       what counts in the end, and which line says so
       lockstep config convert FILE > mm2.properties
+
+    In the place of FILE they take MirrorMaker 1's files, with the options of lockstep legacy:
+
+    \b
+      lockstep config convert --consumer.config C --producer.config P --include 'orders.*' > mm2.properties
     """
 
 
 @command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
-@file_argument
+@configuration_argument
 @output_option
-def check(file: Path, output: str) -> None:
+def check(given: Given, output: str) -> None:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key; then
     what deserves a second look, and which keys have no effect here and why.
 
@@ -53,14 +58,16 @@ def check(file: Path, output: str) -> None:
     \b
       lockstep config check mm2.properties && lockstep run mm2.properties
     """
-    from lockstep_config import ConfigurationError, load
+    from lockstep_config import ConfigurationError
+    from lockstep_config.load import configured
 
+    file = given.path
     mistakes: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     try:
-        loaded = load(file, os.environ)
+        loaded = configured(given.read(), file, os.environ)
     except ConfigurationError as exc:
         mistakes = exc.problems
     else:
@@ -86,11 +93,11 @@ def check(file: Path, output: str) -> None:
 
 
 @command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
-@file_argument
+@configuration_argument
 @click.argument("flow", required=False)
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
-def show(file: Path, flow: str | None, everything: bool, output: str) -> None:
+def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled:
     each value with the file, the line and the key that it comes from.
 
@@ -107,10 +114,11 @@ def show(file: Path, flow: str | None, everything: bool, output: str) -> None:
     from lockstep_cli.flows import chosen
     from lockstep_config import ConfigurationError
     from lockstep_config.effective import view
-    from lockstep_config.load import configured, layers_of, read
+    from lockstep_config.load import configured, layers_of
 
+    file = given.path
     try:
-        text = read(file)
+        text = given.read()
         loaded = configured(text, file, os.environ)
         enabled = [settings for settings in loaded.flows if settings.enabled]
         flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
@@ -131,10 +139,10 @@ def show(file: Path, flow: str | None, everything: bool, output: str) -> None:
 
 
 @command.command(short_help="Write it as mm2.properties.", epilog=EXIT_CODES)
-@file_argument
+@configuration_argument
 @click.option("--to", type=click.Path(path_type=Path), help="A new file to write. Default: standard output.")
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
-def convert(file: Path, to: Path | None, with_secrets: bool) -> None:
+def convert(given: Given, to: Path | None, with_secrets: bool) -> None:
     """Write FILE, whatever its form, as an mm2.properties file that means the same; a comment above each line says
     where it came from. References such as ${file:...} stay references.
 
@@ -146,11 +154,12 @@ def convert(file: Path, to: Path | None, with_secrets: bool) -> None:
     refer to it, or say --with-secrets (a file is then readable by you alone).
     """
     from lockstep_config import ConfigurationError
-    from lockstep_config.load import configured, read
+    from lockstep_config.load import configured
     from lockstep_config.writing import as_properties, plain_secrets
 
+    file = given.path
     try:
-        text = read(file)
+        text = given.read()
         if text.problems:
             raise ConfigurationError(text.problems)
         if not with_secrets and (plain := plain_secrets(text.entries, file)):
@@ -242,8 +251,9 @@ def _table(file: Path, title: str, settings: Iterable[Setting]) -> RenderableTyp
     for _ in range(3):
         table.add_column(overflow="fold")
     for setting in settings:
-        where = f"line {setting.line}" if setting.file == file else f"{setting.file}:{setting.line}"
-        origin = f"{where}, {setting.stated}" if setting.stated else "default"
+        line = f"line {setting.line}" if setting.line else ""
+        where = line if setting.file == file else f"{setting.file}:{setting.line}" if line else str(setting.file)
+        origin = ", ".join(filter(None, (where, setting.stated))) if setting.stated else "default"
         table.add_row(
             Text(setting.key), Text(setting.value), Text(origin, "dim"), style="" if setting.stated else "dim"
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from lockstep_cli.options import run_options
+from lockstep_runtime.door_options import door_of
 
 __all__ = ["command"]
 
@@ -51,7 +53,15 @@ def _options(command: Any) -> Any:
     name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
 )
 @_options
-def command(http_host: str, log_level: str, log_format: str, **legacy: Any) -> None:
+def command(
+    host: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
+    log_level: str,
+    log_format: str,
+    **legacy: Any,
+) -> None:
     from lockstep_cli import run as running
     from lockstep_runtime.legacy_options import files_of
 
@@ -59,7 +69,8 @@ def command(http_host: str, log_level: str, log_format: str, **legacy: Any) -> N
     if files is None:
         raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
     try:
-        sys.exit(running.run(files, host=http_host, log_level=log_level, log_format=log_format))
+        door = door_of(host, 0, tls_cert, tls_key, token_file)
+        sys.exit(running.run(files, door=door, log_level=log_level, log_format=log_format))
     except running.CannotStart as exc:
         click.echo(str(exc), err=True)
         sys.exit(2)

@@ -39,7 +39,8 @@ class Log:
         self._write(LogLine(_now(), level, RUN, flow, message))
 
     def hear(self, service: str, text: str) -> str | None:
-        """A line that a service wrote. Returns its pages' address (`http://host:port`) when the line tells it."""
+        """A line that a service wrote. Returns its pages' address (`http://host:port`, or `https`) when the line tells
+        it."""
         if not text.strip():
             return None
         line = parse(service, text, _now())

@@ -13,6 +13,7 @@ from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_servi
 from lockstep_cli.supervise import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_runtime.door import Door, DoorUnusable
 from lockstep_runtime.java import missing_java
 from lockstep_runtime.legacy_options import legacy_arguments
 
@@ -48,13 +49,17 @@ def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
     return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
 
 
-def run(file: Path | LegacyFiles, *, host: str, log_level: str, log_format: str) -> int:
+def run(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str) -> int:
     """Run everything for `file` until asked to end; returns the exit code. Raises CannotStart before any process."""
     configuration, services = check(file, os.environ)
+    try:
+        door.check()
+    except DoorUnusable as exc:
+        raise CannotStart(str(exc)) from exc
     config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
     with held_instance_name() as instance:
         commands = {
-            plan.name: arguments(plan, config=config, instance=instance, host=host, debug=log_level == "debug")
+            plan.name: arguments(plan, config=config, instance=instance, door=door, debug=log_level == "debug")
             for plan in services
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)

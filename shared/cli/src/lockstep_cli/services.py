@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
+from lockstep_runtime.door import Door
 
 __all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
 
@@ -14,7 +15,7 @@ DATA_PLANE = "data-plane"
 
 SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
     DATA_PLANE: lambda flow: flow.enabled and flow.data_plane.enabled,  # first, for Spark takes longest to start
-    "topic-sync": lambda flow: flow.enabled,
+    "topic-sync": lambda flow: flow.enabled and flow.data_plane.enabled,
     "acl-sync": lambda flow: flow.enabled and flow.acl_sync.enabled,
     "checkpoint": lambda flow: flow.enabled and flow.checkpoint.enabled,
     "heartbeat": lambda flow: flow.heartbeat.enabled,  # also where the flow is not enabled, as MM2 (`mm2.md` §5.5)
@@ -45,15 +46,18 @@ def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     return tuple(plans)
 
 
-def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, host: str, debug: bool) -> Sequence[str]:
+def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, door: Door, debug: bool) -> Sequence[str]:
     """The command line of a service behind `python -m`. `config`: the options that name its configuration. Port
     0: it takes a free one and says which.
 
+    A token that is not in a file comes to it through the environment, which nobody else on the machine can read.
     Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see.
     """
+    files = {"--tls-cert": door.certificate, "--tls-key": door.key, "--token-file": door.token_file}
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
     return (
         *(plan.module, *config, *flows),
-        *("--instance", instance, "--host", host, "--port", "0"),
+        *("--instance", instance, "--host", door.host, "--port", "0"),
+        *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
         *("--log-level", "debug" if debug else "info", "--log-format", "json"),
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
+from lockstep_config.permissions import access_of
 
 __all__ = ["PIPED_WIDTH", "command", "console", "read_report", "read_rows"]
 
@@ -165,6 +166,6 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
                 unreadable.pop(record.key or b"", None)
 
     conf = clients.target_consumer(settings, "status")
-    topic = state_topic(settings.flow, settings.group_id)
-    await replay(conf, topic, on_records=take, partitions=[0], alias=settings.flow.target)
+    topic, alias = state_topic(settings.flow, settings.group_id), settings.flow.target
+    await replay(conf, topic, on_records=take, partitions=[0], alias=alias, access=access_of(settings, alias))
     return fold.rows, list(unreadable.values())

@@ -5,12 +5,10 @@ Pure. What several lines must agree on is checked in `flows`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
 from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
@@ -18,6 +16,7 @@ from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, ow
 from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers, Place
+from lockstep_config.meant import KINDS, known_at, meant, nearest
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.python_classes import JAVA_KEYS, PYTHON_KEYS, own_keys_of
@@ -29,13 +28,18 @@ from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 
-__all__ = ["Findings", "OwnClasses", "check_line", "own_classes", "refused_class"]
+__all__ = ["OF_RECORDS", "Findings", "OwnClasses", "check_line", "own_classes", "refused_class"]
 
-KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-LIKENESS = 0.6
-"""difflib's ratio from which on a known key is worth naming beside an unknown one."""
-
+OF_RECORDS = frozenset(
+    name
+    for name, key in CLIENT["producer"].items()
+    if key.records and name != "client.id" and not name.endswith(".buffer.bytes")
+) | {"acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"}
+"""Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
+NOTHING_LIKE_IT = "nothing like it is known: remove it"
+MOST_SUGGESTIONS = 50
+"""Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
 
 _WORDS = re.compile(r"[\s,;=\"']+")
 
@@ -48,6 +52,8 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    unknown: int = 0
+    """How many keys nobody knows."""
 
     def problem(self, entry: Entry, message: str) -> None:
         self.problems.append(self._about(entry, _sentence(entry, message)))
@@ -159,6 +165,8 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
                 findings.without_effect(
                     entry, f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
                 )
+            elif prefix in ("producer.", "source.producer.", "target.producer."):
+                _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
             else:
                 _check_client(entry, kind, key.removeprefix(prefix), findings)
             return
@@ -168,8 +176,24 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
             entry, f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         )
         return
-    prefixes = [f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster")]
-    _unknown(entry, key, [*_names_in(Scope.FLOW), *prefixes], findings)
+    _unknown(entry, key, Scope.FLOW, findings)
+
+
+def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
+    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2.md` §5.4)."""
+    key = CLIENT["producer"].get(name)
+    if name not in OF_RECORDS or key is None or key.status is Status.REFUSED:
+        _check_client(entry, "producer", name, findings)
+        return
+    alone = "MirrorMaker gives it to the producer of offset syncs alone"
+    instead = f"for the mirrored records it is {place.flow}.producer.override.{name}"
+    if key.status is Status.WITHOUT_EFFECT:
+        findings.without_effect(entry, f"{alone}; {instead}, which has none here either: {key.why}")
+    elif not key.librdkafka:
+        findings.without_effect(entry, f"{alone}; {instead}")
+    else:
+        _check_client(entry, "producer", name, findings)
+        findings.note(entry, f"counts for offset syncs only, as in MirrorMaker; {instead}")
 
 
 def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
@@ -186,7 +210,7 @@ def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findin
     elif key in KEYS:
         findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
     else:
-        _unknown(entry, key, [*OWN_KEYS, *KINDS], findings)
+        _unknown(entry, key, Scope.FLOW, findings, [*OWN_KEYS, *KINDS])
 
 
 def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
@@ -200,7 +224,7 @@ def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
             return
     if _check_known(entry, key, Scope.CLUSTER, findings):
         return
-    _unknown(entry, key, [*CONNECTION, *_names_in(Scope.CLUSTER), *KINDS], findings)
+    _unknown(entry, key, Scope.CLUSTER, findings)
 
 
 def _check_top_line(
@@ -242,7 +266,10 @@ def _check_top_line(
         )
         return
     of_clusters = [f"{alias}.{name}" for alias in aliases for name in ("bootstrap.servers", "security.protocol")]
-    _unknown(entry, key, [*_names_in(Scope.TOP), *CONNECTION, *of_clusters], findings)
+    if nearest(key, known_at(Scope.TOP)) is None and nearest(key, of_clusters) is not None:
+        _unknown(entry, key, Scope.TOP, findings, of_clusters)
+    else:
+        _unknown(entry, key, Scope.TOP, findings)
 
 
 def _is_known_of_cluster(rest: str) -> bool:
@@ -312,7 +339,7 @@ def refused_class(value: str, key: Key) -> str:
 
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
     if name not in CONNECTION:
-        _unknown(entry, name, CONNECTION, findings)
+        _unknown(entry, name, Scope.CLUSTER, findings, CONNECTION)
         return
     if name in CONNECTION_WITHOUT_EFFECT:
         findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
@@ -334,13 +361,14 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings)
         return
     key = CLIENT[kind].get(name)
     if key is None:
-        _unknown(entry, name, [*CLIENT[kind], *CONNECTION], findings)
+        _unknown(entry, name, Scope.CLUSTER, findings, [*CLIENT[kind], *CONNECTION])
         return
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
     elif key.status is Status.REFUSED:
-        if entry.value.strip():
-            findings.problem(entry, f"is {masked(name, entry.value.strip())!r}, which is refused: {key.why}")
+        if (value := entry.value.strip()) and value not in key.choices:
+            instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
+            findings.problem(entry, f"is {masked(name, value)!r}, which is refused: {key.why}{instead}")
     else:
         _check_client_value(entry, key, findings)
 
@@ -363,17 +391,21 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
         findings.problem(entry, str(exc))
 
 
-def _names_in(scope: Scope) -> list[str]:
-    return [name for name, key in KEYS.items() if scope in key.scopes]
-
-
-def _unknown(entry: Entry, name: str, candidates: Iterable[str], findings: Findings) -> None:
+def _unknown(entry: Entry, name: str, scope: Scope, findings: Findings, among: Iterable[str] | None = None) -> None:
+    """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
+    that it may be, behind a longer prefix."""
+    findings.unknown += 1
     prefix = entry.shown.removesuffix(name) if entry.shown.endswith(name) else ""
-    nearest = difflib.get_close_matches(name, list(candidates), 1, LIKENESS)
-    instead = f"did you mean {prefix}{nearest[0]}?" if nearest else "nothing like it is known: remove it"
+    if findings.unknown > MOST_SUGGESTIONS:
+        instead = "remove it"
+    elif among is None:
+        instead = meant(name, scope).format(prefix=prefix)
+    else:
+        found = nearest(name, among)
+        instead = f"did you mean {prefix}{found}?" if found else NOTHING_LIKE_IT
     findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")
 
 
 def _or_nearest(alias: str, aliases: Sequence[str]) -> str:
-    nearest = difflib.get_close_matches(alias, aliases, 1, LIKENESS)
-    return f": did you mean {nearest[0]!r}?" if nearest else ""
+    found = nearest(alias, aliases)
+    return f": did you mean {found!r}?" if found else ""

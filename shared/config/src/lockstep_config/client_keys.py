@@ -34,8 +34,9 @@ class ClientKey:
 
     A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note. Where there
     is no name in librdkafka, the limits are Java's, and a number beyond them is a mistake.
-    `choices` are the values it may have here; `why` says why it is without effect, or refused; `records` says what it
-    does to the mirrored records, which librdkafka never sees: empty where it counts for all other traffic only.
+    `choices` are the values it may have here, of a refused one those that say what is so anyway; `why` says why it is
+    without effect, or refused; `records` says what it does to the mirrored records, which librdkafka never sees: empty
+    where it counts for all other traffic only.
     """
 
     name: str
@@ -196,6 +197,15 @@ def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientK
     return tuple(ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, why=why) for name in names.split())
 
 
+def _bytes_only(kinds: frozenset[ClientKind], why: str, what: str, names: str) -> tuple[ClientKey, ...]:
+    classes = tuple(
+        f"org.apache.kafka.common.serialization.{one}{what}" for one in ("ByteArray", "Bytes", "ByteBuffer")
+    )
+    return tuple(
+        ClientKey(name=name, kinds=kinds, status=Status.REFUSED, why=why, choices=classes) for name in names.split()
+    )
+
+
 _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="client.id", kinds=ALL, records="in front of the name that MirrorMaker gives each client"),
     ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
@@ -256,7 +266,7 @@ _KEYS: tuple[ClientKey, ...] = (
     *_unused("brokers are reached, not controllers", ADMIN, "bootstrap.controllers"),
     *_unused("what fails for a while is tried again", PRODUCER | ADMIN, "retries"),
     *_unused("whole batches are fetched, not single records", CONSUMER, "max.poll.records max.poll.interval.ms"),
-    *_unused("records are read as bytes", CONSUMER, "key.deserializer value.deserializer"),
+    *_bytes_only(CONSUMER, "records are read as bytes", "Deserializer", "key.deserializer value.deserializer"),
     *_unused("partitions are assigned by Lockstep: no consumer group takes part", CONSUMER,
         "group.id group.instance.id group.protocol group.remote.assignor session.timeout.ms heartbeat.interval.ms "
         "partition.assignment.strategy internal.leave.group.on.close share.acknowledgement.mode share.acquire.mode"),
@@ -272,7 +282,7 @@ _KEYS: tuple[ClientKey, ...] = (
         "acks enable.idempotence max.in.flight.requests.per.connection transactional.id "
         "transaction.two.phase.commit.enable"),
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
-    *_unused("records are written as bytes", PRODUCER, "key.serializer value.serializer"),
+    *_bytes_only(PRODUCER, "records are written as bytes", "Serializer", "key.serializer value.serializer"),
     *_unused("librdkafka looks only at topics in use", PRODUCER, "metadata.max.idle.ms"),
 )  # fmt: skip  # one line a property: the formatter would make eight of each
 

@@ -3,6 +3,7 @@ ever."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -24,13 +25,16 @@ def content_of(path: Path) -> bytes:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except ValueError as exc:
         raise Unreadable(0, "its name holds a character that no name of a file may hold") from exc
-    with os.fdopen(opened, "rb") as stream:
+    try:
         kind = os.fstat(opened)
         if stat.S_ISDIR(kind.st_mode):
-            raise IsADirectoryError(21, "it is a folder")
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if not stat.S_ISREG(kind.st_mode):
             raise Unreadable(0, "it is a device or a pipe, no file")
-        data = stream.read(LARGEST + 1)
+        with os.fdopen(opened, "rb", closefd=False) as stream:
+            data = stream.read(LARGEST + 1)
+    finally:
+        os.close(opened)
     if len(data) > LARGEST:
         raise Unreadable(0, f"it is larger than {LARGEST // 1024 // 1024} MiB")
     return data

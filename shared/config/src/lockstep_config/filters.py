@@ -87,6 +87,8 @@ def _own(
     kind: type[C], java: str, layers: Layers, of: Reader, findings: Findings, arguments: Mapping[str, Any] | None = None
 ) -> C | None:
     found = of.found(JAVA_KEYS[java])
+    if kind is not PythonPolicy and not of.boolean("enabled"):
+        return None  # it has heartbeats only, which nobody filters
     if found is None:
         theirs = of.found(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):

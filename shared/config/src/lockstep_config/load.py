@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lockstep_config import layering
+from lockstep_config import layering, no_use
 from lockstep_config.check import Findings, check_line, own_classes
 from lockstep_config.files import content_of
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
+from lockstep_config.going_round import check_rounds
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.legacy_flow import check_legacy_groups
@@ -84,6 +85,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
+    check_rounds(sound, flows, findings)
     check_legacy_groups(flows, findings, sound)
     if not findings.problems:
         _check_certificates(sound, flows, findings)
@@ -227,6 +229,7 @@ def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: F
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
     for line, counting in shadowed(layers, [settings.flow for settings in flows]):
         findings.without_effect(line.entry, f"{counting.entry.shown} counts, as in MirrorMaker")
+    no_use.remark(layers, flows, findings)
     if not flows:
         message = "no flow runs: set SOURCE->TARGET.enabled=true"
         findings.notes.append(Problem(findings.file, 0, "", message))

@@ -148,7 +148,7 @@ class MountedProvider:
         """The files that `get` reads for it. Raises `Unresolvable` where there are none."""
         namespace, slash, name = path.rpartition("/")
         for part in (*([namespace] if slash else []), name, key):
-            if not part or part.startswith("..") or Path(part).name != part:
+            if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
                 raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
         of_namespace = self.folder / namespace / name if slash else None
         inner = of_namespace if of_namespace is not None and of_namespace.is_dir() else self.folder / name
@@ -166,7 +166,7 @@ class MountedProvider:
 
     def _text(self, file: Path, path: str, key: str) -> str:
         try:
-            return file.read_text(encoding="utf-8").rstrip("\r\n")
+            return content_of(file).decode("utf-8").rstrip("\r\n")
         except OSError as exc:
             raise Unresolvable(self._missing(path.rpartition("/")[2], key, file.parent, exc)) from exc
         except UnicodeDecodeError as exc:

@@ -16,7 +16,7 @@ from typing import Literal
 from lockstep_protocol.filters import NameFilter, Names
 from lockstep_protocol.names import Flow
 
-__all__ = ["Link", "Mode", "Twice", "defaults", "leads_back", "may_share", "route", "twice", "unreached"]
+__all__ = ["Link", "Mode", "Twice", "defaults", "leads_back", "may_share", "route", "stem", "twice", "unreached"]
 
 Mode = Literal["local", "relay"]
 
@@ -148,10 +148,10 @@ def may_share(one: Names, other: Names) -> bool:
         return True
     if any("(?" in pattern for pattern in (*one.include, *other.include)):
         return True  # a flag holds for the elements behind it too
-    return any(_overlap(_stem(a), _stem(b)) for a in one.include for b in other.include)
+    return any(_overlap(stem(a), stem(b)) for a in one.include for b in other.include)
 
 
-def _stem(pattern: str) -> tuple[str, bool]:
+def stem(pattern: str) -> tuple[str, bool]:
     """What every name that matches begins with, and whether anything may follow it."""
     literal = ""
     escaped = False

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import Certificate, load_der_x509_certificate, load_pem_x509_certificates
 
+from lockstep_config.files import content_of
 from lockstep_config.jks import MAGIC, BadStore, read_jks
 
 __all__ = ["TYPES", "BadStore", "Identity", "identity_of", "identity_of_pem", "trusted_of"]
@@ -41,7 +42,7 @@ class Identity:
 
 def trusted_of(file: str, kind: str, password: str | None) -> str:
     """All certificates of a truststore, as PEM. Raises BadStore, which names the file, and OSError."""
-    content = Path(file).read_bytes()
+    content = content_of(Path(file))
     try:
         certificates = _trusted(content, kind, password)
         if not certificates:
@@ -55,7 +56,7 @@ def identity_of(file: str, kind: str, password: str | None, key_password: str | 
     """The key and chain of a keystore; of several keys the first counts, which is in a JKS store the first alias by
     name. Java's rule: a key without a password of its own has the store's. Raises BadStore, which names the file, and
     OSError."""
-    content = Path(file).read_bytes()
+    content = content_of(Path(file))
     try:
         return _identity(content, kind, password, key_password)
     except BadStore as exc:

@@ -26,11 +26,13 @@ BYTES_UNTOUCHED = "record batches are copied as bytes, so nothing may change the
 KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
     without_effect("admin.listeners", NO_REST, WORKER),
     without_effect("listeners", NO_REST, WORKER),
+    without_effect("ssl.client.auth", NO_REST, WORKER),
     without_effect("dedicated.mode.enable.internal.rest", "replicas of a service coordinate through Kafka", TOP_ONLY),
     without_effect(
         "name", "connectors keep MirrorMaker's own names, by which their progress is found", FLOW_ONLY | TOP_ONLY
     ),
     without_effect("connector.class", "all three connectors of a flow run as services"),
+    without_effect("connector.plugin.version", "all three connectors of a flow run as services"),
     without_effect("source.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
     without_effect("target.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
     without_effect("consumer.poll.timeout.ms", "fetches do not poll"),
@@ -75,7 +77,8 @@ FAMILIES: tuple[Family, ...] = (
         prefix="errors.",
         status=Status.WITHOUT_EFFECT,
         scopes=CONNECTOR,
-        why="nothing is skipped or retried unseen here",
+        why="nothing is skipped unseen here: a partition whose record is refused halts, or goes on with "
+        "lockstep.on.refused=quarantine",
     ),
     Family(
         prefix="topic.creation.",

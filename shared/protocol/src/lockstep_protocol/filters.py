@@ -6,13 +6,13 @@ matches. An empty list matches nothing. What is excluded stays out, whatever inc
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from lockstep_protocol.java_regex import UntranslatablePattern, to_python
 from lockstep_protocol.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
+from lockstep_protocol.steady_patterns import Matcher, NotSteady, matcher_of
 from lockstep_protocol.versions import rules_of
 
 __all__ = [
@@ -86,8 +86,8 @@ class NameFilter:
 
     include: tuple[str, ...]
     exclude: tuple[str, ...] = ()
-    _included: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
-    _excluded: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _included: Matcher | None = field(init=False, repr=False, compare=False)
+    _excluded: Matcher | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_included", _compiled(self.include))
@@ -106,7 +106,7 @@ class ConfigPropertyExclude:
 
     exclude: tuple[str, ...] = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
     use_defaults_from: Literal["source", "target"] = "target"
-    _excluded: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _excluded: Matcher | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_excluded", _compiled(self.exclude))
@@ -144,17 +144,25 @@ def should_replicate_group(group: str, groups: Names) -> bool:
     return not group.startswith(OUR_GROUPS) and groups.matches(group)
 
 
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
     if not patterns:
         return None
     # Joined first, as in Java: a flag set in one element holds in the later ones.
     try:
-        return re.compile(to_python("|".join(patterns)))
+        return _matcher("|".join(patterns))
     except UntranslatablePattern:
         for pattern in patterns:
-            to_python(pattern)
+            _matcher(pattern)
         raise
 
 
-def _matches(pattern: re.Pattern[str] | None, name: str) -> bool:
-    return pattern is not None and pattern.fullmatch(name) is not None
+def _matcher(pattern: str) -> Matcher:
+    try:
+        return matcher_of(to_python(pattern))
+    except NotSteady as exc:
+        why = f"it may take for ever on some names, and {exc}: nothing that repeats may stand in something that repeats"
+        raise UntranslatablePattern(pattern, why) from exc
+
+
+def _matches(pattern: Matcher | None, name: str) -> bool:
+    return pattern is not None and bool(pattern.fullmatch(name))

@@ -22,6 +22,7 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.door_options import door_of, door_options
 from lockstep_runtime.legacy_options import files_of, legacy_options
 from lockstep_runtime.secrets_option import secrets_option
 
@@ -33,6 +34,7 @@ Pages on the port shown at start:
   /ready    200 once the target's control topics have been read
   /status   what it does in each flow, as JSON
   /metrics  for Prometheus
+Only GET and HEAD, nothing else is there. They show no configuration and no secrets.
 \b
 Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port),
 3 a record was refused, and lockstep.legacy.abort.on.send.failure asks to end then.
@@ -83,10 +85,11 @@ def service_command(
         type=FlowName(),
         help="Serve this flow, written 'A->B' with the quotes; repeat for more. Default: all that need it.",
     )
-    @click.option("--host", default="127.0.0.1", show_default=True, help="Address of the pages.")
+    @door_options("--host")
     @click.option(
         "--port",
         default=0,
+        envvar="LOCKSTEP_PORT",
         show_default=True,
         type=click.IntRange(0, 65535),
         help="Port of the pages; 0 takes a free one.",
@@ -115,6 +118,9 @@ def service_command(
         path: Path | None,
         flows: tuple[Flow, ...],
         host: str,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        token_file: Path | None,
         port: int,
         instance: str,
         log_level: str,
@@ -132,7 +138,7 @@ def service_command(
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        place = Place(instance, host, port)
+        place = Place(instance, door_of(host, port, tls_cert, tls_key, token_file))
         code = serve(
             service,
             configuration,

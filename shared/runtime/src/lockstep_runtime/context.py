@@ -185,18 +185,28 @@ class FlowContext:
     # -- saying what happened ------------------------------------------------------------------------------------------
 
     async def event(
-        self, kind: str, subject: str = "", text: str = "", *, answers: str = "", loud: bool = False, **detail: Any
+        self,
+        kind: str,
+        subject: str = "",
+        text: str = "",
+        *,
+        answers: str = "",
+        loud: bool = False,
+        quiet: bool = False,
+        **detail: Any,
     ) -> None:
         """Append an event and log it as one line: `TopicCreated` reads "topic created", `text` follows (default: the
-        subject). It bears the term in which we lead the subject's share of the work, else that of the least share we
-        lead. What happened is said even if we do not lead any more (term 0).
+        subject; a warning if `loud`, at level debug if `quiet`). It bears the term in which we lead the subject's share
+        of the work, else that of the least share we lead. What happened is said even if we do not lead any more (term
+        0).
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
         if answers:
             keys["answers"] = answers
-        self.log.say(words_of(kind), text or subject, level=logging.WARNING if loud else logging.INFO, **keys)
+        level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
+        self.log.say(words_of(kind), text or subject, level=level, **keys)
         event = Event(
             kind=kind,
             service=self.service,

@@ -7,6 +7,8 @@ and ends the process.
 
 from __future__ import annotations
 
+from lockstep_config.permissions import Remedy
+
 __all__ = [
     "ClusterTrouble",
     "ClusterUnreachable",
@@ -44,13 +46,13 @@ class ClusterUnreachable(ClusterTrouble):
 
 
 class NotPermitted(ClusterTrouble):
-    """The cluster refused for lack of a permission; trying again helps once somebody grants it."""
+    """The cluster refused for lack of a permission; trying again helps once somebody grants it. `remedy` says what it
+    is for and what grants it."""
 
-    def __init__(self, alias: str, operation: str, resource: str) -> None:
-        super().__init__(
-            alias,
-            f"cluster {alias} does not permit {operation} on {resource}: grant our principal that operation there",
-        )
+    def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:
+        how = remedy or "grant our principal that operation there"
+        super().__init__(alias, f"cluster {alias} does not permit {operation} on {resource}: {how}")
+        self.remedy = remedy
         self.operation = operation
         self.resource = resource
 

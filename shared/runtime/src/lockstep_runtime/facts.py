@@ -14,8 +14,9 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
-from lockstep_runtime.making import made
+from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
@@ -45,10 +46,13 @@ ACTS_WITHIN = 5.0
 
 class FactProducer:
     """One producer with a thread that serves its acknowledgements. Start it in the loop that appends. What is not
-    acknowledged `within` seconds raises NotAppended."""
+    acknowledged `within` seconds raises NotAppended. `access` is what we need on the cluster."""
 
-    def __init__(self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN) -> None:
+    def __init__(
+        self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN, access: Access = NO_ACCESS
+    ) -> None:
         self.alias = alias
+        self._access = access
         self._conf = {**conf, **APPENDING, "message.timeout.ms": f"{within * 1000:.0f}"}
         self._stopping = threading.Event()
         self._wanted = threading.Event()
@@ -56,11 +60,11 @@ class FactProducer:
 
     def start(self) -> None:
         """Begin, unless it has begun. Does not need the cluster: appends wait for it. Raises ClusterUnreachable where
-        certificates do not serve."""
+        certificates do not serve, or there is no access token to log in with."""
         if self._started:
             return
         self._loop = asyncio.get_running_loop()
-        self._producer = made(self.alias, {**self._conf, "error_cb": _ignore}, Producer)
+        self._producer = logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
         self._started = True
         self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
         self._thread.start()
@@ -124,7 +128,7 @@ class FactProducer:
 
     def _trouble(self, topic: str, error: KafkaError) -> ClusterTrouble:
         if classify(error.code()) is Verdict.DENIED:
-            return NotPermitted(self.alias, "WRITE", f"topic {topic}")
+            return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
         return NotAppended(self.alias, topic, error.str())
 
 

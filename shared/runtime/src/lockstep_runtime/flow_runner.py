@@ -72,6 +72,8 @@ class FlowRunner:
         self.ctx = ctx
         self._service = service
         self._work = Work(ctx, service.run)
+        self._whole = f"the whole of {ctx.service}"
+        """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
         self._memberships = memberships
         self._replayed = False
         self._nudged = asyncio.Event()
@@ -200,8 +202,8 @@ class FlowRunner:
         for name in created:
             ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
         conf = clients.target_producer(settings, ctx.service)
-        facts = FactProducer(ctx.target.alias, conf)
-        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN)
+        facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
+        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
         facts.start()
         try:
             ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
@@ -235,7 +237,7 @@ class FlowRunner:
 
     def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> Follower:
         conf = clients.target_consumer(self.ctx.settings, self.ctx.service)
-        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias)
+        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias, access=self.ctx.target.access)
 
     async def _watch_reach(self, follower: Follower) -> None:
         """Says when the target goes away and when it is back, as the follower's connection tells."""
@@ -252,7 +254,7 @@ class FlowRunner:
                 troubles.over("target")
                 self._backoff.reset()
                 if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
-                    troubles.over(self.ctx.service)
+                    troubles.over(self._whole)
             await asyncio.sleep(TICK)
 
     # -- standing ------------------------------------------------------------------------------------------------------
@@ -334,7 +336,7 @@ class FlowRunner:
                 self.ctx.log.debug("stood down", str(_first(group)))
                 self._nudged.set()
             except* ClusterTrouble as group:
-                self.ctx.rounds.troubles.began(self.ctx.service, _first(group))
+                self.ctx.rounds.troubles.began(self._whole, _first(group))
             self._acting_since = float("inf")
             await asyncio.sleep(backoff.next())
 
@@ -343,11 +345,12 @@ class FlowRunner:
         group."""
         ctx, group_id = self.ctx, self.ctx.settings.group_id
         desk = self._desk = CommandDesk(ctx, self._service.command)
-        conf, alias = clients.target_consumer(ctx.settings, ctx.service), ctx.target.alias
+        conf = clients.target_consumer(ctx.settings, ctx.service)
+        alias, access = ctx.target.alias, ctx.target.access
         try:
-            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias)
+            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias, access=access)
             topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
-            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias)
+            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias, access=access)
             await desk.serve()
         finally:
             self._desk = None

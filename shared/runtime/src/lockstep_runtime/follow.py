@@ -17,7 +17,9 @@ from typing import Any, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
+from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["Follower", "Record", "follow", "replay"]
@@ -69,18 +71,19 @@ def follow(
     partitions: Iterable[int] | None = None,
     from_beginning: bool = True,
     alias: str = "",
+    access: Access = NO_ACCESS,
     isolation: str = "read_committed",
 ) -> Follower:
     """A follower of `topic`, not yet started: use it with `async with`, then `await caught_up()`.
 
-    `conf` are librdkafka settings of the cluster (a group id in it is ignored). `partitions` None: all there are at
-    the start.
+    `conf` are librdkafka settings of the cluster (a group id in it is ignored), `access` what we need there.
+    `partitions` None: all there are at the start.
     `on_records` is called in the event loop with one or more records at a time; whatever it raises ends the follower
     and is
     raised by `caught_up`, `failed` and on exit. `from_beginning` False starts at the end: what is appended after
     `caught_up` has returned is handed over.
     """
-    return Follower(conf, topic, on_records, partitions, from_beginning, alias, isolation)
+    return Follower(conf, topic, on_records, partitions, from_beginning, alias, access, isolation)
 
 
 async def replay(
@@ -90,9 +93,10 @@ async def replay(
     on_records: Callable[[Sequence[Record]], None],
     partitions: Iterable[int] | None = None,
     alias: str = "",
+    access: Access = NO_ACCESS,
 ) -> None:
     """Hand over every record that is in the topic now, then stop. Raises what `Follower.failed` raises."""
-    follower = follow(conf, topic, on_records=on_records, partitions=partitions, alias=alias)
+    follower = follow(conf, topic, on_records=on_records, partitions=partitions, alias=alias, access=access)
     follower.start()
     try:
         await follower.caught_up()
@@ -111,10 +115,12 @@ class Follower:
         partitions: Iterable[int] | None,
         from_beginning: bool,
         alias: str,
+        access: Access,
         isolation: str,
     ) -> None:
         self.topic = topic
         self.alias = alias
+        self._access = access
         self.bootstrap = conf.get("bootstrap.servers", "")
         # The group id is obligatory for the constructor and unused: assign() and no commit.
         self._conf = {**conf, **FOLLOWING, "isolation.level": isolation, "group.id": "lockstep-follow"}
@@ -228,7 +234,10 @@ class Follower:
 
     def _run(self) -> None:
         try:
-            consumer = Consumer({**self._conf, "error_cb": self._complain})
+            consumer = logged_in(Consumer, {**self._conf, "error_cb": self._complain}, self.alias)
+        except ClusterUnreachable as exc:
+            self._tell(self._end, exc)
+            return
         except KafkaException as exc:
             self._tell(self._end, ClusterUnreachable(self.alias, self.bootstrap, exc.args[0].str()))
             return
@@ -312,14 +321,19 @@ class Follower:
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
             return TopicMissing(self.alias, self.topic)
         if classify(error.code()) is Verdict.DENIED:
-            return NotPermitted(self.alias, "READ", f"topic {self.topic}")
+            return NotPermitted(
+                self.alias, "READ", f"topic {self.topic}", self._access.remedy("topic", self.topic, "Read")
+            )
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return LogTruncated(self.alias, self.topic, partition, self._positions.get(partition, 0))
         return ClusterUnreachable(self.alias, self.bootstrap, error.str())
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether librdkafka gets over the error by itself."""
+    """Whether librdkafka gets over the error by itself, or it is about the group that we do not use: it looks for its
+    coordinator all the same, which needs a permission that we do not."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
         return False
     return classify(error.code()) in (Verdict.UNREACHABLE, Verdict.RETRIABLE)

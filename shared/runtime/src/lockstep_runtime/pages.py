@@ -1,28 +1,45 @@
-"""/live /ready /status /metrics of one process, on one port."""
+"""/live /ready /status /metrics of one process, on one port, for who may see them (`door.py`)."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import json
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
-from aiohttp import web
-
+from lockstep_runtime.door import Certificate, Door, DoorUnusable
+from lockstep_runtime.http_wire import HEAD_BYTES, METHODS, BadRequest, Request, parse, rendered
 from lockstep_runtime.metrics import CONTENT_TYPE_LATEST, Metrics
 
-__all__ = ["Pages", "PortTaken"]
+__all__ = ["Pages"]
 
+HEAD_WITHIN_S = 5.0
+"""A request's head has to be here by then, and a TLS handshake to be over: who sends a byte now and then holds nothing
+for long."""
 
-class PortTaken(Exception):
-    """The port cannot be had; the text says so and what to do."""
+ANSWERED_WITHIN_S = 10.0
+"""An answer has to be taken by then."""
+
+CONNECTIONS = 64
+"""At once; who comes beyond is turned away."""
+
+LEFT_OVER_BYTES = 65_536
+"""Of a body that nobody asked for, so much is read and thrown away, that the answer is not lost with the connection."""
+
+LOOK_EVERY_S = 5.0
+"""How often the certificate's files are looked at."""
+
+JSON = "application/json; charset=utf-8"
 
 
 class Pages:
     """Serves what the given functions return at the time of asking.
 
     `live` and `ready` return None when all is well, else why not (answered with status 503). `status` returns JSON
-    values.
+    values. `warn` hears of a certificate that cannot be taken up, once for each reason, and "" when one was.
     """
 
     def __init__(
@@ -32,53 +49,133 @@ class Pages:
         live: Callable[[], str | None],
         ready: Callable[[], str | None],
         status: Callable[[], Mapping[str, Any]],
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._metrics = metrics
         self._live = live
         self._ready = ready
         self._status = status
-        self._runner: web.AppRunner | None = None
+        self._warn = warn
+        self._door = Door()
+        self._server: asyncio.Server | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
-    async def open(self, host: str, port: int) -> str:
-        """Listen and return the address as `http://host:port`. Port 0 takes a free one. Raises PortTaken."""
-        app = web.Application()
-        app.router.add_get("/live", self._page_live)
-        app.router.add_get("/ready", self._page_ready)
-        app.router.add_get("/status", self._page_status)
-        app.router.add_get("/metrics", self._page_metrics)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
-        await self._runner.setup()
+    async def open(self, door: Door) -> str:
+        """Listen and return the address as `http://host:port`, `https` with a certificate. Raises DoorUnusable."""
+        door.check()
+        self._door = door
+        certificate = None
+        tls: dict[str, Any] = {}
+        if door.certificate is not None and door.key is not None:
+            certificate = Certificate(door.certificate, door.key)
+            tls = {
+                "ssl": certificate.context,
+                "ssl_handshake_timeout": HEAD_WITHIN_S,
+                "ssl_shutdown_timeout": 1.0,
+            }
         try:
-            await web.TCPSite(self._runner, host, port, shutdown_timeout=0.5).start()
+            self._server = await asyncio.start_server(
+                self._connected, door.host, door.port, limit=HEAD_BYTES, backlog=CONNECTIONS, **tls
+            )
         except OSError as exc:
-            await self.close()
             if exc.errno == errno.EADDRINUSE:
-                raise PortTaken(
-                    f"port {port} on {host} is in use: choose another with --port, or --port 0 for a free one"
+                raise DoorUnusable(
+                    f"port {door.port} on {door.host} is in use: choose another with --port, or --port 0 for a free one"
                 ) from exc
-            raise PortTaken(f"cannot listen on {host}:{port}: {exc.strerror}; see --host and --port") from exc
-        bound = self._runner.addresses[0]
+            raise DoorUnusable(
+                f"cannot listen on {door.host}:{door.port}: {exc.strerror}; see --host and --port"
+            ) from exc
+        if certificate is not None:
+            self._renewing = asyncio.create_task(self._renew(certificate))
+        bound = self._server.sockets[0].getsockname()
         name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-        return f"http://{name}:{bound[1]}"
+        return f"http{'s' if tls else ''}://{name}:{bound[1]}"
 
     async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        """End listening and every connection."""
+        tasks = [*self._serving, *([self._renewing] if self._renewing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
-    async def _page_live(self, _: web.Request) -> web.Response:
-        return _verdict(self._live(), "live")
+    async def _renew(self, certificate: Certificate) -> None:
+        said = ""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            why = certificate.renew()
+            if why is not None and (why != said or not why):
+                self._warn(why)
+            said = said if why is None else why
 
-    async def _page_ready(self, _: web.Request) -> web.Response:
-        return _verdict(self._ready(), "ready")
+    # -- one connection ------------------------------------------------------------------------------------------------
 
-    async def _page_status(self, _: web.Request) -> web.Response:
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if len(self._serving) >= CONNECTIONS or task is None:
+            writer.transport.abort()
+            return
+        self._serving.add(task)
+        try:
+            # Who goes away in the middle of it, or takes too long, is nobody's trouble but theirs.
+            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                await self._serve(reader, writer)
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(HEAD_WITHIN_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            answer = self._answer(parse(head[:-4]))
+        except asyncio.LimitOverrunError:
+            answer = _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        except TimeoutError:
+            answer = _refusal(HTTPStatus.REQUEST_TIMEOUT)
+        except BadRequest as bad:
+            answer = _refusal(bad.status)
+        async with asyncio.timeout(ANSWERED_WITHIN_S):
+            writer.write(answer)
+            await writer.drain()
+            if writer.can_write_eof():  # TLS says so by itself
+                writer.write_eof()
+                await _read_away(reader)
+
+    def _answer(self, request: Request) -> bytes:
+        admitted = self._door.admits(request.token)
+        head_only = request.method == "HEAD"
+        if request.path in ("/live", "/ready"):
+            word = request.path.removeprefix("/")
+            why_not = self._live() if word == "live" else self._ready()
+            status = HTTPStatus.OK if why_not is None else HTTPStatus.SERVICE_UNAVAILABLE
+            text = word if why_not is None else why_not if admitted else f"not {word}"
+            return rendered(status, f"{text}\n".encode(), head_only=head_only)
+        if request.path not in ("/status", "/metrics"):
+            return _refusal(HTTPStatus.NOT_FOUND, head_only=head_only)
+        if not admitted:
+            return _refusal(HTTPStatus.UNAUTHORIZED, head_only=head_only)
+        if request.path == "/metrics":
+            return rendered(HTTPStatus.OK, self._metrics.exposition(), CONTENT_TYPE_LATEST, head_only=head_only)
         text = json.dumps(self._status(), indent=2, ensure_ascii=False, default=str)
-        return web.Response(text=text + "\n", content_type="application/json")
-
-    async def _page_metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return rendered(HTTPStatus.OK, f"{text}\n".encode(), JSON, head_only=head_only)
 
 
-def _verdict(why_not: str | None, word: str) -> web.Response:
-    return web.Response(text=f"{word if why_not is None else why_not}\n", status=200 if why_not is None else 503)
+_MORE = {
+    HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+    HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": ", ".join(METHODS)},
+}
+
+
+def _refusal(status: HTTPStatus, *, head_only: bool = False) -> bytes:
+    return rendered(status, f"{status.phrase}\n".encode(), head_only=head_only, headers=_MORE.get(status))
+
+
+async def _read_away(reader: asyncio.StreamReader) -> None:
+    """Until the other side closes, or has sent more than anybody would by mistake."""
+    left = LEFT_OVER_BYTES
+    while left > 0 and (chunk := await reader.read(4_096)):
+        left -= len(chunk)

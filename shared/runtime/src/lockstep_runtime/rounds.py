@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from lockstep_config.python_classes import ClassFailed
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import set_within
@@ -18,7 +18,7 @@ __all__ = ["Rounds", "Troubles"]
 
 class Troubles:
     """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster once for all who notice."""
+    cluster and a permission that is missing once for all who notice."""
 
     def __init__(self, log: FlowLog) -> None:
         self._log = log
@@ -39,7 +39,7 @@ class Troubles:
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
-        elif str(before) != str(trouble):
+        elif str(before) != str(trouble) and not self._said(name, trouble):
             about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
             self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
         self._say_reached(known)
@@ -51,9 +51,17 @@ class Troubles:
             return
         known = self._unreachable()
         del self._now[name]
-        if not isinstance(before, ClusterUnreachable):
+        if not isinstance(before, ClusterUnreachable) and not self._said(name, before):
             self._log.say(f"{name} recovered")
         self._say_reached(known)
+
+    def _said(self, name: str, trouble: ClusterTrouble | ClassFailed) -> bool:
+        """Whether another one lacks the same permission: it was said when that began, and its end is said with the
+        last one's."""
+        if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
+            return False
+        others = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
+        return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
 
     def _unreachable(self) -> set[str]:
         return {t.alias for t in self._now.values() if isinstance(t, ClusterUnreachable)}

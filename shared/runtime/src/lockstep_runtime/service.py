@@ -13,28 +13,33 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import faust
 import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
+import faust.auth
 import faust.transport.drivers.aiokafka
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import Configuration, FlowSettings, clients
+from lockstep_config.model import Cluster
+from lockstep_config.permissions import access_of
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service_group
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.common_metrics import standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
-from lockstep_runtime.errors import ToldToEnd
+from lockstep_runtime.door import Door, DoorUnusable
+from lockstep_runtime.errors import ClusterTrouble, NotPermitted, ToldToEnd
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
-from lockstep_runtime.pages import Pages, PortTaken
+from lockstep_runtime.pages import Pages
 from lockstep_runtime.rotation import Rotation
+from lockstep_runtime.sasl_session import renew_sessions
 
 __all__ = ["Place", "serve"]
 
@@ -48,14 +53,15 @@ ENDS_WITHIN = 9.0
 """Seconds from the first signal to the end of the process, at most."""
 
 
+LOCAL = Door()
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and as whom this process runs. Port 0: a free one. `instance` tells replicas apart and survives
-    restarts."""
+    """As whom this process runs, and where its pages are. `instance` tells replicas apart and survives restarts."""
 
     instance: str
-    host: str = "127.0.0.1"
-    port: int = 0
+    door: Door = LOCAL
 
 
 class FaustMembership:
@@ -75,16 +81,27 @@ class FaustMembership:
         try:
             await self._app.start()
         except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
-            raise GroupLost(self._runner.ctx.target.alias, self._sentence(exc)) from exc
+            raise self._trouble(exc) from exc
 
     async def ended(self) -> None:
         await self._app.wait_until_stopped()
-        raise GroupLost(self._runner.ctx.target.alias, self._sentence(self._app.crash_reason))
+        raise self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:
         self._give_up_place()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._app.stop(), LEAVE)
+
+    def _trouble(self, reason: BaseException | None) -> ClusterTrouble:
+        ctx = self._runner.ctx
+        for kind, name in (
+            ("group", self._app.conf.id),
+            ("topic", commands_topic(ctx.flow, ctx.settings.group_id)),
+        ):
+            if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
+                remedy = ctx.target.access.remedy(kind, name, "Read")
+                return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
+        return GroupLost(ctx.target.alias, self._sentence(reason))
 
     def _sentence(self, reason: BaseException | None) -> str:
         group = self._app.conf.id
@@ -187,14 +204,15 @@ def build_app(ctx: FlowContext) -> Any:
 
 def _credentials(settings: FlowSettings) -> Any:
     connection = clients.aiokafka_connection(settings.target)
-    protocol = connection.get("security_protocol", "PLAINTEXT")
+    protocol = connection["security_protocol"]
     context = connection.get("ssl_context")
+    if "sasl_oauth_token_provider" in connection:
+        return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
     if protocol.startswith("SASL"):
-        # With a context it is SASL_SSL, without one SASL_PLAINTEXT.
-        return faust.SASLCredentials(
-            mechanism=connection.get("sasl_mechanism", "PLAIN"),
-            username=connection.get("sasl_plain_username"),
-            password=connection.get("sasl_plain_password"),
+        return faust.SASLCredentials(  # over TLS where there is a context
+            mechanism=connection["sasl_mechanism"],
+            username=connection["sasl_plain_username"],
+            password=connection["sasl_plain_password"],
             ssl_context=context,
         )
     return faust.SSLCredentials(context=context) if protocol == "SSL" else None
@@ -226,8 +244,8 @@ class Process:
                 service,
                 settings,
                 instance=place.instance,
-                source=Admin(settings.source.alias, clients.source_admin(settings, service), settings.admin_timeout),
-                target=Admin(settings.target.alias, clients.target_admin(settings, service), settings.admin_timeout),
+                source=_admin(settings, settings.source, clients.source_admin(settings, service)),
+                target=_admin(settings, settings.target, clients.target_admin(settings, service)),
                 leadership=Leadership(service, divided=divided),
                 metrics=self.metrics,
                 clock=clock,
@@ -260,14 +278,16 @@ class Process:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._signalled, name, stop)
-        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status)
+        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate)
         try:
-            address = await pages.open(self.place.host, self.place.port)
-        except PortTaken as exc:
+            address = await pages.open(self.place.door)
+        except DoorUnusable as exc:
             self.log.say("cannot start", str(exc), level=logging.ERROR)
             return UNUSABLE
         flows = ", ".join(str(r.ctx.flow) for r in self.runners)
         self.log.say("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
+        for warning in self.place.door.warnings():
+            self.log.warn("pages are not on this machine alone", f"{address}: {warning}")
         work = asyncio.create_task(self._flows())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -283,6 +303,12 @@ class Process:
         await pages.close()
         self.log.say("ended")
         return code
+
+    def _about_certificate(self, why: str) -> None:
+        if why:
+            self.log.warn("certificate not taken up", f"{why}; the one of before serves on")
+        else:
+            self.log.say("certificate taken up", str(self.place.door.certificate))
 
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -315,6 +341,10 @@ def _told_to_end(exc: BaseException | None) -> ToldToEnd | None:
     return exc if isinstance(exc, ToldToEnd) else None
 
 
+def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:
+    return Admin(cluster.alias, conf, settings.admin_timeout, access_of(settings, cluster.alias))
+
+
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:
     """A thread of a library's raised: one line, as for everything else. Faust's consumer thread is cancelled when its
     broker is away at our end; that is no news."""
@@ -345,6 +375,7 @@ def serve(
     """
 
     threading.excepthook = _thread_ended
+    renew_sessions()
 
     async def main() -> int:
         process = Process(

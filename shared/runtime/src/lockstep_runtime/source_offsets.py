@@ -64,7 +64,7 @@ class SourceOffsets:
         conf = clients.target_consumer(ctx.settings, ctx.service)
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                await replay(conf, self._topic.name, on_records=take, alias=ctx.target.alias)
+                await replay(conf, self._topic.name, on_records=take, alias=ctx.target.alias, access=ctx.target.access)
         except TopicMissing:
             return {}
         except TimeoutError as exc:

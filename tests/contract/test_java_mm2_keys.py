@@ -1,0 +1,92 @@
+"""No property of MM2's connectors or of a Connect worker is unknown to us, and defaults are Java's: its own ConfigDefs
+are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from py4j.java_collections import JavaList
+
+from lockstep_config.client_keys import CLIENT, CONNECTION
+from lockstep_config.key_types import Kind, Status
+from lockstep_config.keys import KEYS
+from lockstep_config.unused_keys import FAMILIES
+from tests.harness.jvm import call, jvm
+
+CONNECTORS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
+DISTRIBUTED = "org.apache.kafka.connect.runtime.distributed"
+OTHERWISE = {
+    "tasks.max": "one slot for each core",
+    "enabled": "false in a file unless it says so (`mm2.md` §5.5)",
+    "offset.storage.topic": "a worker's has none; in a file it is named after the source",
+    "offset.storage.replication.factor": "not asked of the connectors",
+    "transaction.boundary.interval.ms": "the worker's flush interval",
+    "group.id": "in a file it is named after the source",
+}
+"""Defaults that are another here, and why."""
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Any]:
+    with jvm() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def connectors(gateway: Any) -> Mapping[str, Any]:
+    """Each connector's ConfigDef."""
+    return {name: getattr(gateway.jvm.org.apache.kafka.connect.mirror, name)().config() for name in CONNECTORS}
+
+
+@pytest.fixture(scope="module")
+def worker(gateway: Any) -> Any:
+    crypto = gateway.jvm.org.apache.kafka.connect.runtime.distributed.Crypto.SYSTEM
+    return call(gateway, f"{DISTRIBUTED}.DistributedConfig", "config", [f"{DISTRIBUTED}.Crypto"], [crypto])
+
+
+def is_known(name: str) -> bool:
+    return name in KEYS or name in CONNECTION or name.startswith(tuple(family.prefix for family in FAMILIES))
+
+
+def test_every_property_of_the_connectors_is_known(connectors: Mapping[str, Any]) -> None:
+    for name, definition in connectors.items():
+        assert len(definition.names()) > 90, "the class was asked"
+        assert [key for key in definition.names() if not is_known(key)] == [], name
+
+
+def test_every_property_of_a_worker_is_known(worker: Any) -> None:
+    assert len(worker.names()) > 90, "the class was asked"
+    of_clients = {name for keys in CLIENT.values() for name in keys}
+    assert sorted(key for key in worker.names() if not is_known(key) and key not in of_clients) == []
+
+
+def as_written(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case str() | int():
+            return str(value)
+        case JavaList():
+            return ", ".join(map(str, value))
+    return str(value.getName())  # a class
+
+
+def test_defaults_are_javas(connectors: Mapping[str, Any], worker: Any) -> None:
+    asked = 0
+    for definition in (*connectors.values(), worker):
+        defaults = definition.defaultValues()
+        for name in definition.names():
+            key = KEYS.get(name)
+            if key is None or key.status is not Status.USED or name in OTHERWISE or name not in defaults:
+                continue
+            theirs = as_written(defaults[name])
+            ours = key.default or ""
+            if key.kind in (Kind.LIST, Kind.PATTERNS):
+                theirs, ours = theirs.replace(", ", ","), ours.replace(", ", ",")
+            assert ours.lower() == theirs.lower(), name
+            asked += 1
+    assert asked > 40

@@ -1,0 +1,234 @@
+"""Every property that `mm2.md` §5 lists is known, with its default and where it may stand; and so is the page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lockstep_config.key_types import ANYWHERE, CLUSTER_ONLY, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Scope, Status
+from lockstep_config.keys import KEYS
+from lockstep_config.unused_keys import FAMILIES
+from tests.pages.configuration import PAGE, TABLES, filled
+
+from .conftest import LoadText, MistakesOf
+
+MIRROR = "org.apache.kafka.connect.mirror."
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+CONFIGS_EXCLUDE = (
+    "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
+    "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, "
+    "message.timestamp.type, unclean.leader.election.enable, min.insync.replicas"
+)
+
+DEFAULTS = {
+    # 5.1, common to the three connectors
+    "enabled": ("false", CONNECTOR),
+    "admin.timeout.ms": ("60000", CONNECTOR),
+    "replication.policy.class": (MIRROR + "DefaultReplicationPolicy", CONNECTOR),
+    "replication.policy.separator": (".", CONNECTOR),
+    "replication.policy.internal.topic.separator.enabled": ("true", CONNECTOR),
+    "forwarding.admin.class": (MIRROR + "ForwardingAdmin", ANYWHERE),
+    "config.providers": ("", TOP_ONLY),
+    # 5.2, source
+    "topics": (".*", CONNECTOR),
+    "topics.exclude": (r"mm2.*\.internal, .*\.replica, __.*", CONNECTOR),
+    "config.properties.exclude": (CONFIGS_EXCLUDE, CONNECTOR),
+    "use.defaults.from": ("target", FLOW_ONLY),
+    "topic.filter.class": (MIRROR + "DefaultTopicFilter", CONNECTOR),
+    "config.property.filter.class": (MIRROR + "DefaultConfigPropertyFilter", CONNECTOR),
+    "refresh.topics.enabled": ("true", CONNECTOR),
+    "refresh.topics.interval.seconds": ("600", CONNECTOR),
+    "sync.topic.configs.enabled": ("true", CONNECTOR),
+    "sync.topic.configs.interval.seconds": ("600", CONNECTOR),
+    "sync.topic.acls.enabled": ("true", CONNECTOR),
+    "sync.topic.acls.interval.seconds": ("600", CONNECTOR),
+    "replication.factor": ("2", CONNECTOR),
+    "offset-syncs.topic.replication.factor": ("3", CONNECTOR),
+    "offset-syncs.topic.location": ("source", CONNECTOR),
+    "emit.offset-syncs.enabled": ("true", CONNECTOR),
+    "offset.lag.max": ("100", CONNECTOR),
+    "heartbeats.replication.enabled": ("true", CONNECTOR),
+    "exactly.once.support": ("requested", CONNECTOR),
+    "transaction.boundary": ("poll", CONNECTOR),
+    # 5.3, checkpoint and heartbeat
+    "groups": (".*", CONNECTOR),
+    "groups.exclude": ("console-consumer-.*, connect-.*, __.*", CONNECTOR),
+    "group.filter.class": (MIRROR + "DefaultGroupFilter", CONNECTOR),
+    "refresh.groups.enabled": ("true", CONNECTOR),
+    "refresh.groups.interval.seconds": ("600", CONNECTOR),
+    "emit.checkpoints.enabled": ("true", CONNECTOR),
+    "emit.checkpoints.interval.seconds": ("60", CONNECTOR),
+    "sync.group.offsets.enabled": ("false", CONNECTOR),
+    "sync.group.offsets.interval.seconds": ("60", CONNECTOR),
+    "checkpoints.topic.replication.factor": ("3", CONNECTOR),
+    "emit.heartbeats.enabled": ("true", CONNECTOR),
+    "emit.heartbeats.interval.seconds": ("1", CONNECTOR),
+    "heartbeats.topic.replication.factor": ("3", CONNECTOR),
+    # 5.5, the worker on the target
+    "offset.storage.topic": ("mm2-offsets.SOURCE.internal", WORKER),
+    "offset.storage.replication.factor": ("3", WORKER),
+    "offset.storage.partitions": ("25", WORKER),
+    "offset.flush.interval.ms": ("60000", CLUSTER_ONLY),
+    "exactly.once.source.support": ("disabled", CLUSTER_ONLY),
+    "group.id": ("SOURCE-mm2", CLUSTER_ONLY),
+    "key.converter": (BYTES, ANYWHERE),
+    "value.converter": (BYTES, ANYWHERE),
+    "header.converter": (BYTES, ANYWHERE),
+}
+UNUSED = [
+    "name",
+    "connector.class",
+    "connector.plugin.version",
+    "source.cluster.alias",
+    "target.cluster.alias",
+    "metric.reporters",
+    "consumer.poll.timeout.ms",
+    "metric.names.formats",
+    "task.assigned.partitions",
+    "task.index",
+    "offsets.storage.topic",
+    "add.source.alias.to.metrics",
+    "use.incremental.alter.configs",
+    "dedicated.mode.enable.internal.rest",
+    "listeners",
+    "admin.listeners",
+    "tasks.max.enforce",
+    "config.action.reload",
+]
+BY_FAMILY = [
+    "topic.creation.default.replication.factor",
+    "topic.creation.groups",
+    "errors.retry.timeout",
+    "errors.tolerance",
+    "config.storage.topic",
+    "config.storage.replication.factor",
+    "status.storage.topic",
+    "status.storage.partitions",
+    "rest.advertised.host.name",
+    "rest.advertised.port",
+    "worker.sync.timeout.ms",
+    "task.shutdown.graceful",
+    "key.converter.schemas.enable",
+]
+REMOVED = {
+    "topics.blacklist": "topics.exclude",
+    "groups.blacklist": "groups.exclude",
+    "config.properties.blacklist": "config.properties.exclude",
+}
+CHANGE_DATA = {
+    "transforms": "mask",
+    "predicates": "p",
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+}
+
+
+@pytest.mark.parametrize("name", sorted(DEFAULTS))
+def test_each_property_has_mm2s_default_and_its_places(name: str) -> None:
+    default, scopes = DEFAULTS[name]
+    key = KEYS[name]
+    assert ((key.default or ""), key.scopes) == (default, scopes)
+    assert key.meaning
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_what_is_of_no_use_here_says_why(name: str) -> None:
+    assert KEYS[name].status is Status.WITHOUT_EFFECT
+    assert KEYS[name].why
+
+
+@pytest.mark.parametrize("name", BY_FAMILY)
+def test_families_take_the_rest(name: str) -> None:
+    assert name not in KEYS
+    assert any(name.startswith(family.prefix) and family.why for family in FAMILIES)
+
+
+@pytest.mark.parametrize("name", sorted(REMOVED))
+def test_what_kafka_4_removed_counts_as_the_new_one_with_a_note(name: str, load_text: LoadText) -> None:
+    loaded = load_text(f"A->B.{name} = x\n")
+    assert [note.message for note in loaded.notes] == [
+        f"was renamed to {REMOVED[name]}, which counts where both are set"
+    ]
+
+
+@pytest.mark.parametrize("name", ["use.incremental.alter.configs", "add.source.alias.to.metrics"])
+def test_what_kafka_4_removed_for_good_says_so(name: str, load_text: LoadText) -> None:
+    (unused,) = load_text(f"{name} = true\n").unused
+    assert unused.message.startswith("has no effect: removed in Kafka 4.0: ")
+
+
+class TestWhatWouldChangeData:
+    @pytest.mark.parametrize("scope", ["", "A->B.", "B."])
+    @pytest.mark.parametrize("name", sorted(CHANGE_DATA))
+    def test_it_is_refused_wherever_it_stands(self, name: str, scope: str, mistakes_of: MistakesOf) -> None:
+        (mistake,) = mistakes_of(f"{scope}{name} = {CHANGE_DATA[name]}\n")
+        assert mistake.startswith(f"5 {scope}{name}: is '{CHANGE_DATA[name]}', which is refused: ")
+
+    @pytest.mark.parametrize("scope", ["", "A->B.", "B."])
+    @pytest.mark.parametrize("name", ["transforms.mask.type", "predicates.p.type"])
+    def test_its_parts_alone_do_nothing(self, name: str, scope: str, load_text: LoadText) -> None:
+        (unused,) = load_text(f"{scope}{name} = x\n").unused
+        assert unused.key == f"{scope}{name}"
+
+    @pytest.mark.parametrize(
+        "prefix",
+        [
+            *("A.consumer", "B.producer", "A->B.consumer", "A->B.producer", "A->B.source.consumer"),
+            *("A->B.target.producer", "A->B.producer.override"),
+        ],
+    )
+    def test_interceptors_are_refused_for_every_client(self, prefix: str, mistakes_of: MistakesOf) -> None:
+        (mistake,) = mistakes_of(f"{prefix}.interceptor.classes = com.example.Audit\n")
+        assert mistake.startswith(f"5 {prefix}.interceptor.classes: is 'com.example.Audit', which is refused: ")
+
+    @pytest.mark.parametrize(
+        ("key", "usual", "other"),
+        [
+            (
+                "A.consumer.key.deserializer",
+                "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+                "com.example.Avro",
+            ),
+            (
+                "A->B.source.consumer.value.deserializer",
+                "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+                "com.example.Avro",
+            ),
+            (
+                "B.producer.key.serializer",
+                "org.apache.kafka.common.serialization.ByteArraySerializer",
+                "com.example.Avro",
+            ),
+            (
+                "A->B.producer.override.value.serializer",
+                "org.apache.kafka.common.serialization.ByteArraySerializer",
+                "com.example.Avro",
+            ),
+        ],
+    )
+    def test_so_is_any_class_that_would_make_other_bytes(
+        self, key: str, usual: str, other: str, mistakes_of: MistakesOf, load_text: LoadText
+    ) -> None:
+        (mistake,) = mistakes_of(f"{key} = {other}\n")
+        assert mistake.startswith(f"5 {key}: is {other!r}, which is refused: ")
+        assert load_text(f"{key} = {usual}\n").unused == ()
+
+    def test_errors_that_would_be_passed_over_are_not(self, load_text: LoadText) -> None:
+        (unused,) = load_text("A->B.errors.tolerance = all\n").unused
+        assert "lockstep.on.refused=quarantine" in unused.message
+
+
+class TestThePage:
+    def test_it_is_what_the_keys_are(self) -> None:
+        page = PAGE.read_text(encoding="utf-8")
+        assert filled(page) == page, "docs/configuration.md is stale: python -m tests.pages.configuration"
+
+    def test_every_key_is_on_it(self) -> None:
+        page = PAGE.read_text(encoding="utf-8")
+        assert set(re.findall(r"<!-- keys: ([a-z ]+) -->", page)) == set(TABLES)
+        assert [name for name in KEYS if f"| `{name}` |" not in page] == []
+
+    def test_every_key_says_where_it_may_stand(self) -> None:
+        assert [name for name, key in KEYS.items() if not key.scopes <= set(Scope) or not key.scopes] == []

@@ -1,0 +1,144 @@
+"""The right key in the wrong place, the complaint of years: found, explained, and what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_config.check import MOST_SUGGESTIONS
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText, MistakesOf
+
+UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        (
+            "compression.type",
+            "it is a property of producers: write TARGET.producer.compression.type or "
+            "SOURCE->TARGET.producer.override.compression.type for the mirrored records",
+        ),
+        ("A.fetch.min.bytes", "it is a property of consumers: write SOURCE.consumer.fetch.min.bytes for what is read"),
+        (
+            "A->B.request.timeout.ms",
+            "it is a property of consumers and producers and admins: write SOURCE.consumer.request.timeout.ms for what "
+            "is read, or TARGET.producer.request.timeout.ms or SOURCE->TARGET.producer.override.request.timeout.ms for "
+            "the mirrored records, or ALIAS.admin.request.timeout.ms for administration",
+        ),
+        (
+            "A->B.override.compression.type",
+            "it is a property of producers: write TARGET.producer.compression.type or "
+            "SOURCE->TARGET.producer.override.compression.type for the mirrored records",
+        ),
+        ("A->B.producr.override.compression.type", "did you mean A->B.producer.override.compression.type?"),
+        ("A->B.sorce.consumer.fetch.min.bytes", "did you mean A->B.source.consumer.fetch.min.bytes?"),
+        ("A.consumr.fetch.min.bytes", "did you mean A.consumer.fetch.min.bytes?"),
+        ("A->B.target.cluster.security.protocl", "did you mean A->B.target.cluster.security.protocol?"),
+        ("A.sync.topic.config.enabled", "did you mean sync.topic.configs.enabled?"),
+        ("zzz.qqq.www", "nothing like it is known: remove it"),
+        ("A->B." + "x" * 5000, "nothing like it is known: remove it"),
+    ],
+)
+def test_an_unknown_key_says_what_was_meant(key: str, instead: str, mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(f"{key} = 1\n")
+    assert mistake.endswith(f"{key}: {UNKNOWN}{instead}")
+
+
+def test_of_very_many_only_the_first_are_looked_up(mistakes_of: MistakesOf) -> None:
+    found = mistakes_of("".join(f"A->B.qqq{n}.www = 1\n" for n in range(3000)))
+    assert len(found) == 3000
+    assert sum("nothing like it" in one for one in found) == MOST_SUGGESTIONS
+
+
+class TestTheProducerOfTheFlow:
+    """`S->T.producer.x` is for offset syncs; that of the mirrored records is the Connect worker's."""
+
+    @pytest.mark.parametrize("prefix", ["producer", "source.producer", "target.producer"])
+    def test_what_only_records_could_need_is_without_effect(self, prefix: str, load_text: LoadText) -> None:
+        loaded = load_text(f"A->B.{prefix}.compression.type = zstd\n")
+        assert [(one.line, one.message) for one in loaded.unused] == [
+            (
+                5,
+                "has no effect: MirrorMaker gives it to the producer of offset syncs alone; for the mirrored records "
+                "it is A->B.producer.override.compression.type",
+            )
+        ]
+        assert loaded.flow(Flow("A", "B")).data_plane.compression_type is None
+
+    def test_what_has_none_for_them_either_says_both(self, load_text: LoadText) -> None:
+        (unused,) = load_text("A->B.producer.batch.size = 1000000\n").unused
+        assert (
+            "A->B.producer.override.batch.size, which has none here either: batches go as they came" in unused.message
+        )
+
+    def test_what_counts_for_offset_syncs_counts_with_a_note(self, load_text: LoadText) -> None:
+        loaded = load_text("A->B.producer.max.request.size = 2000000\n")
+        assert loaded.unused == ()
+        assert [note.message for note in loaded.notes] == [
+            "counts for offset syncs only, as in MirrorMaker; for the mirrored records it is "
+            "A->B.producer.override.max.request.size"
+        ]
+
+    def test_what_is_for_any_producer_is_not_remarked_on(self, load_text: LoadText) -> None:
+        loaded = load_text("A->B.producer.reconnect.backoff.ms = 100\nB.producer.compression.type = zstd\n")
+        assert (loaded.unused, loaded.notes) == ((), ())
+
+
+class TestLinesOfNoUse:
+    def test_the_clusters_consumer_beats_the_flows(self, load_text: LoadText) -> None:
+        loaded = load_text("A.consumer.fetch.min.bytes = 5\nA->B.consumer.fetch.min.bytes = 6\n")
+        assert [(note.line, note.message) for note in loaded.notes] == [
+            (
+                6,
+                "does not count for what A->B reads: A.consumer.fetch.min.bytes does, as in MirrorMaker; "
+                "A->B.source.consumer.fetch.min.bytes goes above both",
+            )
+        ]
+        assert load_text("A.consumer.fetch.min.bytes = 5\nA->B.consumer.fetch.min.bytes = 5\n").notes == ()
+
+    def test_a_client_of_the_wrong_end(self, load_text: LoadText) -> None:
+        loaded = load_text("A.producer.compression.type = zstd\nB.consumer.isolation.level = read_committed\n")
+        assert [note.message for note in loaded.notes] == [
+            "is for records that are written to A, and no flow that is enabled does so",
+            "is for records that are read from B, and no flow that is enabled does so",
+        ]
+        both = "A.producer.compression.type = zstd\nB.consumer.isolation.level = read_committed\nB->A.enabled = true\n"
+        assert load_text(both).notes == ()
+
+    def test_a_list_that_selects_nothing(self, load_text: LoadText) -> None:
+        loaded = load_text("topics =\nA->B.groups = a, b\nA->B.groups.exclude = b\n")
+        assert [note.message for note in loaded.notes] == [
+            "is empty: A->B selects no topic",
+            "has b as A->B.groups has: what is excluded stays out",
+        ]
+
+
+class TestFlowsThatDoNotReadEachOthersNames:
+    """Settings that must agree between flows: else each fills the other's cluster."""
+
+    def test_another_separator_on_the_way_back(self, mistakes_of: MistakesOf) -> None:
+        (mistake,) = mistakes_of("B->A.enabled = true\nB->A.replication.policy.separator = __\n")
+        assert mistake.startswith(
+            "6 B->A.replication.policy.separator: leads round: t of A is A.t on B, B__A.t on A, which A->B mirrors "
+            "again, and so for ever: give A->B and B->A the same replication.policy.separator"
+        )
+
+    def test_over_three_clusters(self, mistakes_of: MistakesOf) -> None:
+        text = "clusters = A, B, C\n" + "".join(f"{a}.bootstrap.servers = {a}:1\n" for a in "ABC")
+        text += "A->B.enabled = true\nB->C.enabled = true\nC->A.enabled = true\n"
+        (mistake,) = mistakes_of(whole=text + "B->C.replication.policy.separator = __\n")
+        assert "8 B->C.replication.policy.separator: leads round: " in mistake
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            "replication.policy.separator = __\nB->A.enabled = true\n",
+            "B->A.replication.policy.separator = __\n",
+            "B->A.enabled = true\nB->A.replication.policy.separator = __\nA->B.topics = a.*\nB->A.topics = b.*\n",
+            "B->A.enabled = true\n",
+        ],
+    )
+    def test_what_agrees_or_does_not_meet_is_none(self, lines: str, load_text: LoadText) -> None:
+        assert load_text(lines).flows

@@ -1,0 +1,144 @@
+"""What a flow's users need: no more on the source than Strimzi lists, and a refusal says what it is for."""
+
+import pytest
+
+from lockstep_config.permissions import Access, Grant, access_of, grant_command, source_grants, target_grants
+from lockstep_protocol.names import Flow
+from tests.pages.permissions import PAGE, filled
+
+from .conftest import LoadText
+
+A_TO_B = Flow("A", "B")
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+LOGIN = (
+    "B.security.protocol = SASL_SSL\nB.sasl.mechanism = PLAIN\nB.sasl.jaas.config = "
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="mirror" password="x";\n'
+)
+
+SEED = {
+    ("topic", "mm2-offset-syncs.B.internal"): {"Create", "DescribeConfigs", "Read", "Write"},
+    ("topic", "*"): {"DescribeConfigs", "Read"},
+    ("cluster", "kafka-cluster"): {"Describe"},
+    ("group", "*"): {"Describe"},
+}
+"""Of MirrorMaker 2's source user, in the documentation of Streams for Apache Kafka, 9.9.7."""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "",
+        "sync.group.offsets.enabled = true\nlockstep.acls.delete = true\n",
+        "exactly.once.source.support = enabled\nlockstep.on.refused = quarantine\n",
+        IDENTITY,
+        IDENTITY + "B->A.enabled = true\n",
+        "group.id = second\n",
+    ],
+)
+def test_on_the_source_nothing_is_needed_beyond_the_list(load_text: LoadText, lines: str) -> None:
+    opposite = {"mm2-lockstep-state.B.internal", "mm2-lockstep-second-state.B.internal"}
+    for grant in source_grants(load_text(lines).flow(A_TO_B)):
+        if grant.name in opposite:
+            assert grant.operation == "Read"  # which Read of every topic covers
+        else:
+            assert grant.operation in SEED[grant.resource, grant.name]
+
+
+def test_with_offset_syncs_on_the_target_the_source_is_only_read(load_text: LoadText) -> None:
+    settings = load_text("offset-syncs.topic.location = target\n").flow(A_TO_B)
+    assert {one.operation for one in source_grants(settings)} == {"Read", "Describe", "DescribeConfigs"}
+    assert Grant("topic", "mm2-offset-syncs.A.internal", "Write", "") in [
+        Grant(one.resource, one.name, one.operation, "") for one in target_grants(settings)
+    ]
+
+
+def test_a_legacy_flow_commits_as_its_group_and_needs_no_other(load_text: LoadText) -> None:
+    legacy = load_text("A->B.lockstep.legacy.group = mm1\n").flow(A_TO_B)
+    assert [(one.resource, one.name, one.operation) for one in source_grants(legacy)] == [
+        ("topic", "*", "Read"),
+        ("topic", "*", "DescribeConfigs"),
+        ("group", "mm1", "Read"),
+    ]
+
+
+def test_less_is_needed_where_less_is_done(load_text: LoadText) -> None:
+    least = load_text(
+        "emit.checkpoints.enabled = false\nsync.topic.acls.enabled = false\nemit.offset-syncs.enabled = false\n"
+        "emit.heartbeats.enabled = false\nsync.topic.configs.enabled = false\n"
+    ).flow(A_TO_B)
+    assert [(one.resource, one.name, one.operation) for one in source_grants(least)] == [
+        ("topic", "*", "Read"),
+        ("topic", "*", "DescribeConfigs"),
+    ]
+    needed = {(one.resource, one.name, one.operation) for one in target_grants(least)}
+    assert not {one for one in needed if one[0] == "cluster" or one[1] in ("*", "heartbeats")}
+    assert ("topic", "A.", "AlterConfigs") not in needed
+    assert ("topic", "A.", "DescribeConfigs") in needed
+
+
+def test_copies_that_keep_their_names_have_no_prefix(load_text: LoadText) -> None:
+    grants = target_grants(load_text(IDENTITY).flow(A_TO_B))
+    assert {one.pattern for one in grants} == {"literal"}
+    assert any((one.name, one.operation) == ("*", "Write") for one in grants)
+
+
+def test_each_grant_stands_once_for_all_its_features(load_text: LoadText) -> None:
+    for grants in (source_grants(load_text().flow(A_TO_B)), target_grants(load_text().flow(A_TO_B))):
+        assert len({(one.resource, one.name, one.operation) for one in grants}) == len(grants)
+    (describe,) = (one for one in source_grants(load_text().flow(A_TO_B)) if one.resource == "cluster")
+    assert "consumer groups" in describe.feature
+    assert "ACLs" in describe.feature
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "asked", "lacks", "command"),
+    [
+        (
+            "topic",
+            "A.orders",
+            "Create",
+            "Create on topic A.orders (topics that",
+            "Create --topic A. --resource",
+        ),
+        (
+            "topic",
+            "A.orders",
+            "Describe",
+            "Write on topic A.orders (records",
+            "Write --topic A. --resource",
+        ),
+        ("topic", "A.orders", "DescribeConfigs", "AlterConfigs on topic A.orders", "--operation AlterConfigs --topic"),
+        ("topic", "heartbeats", "Write", "Write on topic heartbeats (heartbeats)", "Write --topic heartbeats"),
+        ("cluster", "", "Alter", "Alter on the cluster (ACL sync adds", "--operation Alter --cluster"),
+        ("group", "readers", "Describe", "Describe on group readers;", "--operation Describe --group readers"),
+        ("topic", "else", "Write", "Write on topic else;", "--operation Write --topic else"),
+    ],
+)
+def test_a_refusal_says_who_lacks_what_for_which_feature_and_how_to_grant_it(
+    load_text: LoadText, resource: str, name: str, asked: str, lacks: str, command: str
+) -> None:
+    remedy = access_of(load_text(LOGIN).flow(A_TO_B), "B").remedy(resource, name, asked)
+    assert str(remedy).startswith(f"User:mirror lacks {lacks}")
+    assert remedy.command.startswith("kafka-acls --bootstrap-server b:9092 --add --allow-principal User:mirror ")
+    assert command in remedy.command
+
+
+def test_a_refusal_names_the_topic_itself_before_all_topics(load_text: LoadText) -> None:
+    remedy = access_of(load_text().flow(A_TO_B), "A").remedy("topic", "mm2-offset-syncs.B.internal", "Read")
+    assert "(offset syncs" in remedy.lacks
+    assert "User:OURS" in remedy.command  # the file does not say as whom
+
+
+def test_what_is_shell_is_quoted_in_the_command() -> None:
+    words = grant_command(Grant("topic", "*", "Read", ""), "User:CN=a b,O=c", "h:1")
+    assert words.endswith("--allow-principal 'User:CN=a b,O=c' --operation Read --topic '*'")
+
+
+def test_nothing_is_known_without_a_flow() -> None:
+    assert Access().remedy("topic", "x", "Read").lacks == "User:OURS lacks Read on topic x"
+
+
+def test_the_page_is_as_the_declaration_is() -> None:
+    text = PAGE.read_text()
+    assert filled(text) == text, "python -m tests.pages.permissions"
+    assert text.count("<!-- end -->") == 6

@@ -1,0 +1,100 @@
+"""The bill of materials covers the lock, and an audit is never clean by mistake."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+LOCK = (REPOSITORY / "requirements.lock").read_text()
+
+
+def script(name: str) -> ModuleType:
+    """`.ci/NAME.py`, which is in no package."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+AUDIT = script("audit")
+
+
+def is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def bill() -> str:
+    command = [sys.executable, str(REPOSITORY / ".ci" / "sbom.py"), "-"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_every_locked_package_is_in_the_bill_with_every_hash_and_the_bill_is_always_the_same() -> None:
+    text = bill()
+    assert text == bill()
+    found = json.loads(text)
+    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
+    assert "timestamp" not in found["metadata"]
+    pinned = dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==([^\s;]+)", LOCK, re.MULTILINE))
+    components = {one["name"]: one for one in found["components"]}
+    assert {name: one["version"] for name, one in components.items()} == pinned
+    hashes = [h["content"] for one in components.values() for h in one["externalReferences"][0]["hashes"]]
+    assert sorted(hashes) == sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", LOCK))
+    untold = [name for name, one in components.items() if not one.get("licenses")]
+    assert [name for name in untold if is_installed(name)] == []
+    assert {components[name]["scope"] for name in ("aiokafka", "pyspark", "aiohttp")} == {"required"}
+    assert {components[name]["scope"] for name in ("pytest", "ruff", "pip-audit")} == {"excluded"}
+    (whole,) = (one for one in found["dependencies"] if one["ref"] == "lockstep")
+    assert len(whole["dependsOn"]) == sum(one["scope"] == "required" for one in components.values())
+
+
+def answer(*dependencies: dict[str, Any]) -> dict[str, Any]:
+    return {"dependencies": list(dependencies), "fixes": []}
+
+
+WELL = {"name": "click", "version": "8.0", "vulns": []}
+SKIPPED = {"name": "click", "skip_reason": "Dependency not found on PyPI and could not be audited"}
+BAD = {"name": "click", "version": "8.0", "vulns": [{"id": "PYSEC-1", "aliases": ["CVE-1"], "fix_versions": ["8.1"]}]}
+PROBED = answer({"name": "idna", "version": "3.6", "vulns": [{"id": "PYSEC-2", "fix_versions": ["3.7"]}]})
+UNPROBED = answer({"name": "idna", "version": "3.6", "vulns": []})
+
+
+@pytest.mark.parametrize(
+    ("lock", "probe", "locked", "code", "words"),
+    [
+        (answer(WELL), PROBED, ["click"], 0, "nothing is known against any of 1 packages"),
+        (answer(BAD), PROBED, ["click"], 1, "click 8.0: PYSEC-1 (CVE-1), mended in 8.1"),
+        (answer(BAD), None, ["click"], 2, "gave no answer"),
+        (answer(BAD), UNPROBED, ["click"], 1, "PYSEC-1"),
+        (None, PROBED, ["click"], 2, "gave no answer"),
+        (answer(WELL), UNPROBED, ["click"], 2, "the index here knows of nothing against idna==3.6"),
+        (answer(WELL), answer(SKIPPED), ["click"], 2, "knows of nothing"),
+        (answer(SKIPPED), PROBED, ["click"], 2, "not audited: click"),
+        (answer(WELL), PROBED, ["click", "rich"], 2, "not audited: rich"),
+        (answer(), PROBED, ["click"], 2, "not audited: click"),
+    ],
+)
+def test_an_audit_is_clean_only_where_advisories_are_known_and_every_package_was_looked_up(
+    lock: Any, probe: Any, locked: list[str], code: int, words: str
+) -> None:
+    verdict = AUDIT.judge(lock, probe, locked)
+    assert verdict.code == code
+    assert words in "\n".join(verdict.lines)
+
+
+def test_every_locked_package_has_to_be_looked_up() -> None:
+    assert len(AUDIT.names_in(LOCK)) == len(re.findall(r"^[a-z0-9][a-z0-9._-]*==", LOCK, re.MULTILINE))

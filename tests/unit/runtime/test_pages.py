@@ -1,0 +1,229 @@
+"""The pages over real sockets: who may see what, and what nobody gets out of them."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from lockstep_cli.children import answers_ready
+from lockstep_runtime import pages as module
+from lockstep_runtime.door import Door, DoorUnusable
+from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.pages import Pages
+
+WITHIN = 20.0
+NOTHING_BUT_STATUS = [
+    "/",
+    "/statu",
+    "/status/",
+    "/live/../status",
+    "/../../etc/passwd",
+    "/%2e%2e/etc/passwd",
+    "//status",
+    "/config",
+    # Faust's own, were its web server on.
+    "/tables",
+    "/router",
+    "/stats",
+    "/assignment/",
+    "/production_index",
+]
+
+
+@asynccontextmanager
+async def served(
+    door: Door, warn: Callable[[str], None] = lambda _: None, why_not: str | None = "not read yet: A->B"
+) -> AsyncIterator[str]:
+    """Its address while the pages are open; the process is live, and not ready for a reason."""
+    pages = Pages(Metrics(), live=lambda: None, ready=lambda: why_not, status=lambda: {"service": "x"}, warn=warn)
+    address = await pages.open(door)
+    try:
+        yield address
+    finally:
+        await pages.close()
+
+
+async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
+    """All that comes back."""
+    host, _, port = address.partition("://")[2].rpartition(":")
+    async with asyncio.timeout(WITHIN):
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, limit=1 << 20)
+        try:
+            writer.write(request)
+            return await reader.read()
+        finally:
+            writer.close()
+
+
+async def got(
+    address: str, path: str, token: str = "", method: str = "GET", tls: ssl.SSLContext | None = None
+) -> tuple[int, str]:
+    """Status and body."""
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+    request = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{authorization}\r\n".encode()
+    head, _, body = (await sent(address, request, tls)).decode().partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A new certificate for `localhost` and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    made, key = folder / f"{name}.crt", folder / f"{name}.key"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(made)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return made, key
+
+
+async def test_the_four_pages_and_no_other() -> None:
+    async with served(Door()) as address:
+        assert await got(address, "/live") == (200, "live\n")
+        assert await got(address, "/ready") == (503, "not read yet: A->B\n")
+        assert json.loads((await got(address, "/status"))[1]) == {"service": "x"}
+        assert (await got(address, "/metrics?x=y"))[0] == 200
+        for path in NOTHING_BUT_STATUS:
+            assert await got(address, path) == (404, "Not Found\n"), path
+
+
+async def test_nothing_but_get_and_head() -> None:
+    async with served(Door()) as address:
+        assert await got(address, "/status", method="HEAD") == (200, "")
+        assert await got(address, "/nowhere", method="HEAD") == (404, "")
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"):
+            assert (await got(address, "/status", method=method))[0] == 405
+        body = b"x" * 50_000
+        posted = await sent(address, b"POST /status HTTP/1.1\r\nContent-Length: 50000\r\n\r\n" + body)
+        assert posted.startswith(b"HTTP/1.1 405 ")
+        assert b"Server:" not in posted
+
+
+async def test_a_token_is_asked_for_except_by_probes_which_say_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("s3cret\n")
+    async with served(Door(token_file=file)) as address:
+        for path in ("/status", "/metrics"):
+            assert (await got(address, path))[0] == 401
+            assert (await got(address, path, token="s3cre"))[0] == 401
+            assert (await got(address, path, token="s3cret"))[0] == 200
+        assert (await got(address, "/nowhere"))[0] == 404
+        assert await got(address, "/live") == (200, "live\n")
+        assert await got(address, "/ready") == (503, "not ready\n")
+        assert await got(address, "/ready", token="s3cret") == (503, "not read yet: A->B\n")
+        file.write_text("another\n")
+        assert (await got(address, "/status", token="s3cret"))[0] == 401
+        assert (await got(address, "/status", token="another"))[0] == 200
+        file.unlink()
+        assert (await got(address, "/status", token="another"))[0] == 401
+    async with served(Door(token="given")) as address:
+        assert (await got(address, "/status", token="given"))[0] == 200
+        assert (await got(address, "/status"))[0] == 401
+
+
+async def test_who_sends_too_much_or_too_slowly_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.3)
+    async with served(Door()) as address:
+        large = b"GET /live HTTP/1.1\r\n" + b"A: " + b"x" * 20_000 + b"\r\n\r\n"
+        assert (await sent(address, large)).startswith(b"HTTP/1.1 431 ")
+        began = time.monotonic()
+        assert (await sent(address, b"GET /live HTTP/1.1\r\nHost:")).startswith(b"HTTP/1.1 408 ")
+        assert (await sent(address, b"")).startswith(b"HTTP/1.1 408 ")
+        assert time.monotonic() - began < 5
+        assert await got(address, "/live") == (200, "live\n")
+
+
+async def test_many_who_wait_leave_no_room_for_more_until_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONNECTIONS", 3)
+    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.5)
+    async with served(Door()) as address:
+        host, _, port = address.removeprefix("http://").rpartition(":")
+        waiting = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        with contextlib.suppress(ConnectionError):  # or the end comes without a word
+            assert await sent(address, b"GET /live HTTP/1.1\r\n\r\n") == b""
+        await asyncio.sleep(0.7)
+        for _, writer in waiting:
+            writer.close()
+        assert await got(address, "/live") == (200, "live\n")
+
+
+async def test_over_tls_and_a_renewed_certificate_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.05)
+    made, key = certificate(tmp_path, "first")
+    (next_made, next_key), heard = certificate(tmp_path, "second"), list[str]()
+    first, second = (ssl.create_default_context(cafile=str(one)) for one in (made, next_made))
+    async with served(Door(certificate=made, key=key), heard.append) as address:
+        assert address.startswith("https://127.0.0.1:")
+        assert await got(address, "/live", tls=first) == (200, "live\n")
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError, IndexError)):
+            await got(address.replace("https", "http"), "/live")  # clear text
+        shutil.copy(next_made, made)  # half of a pair, as while a secret is exchanged
+        async with asyncio.timeout(WITHIN):
+            while not heard:
+                await asyncio.sleep(0.05)
+        assert "cannot be used" in heard[0]
+        shutil.copy(next_key, key)
+        async with asyncio.timeout(WITHIN):
+            while "" not in heard:
+                await asyncio.sleep(0.05)
+        assert len(heard) == 2
+        assert await got(address, "/live", tls=second) == (200, "live\n")
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await got(address, "/live", tls=first)
+
+
+async def test_the_run_sees_whether_a_service_is_ready_whatever_its_door(tmp_path: Path) -> None:
+    made, key = certificate(tmp_path, "one")
+    for door in (Door(), Door(token="s3cret"), Door(certificate=made, key=key, token="s3cret")):
+        async with served(door, why_not=None) as address:
+            assert await answers_ready(address)
+        async with served(door) as address:
+            assert not await answers_ready(address)
+        assert not await answers_ready(address)
+
+
+async def test_a_door_that_cannot_be_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    made, _ = certificate(tmp_path, "one")
+    _, other = certificate(tmp_path, "other")
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    for door, words in [
+        (Door(certificate=made), "--tls-cert and --tls-key go together"),
+        (Door(certificate=made, key=other), "cannot be used"),
+        (Door(certificate=made, key=tmp_path / "none"), "cannot be used"),
+        (Door(token_file=empty), "cannot be read or is empty"),
+        (Door(token_file=tmp_path / "none"), "cannot be read or is empty"),
+        (Door(token_file=made, token="x"), "keep one"),
+        (Door(host="192.0.2.1"), "cannot listen on 192.0.2.1:0"),
+    ]:
+        with pytest.raises(DoorUnusable, match=words):
+            async with served(door):
+                pass
+    async with served(Door()) as address:
+        with pytest.raises(DoorUnusable, match="is in use: choose another with --port"):
+            async with served(Door(port=int(address.rpartition(":")[2]))):
+                pass
+
+
+def test_a_door_for_others_says_what_it_lacks() -> None:
+    made, key = Path("c"), Path("k")
+    assert Door().warnings() == Door(host="::1").warnings() == Door(host="localhost").warnings() == ()
+    assert len(Door(host="0.0.0.0").warnings()) == 2
+    assert "clear text" in Door(host="0.0.0.0", token="x").warnings()[0]
+    assert len(Door(host="metrics.example.org", certificate=made, key=key).warnings()) == 1
+    assert Door(host="0.0.0.0", token="x", certificate=made, key=key).warnings() == ()
+    assert "x1y2" not in repr(Door(token="x1y2"))
