@@ -7,7 +7,7 @@ import pytest
 from lockstep_config.check import MOST_SUGGESTIONS
 from lockstep_protocol.names import Flow
 
-from .conftest import LoadText, MistakesOf
+from .conftest import LoadText, MistakesOf, excluded
 
 UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
 
@@ -142,3 +142,11 @@ class TestFlowsThatDoNotReadEachOthersNames:
     )
     def test_what_agrees_or_does_not_meet_is_none(self, lines: str, load_text: LoadText) -> None:
         assert load_text(lines).flows
+
+
+def test_what_mirrormaker_drops_at_the_top_does_not_count_there(load_text: LoadText) -> None:
+    loaded = load_text("use.defaults.from = source\n")
+    assert [unused.key for unused in loaded.unused] == ["use.defaults.from"]
+    configs = excluded(loaded.flow(Flow("A", "B")).config_properties)
+    assert configs.use_defaults_from == "target"
+    assert load_text("use.defaults.from = nobody\n").unused

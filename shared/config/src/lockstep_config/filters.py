@@ -129,7 +129,7 @@ def _remark(policy: PythonPolicy, of: Reader, findings: Findings) -> None:
 
 def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:
     """What Connect hands to a class that it configures: all of the connector's properties (`mm2.md` §5.5)."""
-    of_connectors = {name for name, key in KEYS.items() if Scope.FLOW in key.scopes} | set(own_keys)
+    of_connectors = {name for name, key in KEYS.items() if {Scope.TOP, Scope.FLOW} <= key.scopes} | set(own_keys)
     properties = {key: entry.value for key, entry in layers.top.items() if key in of_connectors}
     for side, alias in (("source", flow.source), ("target", flow.target)):
         properties[f"{side}.cluster.alias"] = alias

@@ -6,12 +6,13 @@ A value that does not parse is a programmer's error here: each line has been jud
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
 from lockstep_config import layering, values
 from lockstep_config.connector_keys import ConnectorName
+from lockstep_config.key_types import Scope
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.per_topic import PerTopic, per_topic
@@ -38,7 +39,9 @@ class Reader:
         """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
         if self.of_worker:
             return layering.worker(self.layers, self.flow, key)
-        found = layering.connector(self.layers, self.flow, key, self.connector)
+        # What MirrorMaker drops at the top of a file does not count there.
+        layers = self.layers if Scope.TOP in KEYS[key].scopes else replace(self.layers, top={})
+        found = layering.connector(layers, self.flow, key, self.connector)
         if found is None:
             old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)
             found = layering.connector(self.layers, self.flow, old) if old else None
