@@ -32,7 +32,7 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PY) -m pytest -q tests/unit
+	$(PY) -m pytest -q -m "not long" tests/unit
 
 bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
 	@$(PY) -m tests.bench

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.bench.clusters import Clusters
 from tests.bench.distance import Distance
 from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import admin
 from tests.harness.eventually import wait_until
+from tests.harness.secured import Secured, SecuredBroker
 
-__all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "two_clusters"]
+__all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "tls_clusters", "two_clusters"]
 
 BROKER_SETTINGS = {
     "background.threads": "10",
@@ -60,3 +63,18 @@ def three_brokers() -> Iterator[str]:
             what="three brokers are one cluster",
         )
         yield bootstrap
+
+
+@contextmanager
+def tls_clusters() -> Iterator[tuple[Clusters, Mapping[str, str]]]:
+    """Two clusters as those of `two_clusters`, to be reached without TLS as `Clusters` says, and with TLS by these
+    lines of a file; their data is removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-tls-") as folder:
+        secured = Secured.made(Path(folder))
+        pair = [
+            SecuredBroker(alias, secured, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM)
+            for alias in ("A", "B")
+        ]
+        lines = {f"{each.alias}.{key}": value for each in pair for key, value in each.properties("TLS").items()}
+        with secured.tokens, started(*pair):
+            yield Clusters(*(broker.bootstrap for broker in pair)), lines

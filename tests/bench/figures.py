@@ -35,6 +35,7 @@ OURS = "lockstep"
 PEERS = ("mm2_tuned", "mm2")
 UNDELAYED = "undelayed"
 PLAIN = "plain"
+OPEN = "plaintext"
 """Lockstep without transactions."""
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 MEBIBYTE = 1 << 20

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from tests.bench.alone import ALONE, CONTROL_PLANE
-from tests.bench.brokers import IN_SYNC, REPLICAS, three_brokers
+from tests.bench.brokers import IN_SYNC, REPLICAS, three_brokers, tls_clusters
 from tests.bench.compacted import UNCLEANED, clean, key_of
-from tests.bench.figures import OURS, PLAIN, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
+from tests.bench.figures import OPEN, OURS, PLAIN, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
 from tests.bench.latency import Course, floor, latency
 from tests.bench.limit import LogShape, fetch_only, log_shape
 from tests.bench.load import load
@@ -31,6 +31,7 @@ PROXY_RUNS = 3
 COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
 REPLICATED = "rf3"
+TLS = "tls"
 FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
@@ -67,6 +68,19 @@ def _transactions(stage: Stage) -> ThroughputPart:
     second = _copies(stage, TRANSACTIONS, work, systems=stage.ours, called=f"{called}-again").get(OURS)
     plain = max(first, second, key=lambda copied: copied.records_per_s if isinstance(copied, Copy) else 0.0)
     return ThroughputPart(name=TRANSACTIONS, facts=facts, limit=bound, systems=systems, own=plain, own_name=PLAIN)
+
+
+def _tls(stage: Stage) -> ThroughputPart:
+    """Every system over TLS on both sides, and ours without, on the same brokers."""
+    with tls_clusters() as (clusters, over_tls):
+        stage = replace(stage, clusters=clusters)
+        work, facts = _loaded(stage, TLS, "lz4")
+        first = _copies(stage, TLS, work, systems=stage.ours, called=f"{TLS}-{OPEN}").get(OURS)
+        systems = _copies(stage, TLS, work, settings=over_tls)
+        second = _copies(stage, TLS, work, systems=stage.ours, called=f"{TLS}-{OPEN}-again").get(OURS)
+    # As with transactions: brokers are still getting faster, and ours over TLS lies between the two.
+    plain = max(first, second, key=lambda copied: copied.records_per_s if isinstance(copied, Copy) else 0.0)
+    return ThroughputPart(name=TLS, facts=facts, limit=None, systems=systems, own=plain, own_name=OPEN)
 
 
 def _exactly_once(system: System, codec: str) -> Mapping[str, str]:
@@ -228,6 +242,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     TRANSACTIONS: _transactions,
     **{name: partial(_far, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
     REPLICATED: _replicated,
+    TLS: _tls,
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
     START: _start,
     **ALONE,

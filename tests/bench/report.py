@@ -10,6 +10,7 @@ from rich.table import Table as RichTable
 
 from tests.bench.figures import (
     MEBIBYTE,
+    OPEN,
     PLAIN,
     QUANTILES,
     Copy,
@@ -188,6 +189,11 @@ def _way(part: ThroughputPart) -> list[str]:
             f"A proxy before the source makes each round trip {facts['round_trip_ms']:g} ms longer; undelayed is "
             "Lockstep through the same proxy without its delay. Without delay the proxy alone carries "
             f"{facts['proxy_mb_per_s']:,.0f} stored MB/s, {facts['proxy_records_per_s']:,.0f} records/s (fetch only)."
+        )
+    if part.own_name == OPEN:
+        lines.append(
+            "Both clusters are reached over TLS, with the versions and suites that each side prefers; plaintext is "
+            "Lockstep without, on the same brokers, the better of one run before and one after."
         )
     if part.own_name == PLAIN:
         lines.append(

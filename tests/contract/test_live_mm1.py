@@ -20,7 +20,7 @@ from lockstep_protocol.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
 from tests.harness.broker import Broker, started
-from tests.harness.clusters import committed_offset, create_topic, end_offsets, read_topic
+from tests.harness.clusters import admin, committed_offset, create_topic, end_offsets, read_topic
 from tests.harness.mm1 import Legacy, LegacyFolder, MirrorMaker1
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -73,6 +73,8 @@ class Turns:
 
     def events(self, kind: str) -> list[Event]:
         topic = events_topic(Flow("source", "target"), self.group)
+        if topic not in admin(self.b).list_topics(timeout=20).topics:
+            return []
         decoded = [decode_event(record.value or b"") for record in read_topic(self.b, topic)]
         return [event for event in decoded if event.kind == kind]
 
@@ -110,16 +112,15 @@ def test_one_that_was_killed_is_waited_for_and_read_again_from_its_commit(
     with ExitStack() as writing:
         log = tmp_path / "writer.log"
         writing.enter_context(Writer(turns.a, turns.topic, partitions=PARTITIONS, rate=RATE, log=log))
-        with turns.mm1:
+        with turns.mm1, turns.lockstep:
             turns.copy.wait_for_more(MORE)
+            until(lambda: turns.events("GroupOccupied"), what="it waits")
             turns.mm1.kill()
-        again = sum(end_offsets(turns.b, turns.topic).values()) - turns.committed()
-        with turns.lockstep:
+            again = sum(end_offsets(turns.b, turns.topic).values()) - turns.committed()
             turns.copy.wait_for_more(MORE)
             writing.close()
             turns.wait_complete()
             turns.lockstep.stop()
-    assert turns.events("GroupOccupied")
     assert turns.events("GroupFreed")
     assert turns.doubled() == again
 

@@ -3,13 +3,18 @@ here."""
 
 import inspect
 
+import aiokafka.client
 import faust
 from aiokafka import AIOKafkaConsumer
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.protocol.admin import SaslAuthenticateResponse_v1
 from confluent_kafka import IsolationLevel, KafkaError
 from confluent_kafka.admin import AclOperation, AlterConfigOpType, OffsetSpec, ResourcePatternType, ResourceType
 from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
+
+from lockstep_runtime.sasl_session import SessionConnection
 
 
 def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
@@ -17,6 +22,23 @@ def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
     assert "_coordinator" in inspect.getsource(AIOKafkaConsumer.start)
     assert "self._consumer" in inspect.getsource(AIOKafkaConsumerThread.on_start)
     assert "self._thread" in inspect.getsource(ThreadDelegateConsumer)
+
+
+def test_aiokafkas_clients_make_their_connections_by_the_name_that_is_replaced() -> None:
+    assert aiokafka.client.create_conn is not None
+    assert "await create_conn(" in inspect.getsource(aiokafka.client.AIOKafkaClient._get_conn)
+    assert "await create_conn(" in inspect.getsource(aiokafka.client.AIOKafkaClient.bootstrap)
+    ours, theirs = inspect.signature(SessionConnection.send), inspect.signature(AIOKafkaConnection.send)
+    assert list(ours.parameters) == list(theirs.parameters)
+
+
+def test_a_login_goes_through_send_and_its_answer_tells_of_the_session() -> None:
+    source = inspect.getsource(AIOKafkaConnection._do_sasl_handshake)
+    assert "self.send(SaslHandShakeRequest(" in source
+    assert "self.send(SaslAuthenticateRequest(" in source
+    assert "session_lifetime_ms" in SaslAuthenticateResponse_v1.SCHEMA.names
+    for name in ("_requests", "_handle_frame", "_writer", "_loop"):
+        assert f"self.{name}" in inspect.getsource(AIOKafkaConnection)
 
 
 def test_a_heartbeat_answers_whether_the_group_still_counts_us() -> None:

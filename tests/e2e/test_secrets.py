@@ -28,12 +28,15 @@ from tests.harness.mirror import MirroredFlow
 from tests.harness.processes import end, spawn
 from tests.harness.proxy import Proxy
 from tests.harness.rotating import USER, Authority, guarded, set_password
+from tests.harness.token_server import TokenServer
 
 WITHIN = 180.0
 DIRECT, FROM_FILE, FROM_ENVIRONMENT = "hunterDirect7f1c", "hunterFile93ae", "hunterEnvironment5b20"
 WRONG, STATED_WRONGLY, OF_SPARK = "hunterWrong40dd", "hunterMistake11e8", "hunterSpark6a97"
-SECRETS = (DIRECT, FROM_FILE, FROM_ENVIRONMENT, WRONG, STATED_WRONGLY, OF_SPARK)
+OF_CLIENT, TOKEN = "hunterClient2b64", "hunterToken85c3"
+SECRETS = (DIRECT, FROM_FILE, FROM_ENVIRONMENT, WRONG, STATED_WRONGLY, OF_SPARK, OF_CLIENT, TOKEN)
 PROVIDERS = "org.apache.kafka.common.config.provider."
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
@@ -135,7 +138,7 @@ class Scene:
 
     def of_commands(self) -> dict[str, list[str]]:
         found = {}
-        for command in (["status"], ["status", "--json"], ["watch"]):
+        for command in (["status"], ["status", "--json"], ["watch"], ["config", "show"], ["config", "check"]):
             found[" ".join(command)] = self.leaks(self.output(command, self.file))
         return found
 
@@ -184,7 +187,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         set_password(brokers[1], FROM_FILE)
         set_password(brokers[1], FROM_ENVIRONMENT, "writer")
         file = folder / "mm2.properties"
-        file.write_text(_text(brokers, folder, identities["B"]))
+        tokens = stack.enter_context(TokenServer({"lockstep": "another secret"}))
+        file.write_text(_text(brokers, folder, identities["B"], tokens))
         (folder / "tmp").mkdir()
         (folder / "events").mkdir()
         environment = {
@@ -210,7 +214,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         )
 
 
-def _text(brokers: list[Broker], folder: Path, inline: str) -> str:
+def _text(brokers: list[Broker], folder: Path, inline: str, tokens: TokenServer) -> str:
     a, b = brokers
     assert a.proxy is not None
     assert b.proxy is not None
@@ -223,11 +227,20 @@ def _text(brokers: list[Broker], folder: Path, inline: str) -> str:
     factors = ("checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "")
     return "\n".join(
         [
-            "clusters = A, B",
+            "clusters = A, B, C",
             "config.providers = file, env",
             f"config.providers.file.class = {PROVIDERS}FileConfigProvider",
             f"config.providers.env.class = {PROVIDERS}EnvVarConfigProvider",
             "A->B.enabled = true",
+            # A third cluster that gives us no token: only heartbeats would go there.
+            "emit.heartbeats.enabled = false",
+            "A->B.emit.heartbeats.enabled = true",
+            "A->C.emit.heartbeats.enabled = true",
+            f"C.bootstrap.servers = {b.proxy.bootstrap}",
+            "C.sasl.mechanism = OAUTHBEARER",
+            f"C.sasl.oauthbearer.token.endpoint.url = {tokens.url}",
+            f'C.sasl.jaas.config = {OAUTH} clientId="lockstep" clientSecret="{OF_CLIENT}";',
+            f'C.producer.sasl.jaas.config = {OAUTH} oauth.access.token="{TOKEN}";',
             "A->B.topics = secret-.*",
             "A->B.tasks.max = 1",
             "emit.checkpoints.interval.seconds = 1",
@@ -257,7 +270,7 @@ def _text(brokers: list[Broker], folder: Path, inline: str) -> str:
 
 @pytest.mark.long  # half a minute
 def test_secrets_are_found_nowhere(scene: Scene) -> None:
-    scene.until_said("cluster unreachable")  # with the wrong password
+    scene.until_said("cluster unreachable")  # with the wrong password, and without a token
     found = {"early": scene.leaks(scene.log.read_text()), **scene.of_processes(), **scene.of_files()}
     scene.passwords.write_text(f"b={FROM_FILE}\n")  # taken up as the services run
     topic = create_topic(scene.brokers[0].bootstrap, "secret-orders")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,21 @@ def test_runs_beside_each_other_have_different_names_and_a_later_one_takes_over_
         assert second.endswith("-2")
     with held_instance_name(tmp_path) as again:
         assert again == first
+
+
+def test_secrets_dir_reaches_the_file_and_is_forgotten_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCKSTEP_SECRETS_DIR", raising=False)
+    seed = Path(__file__).parents[2] / "seeds" / "strimzi-0.17-tls.yaml"
+    for arguments in (["run", str(seed)], ["status", str(seed)], ["pause", str(seed)]):
+        answer = CliRunner().invoke(main, [*arguments, "--secrets-dir", str(tmp_path)])
+        assert answer.exit_code == 2, arguments
+        assert f"{tmp_path}/my-user-source is no folder" in answer.output
+        assert "LOCKSTEP_SECRETS_DIR" not in os.environ
+    monkeypatch.setenv("LOCKSTEP_SECRETS_DIR", "/elsewhere")
+    answer = CliRunner().invoke(main, ["run", str(seed)])
+    assert "/elsewhere/my-user-source is no folder" in answer.output
 
 
 FILES = ["--consumer.config=c.properties", "--producer.config", "p.properties"]

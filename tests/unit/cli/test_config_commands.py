@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
+from lockstep_config import load
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
 
 SECRET = "hunter2-hunter2"
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -163,10 +165,44 @@ class TestMirrorMaker1:
         for arguments in ([], [str(file), *files]):
             result = asked("check", *arguments)
             assert result.exit_code == 2
-            assert "give FILE, or MirrorMaker 1's" in result.stderr
+            assert "in its place the options of lockstep legacy" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["check", "show", "convert"])
 def test_help_teaches_by_example(command: str) -> None:
     result = asked(command, "--help")
     assert f"lockstep config {command}" in result.output
+
+
+class TestMirrorMaker1sFiles:
+    @pytest.fixture
+    def options(self, tmp_path: Path) -> list[str]:
+        for side, lines in (
+            ("consumer", "bootstrap.servers=a:1\ngroup.id=mm1\n"),
+            ("producer", "bootstrap.servers=b:1\n"),
+        ):
+            (tmp_path / f"{side}.properties").write_text(lines)
+        files = [f"--{side}.config={tmp_path / side}.properties" for side in ("consumer", "producer")]
+        return [*files, "--include", "orders.*,payments"]
+
+    def test_stand_in_the_place_of_the_file(self, options: list[str]) -> None:
+        assert asked("check", *options).exit_code == 0
+        shown = json.loads(asked("show", *options, "--output", "json").stdout)
+        values = {one["key"]: one["value"] for one in shown["flows"][0]["settings"]}
+        assert values["topics"] == "orders.*, payments"
+        assert values["lockstep.legacy.group"] == "mm1"
+        assert values["emit.heartbeats.enabled"] == "false", "a legacy flow's own default"
+
+    def test_what_they_are_converted_to_means_the_same(self, options: list[str], tmp_path: Path) -> None:
+        path = tmp_path / "mm2.properties"
+        assert asked("convert", *options, "--to", path).exit_code == 0
+        files = LegacyFiles(
+            tmp_path / "consumer.properties", tmp_path / "producer.properties", {"include": "orders.*,payments"}
+        )
+        assert load(path, {}).flows == load_legacy(files, {}).flows
+
+    @pytest.mark.parametrize("both", [True, False])
+    def test_it_is_one_or_the_other(self, options: list[str], file: Path, both: bool) -> None:
+        result = asked("check", file, *options) if both else asked("check")
+        assert result.exit_code == 2
+        assert "Name FILE, or in its place the options of lockstep legacy" in result.stderr

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from aiokafka.abc import AbstractTokenProvider
 
 from lockstep_config import FlowSettings
 from lockstep_config.clients import (
@@ -182,6 +185,24 @@ def test_sasl_credentials_reach_both_clients(load_text: LoadText, mechanism: str
         "sasl_plain_password": 'p;="q',
     }
     assert aiokafka_connection(loaded.clusters["A"]) == {"security_protocol": "PLAINTEXT"}
+
+
+def test_both_clients_have_tokens_from_one_source(load_text: LoadText, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("of-the-file")
+    loaded = load_text(
+        "B.security.protocol = SASL_PLAINTEXT\nB.sasl.mechanism = OAUTHBEARER\n"
+        f"B.sasl.oauthbearer.token.endpoint.url = {token.as_uri()}\n"
+    )
+    conf = target_admin(loaded.flow(A_TO_B))
+    assert conf["sasl.mechanism"] == "OAUTHBEARER"
+    text, until, principal, extensions = conf["oauth_cb"]("")
+    assert (text, principal, extensions) == ("of-the-file", "", {})
+    assert until > time.time()
+    settings = aiokafka_connection(loaded.clusters["B"])
+    assert isinstance(settings["sasl_oauth_token_provider"], AbstractTokenProvider)
+    assert asyncio.run(settings["sasl_oauth_token_provider"].token()) == "of-the-file"
+    assert target_consumer(loaded.flow(A_TO_B), "x")["oauth_cb"].source is conf["oauth_cb"].source
 
 
 @pytest.mark.parametrize(

@@ -187,16 +187,6 @@ class TestWhatWouldChangeData:
         ("key", "usual", "other"),
         [
             (
-                "A.consumer.key.deserializer",
-                "org.apache.kafka.common.serialization.ByteArrayDeserializer",
-                "com.example.Avro",
-            ),
-            (
-                "A->B.source.consumer.value.deserializer",
-                "org.apache.kafka.common.serialization.ByteArrayDeserializer",
-                "com.example.Avro",
-            ),
-            (
                 "B.producer.key.serializer",
                 "org.apache.kafka.common.serialization.ByteArraySerializer",
                 "com.example.Avro",

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError
-from lockstep_config.legacy_files import FLOW, LegacyFiles, included, legacy_text, load_legacy
+from lockstep_config.legacy_files import FLOW, LegacyFiles, legacy_text, load_legacy
+from lockstep_config.legacy_keys import included
 from lockstep_config.model import FlowSettings, LegacySettings
 from lockstep_config.properties import read_properties
 from lockstep_protocol.names import state_topic
@@ -130,7 +131,7 @@ def test_include_wins_over_whitelist_and_both_over_the_files(mm1: Folder) -> Non
     assert patterns(mm1.flow(CONSUMER + "topics=c\n", whitelist="b").topics).include == ("b",)
     loaded = mm1.load(CONSUMER + "topics=c\n", whitelist="b", include="a")
     assert patterns(loaded.flow(FLOW).topics).include == ("a",)
-    assert [str(note) for note in loaded.notes] == [
+    assert [str(note) for note in loaded.unused] == [
         "lockstep legacy: --whitelist: has no effect: --include counts, as in MirrorMaker"
     ]
     assert patterns(mm1.flow().topics).include == (".*",)
@@ -250,7 +251,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
     getattr(files, missing).unlink()
     with pytest.raises(ConfigurationError) as raised:
         load_legacy(files, {})
-    assert f"{missing}.properties: there is no such file: name the properties file to use" in str(raised.value)
+    assert f"{missing}.properties: there is no such file: name the configuration file to use" in str(raised.value)
 
 
 def test_what_changes_nothing_is_said_and_starts(mm1: Folder) -> None:

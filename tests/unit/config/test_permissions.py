@@ -52,6 +52,15 @@ def test_with_offset_syncs_on_the_target_the_source_is_only_read(load_text: Load
     ]
 
 
+def test_a_legacy_flow_commits_as_its_group_and_needs_no_other(load_text: LoadText) -> None:
+    legacy = load_text("A->B.lockstep.legacy.group = mm1\n").flow(A_TO_B)
+    assert [(one.resource, one.name, one.operation) for one in source_grants(legacy)] == [
+        ("topic", "*", "Read"),
+        ("topic", "*", "DescribeConfigs"),
+        ("group", "mm1", "Read"),
+    ]
+
+
 def test_less_is_needed_where_less_is_done(load_text: LoadText) -> None:
     least = load_text(
         "emit.checkpoints.enabled = false\nsync.topic.acls.enabled = false\nemit.offset-syncs.enabled = false\n"

@@ -9,6 +9,7 @@ import pytest
 
 from lockstep_config import ConfigurationError, load
 from lockstep_config.files import LARGEST
+from lockstep_config.providers import SECRETS_CLASS, SECRETS_VARIABLE, MountedProvider, Unresolvable
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf
@@ -121,6 +122,58 @@ def test_what_a_provider_brought_is_not_shown_whatever_the_key(mistakes_of: Mist
         f"9 {key}: has a value that does not fit; it comes from a config provider and is not shown: "
         "check it where it stands"
     ]
+
+
+STRIMZI = "io.strimzi.kafka."
+
+
+@pytest.mark.parametrize("kind", ["KubernetesSecretConfigProvider", "KubernetesConfigMapConfigProvider"])
+def test_strimzis_providers_read_what_is_mounted(load_text: LoadText, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "rack").write_text("eu-1\n")
+    lines = (
+        f"config.providers = secrets\nconfig.providers.secrets.class = {STRIMZI}{kind}\n"
+        "A.consumer.client.rack = ${secrets:my-namespace/db:rack}\n"
+    )
+    environment = {SECRETS_VARIABLE: str(tmp_path)}
+    consumer = load_text(lines, environment=environment).flow(FLOW).clients.source_consumer
+    assert consumer["client.rack"] == "eu-1"
+
+
+def test_where_secrets_are_unless_somebody_says_so(mistakes_of: MistakesOf) -> None:
+    lines = (
+        f"config.providers = secrets\nconfig.providers.secrets.class = {SECRETS_CLASS}\n"
+        "A.consumer.client.rack = ${secrets:ns/db:rack}\n"
+    )
+    (found,) = mistakes_of(lines)
+    assert "there is no secret 'db' (for its key 'rack'): /opt/lockstep/secrets/db is no folder" in found
+
+
+def test_the_older_name_of_strimzis_environment_provider(load_text: LoadText) -> None:
+    lines = (
+        f"config.providers = env\nconfig.providers.env.class = {STRIMZI}EnvVarConfigProvider\ntasks.max=${{env:N}}\n"
+    )
+    assert load_text(lines, environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+
+
+def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> None:
+    """Kubernetes mounts `..data` as a link to a folder of the newest version, and each key as a link into it."""
+    version = tmp_path / "ca" / "..2026_01_01"
+    version.mkdir(parents=True)
+    (version / "ca.crt").write_text("one\n")
+    (tmp_path / "ca" / "..data").symlink_to(version.name)
+    (tmp_path / "ca" / "ca.crt").symlink_to("..data/ca.crt")
+    provider = MountedProvider(tmp_path)
+    assert provider.get("ca", "*") == provider.get("ns/ca", "ca.crt") == "one"
+    assert provider.files("ca", "*") == (tmp_path / "ca" / "ca.crt",)
+
+
+@pytest.mark.parametrize(
+    ("path", "key"), [("a/b/c", "k"), ("../a", "k"), ("a", "../k"), ("a", ""), ("", "k"), ("a", "b/*"), ("a\0b", "k")]
+)
+def test_a_secret_and_its_key_are_plain_names(tmp_path: Path, path: str, key: str) -> None:
+    with pytest.raises(Unresolvable, match="is no name of a secret"):
+        MountedProvider(tmp_path).get(path, key)
 
 
 class TestWhatIsNoFile:

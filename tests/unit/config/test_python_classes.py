@@ -219,7 +219,8 @@ class TestInThePlaceOfJava:
 
     def test_not_for_another_flow(self, mistakes_of: MistakesOf) -> None:
         found = mistakes_of(
-            f"topic.filter.class = com.example.Regional\nA->B.lockstep.topic.filter.class = {RULES}:Regional\n"
+            "topic.filter.class = com.example.Regional\nB->A.enabled = true\n"
+            f"A->B.lockstep.topic.filter.class = {RULES}:Regional\n"
         )
         assert len(found) == 1
         assert found[0].startswith("5 topic.filter.class: is 'com.example.Regional', which is refused")

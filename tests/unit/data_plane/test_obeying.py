@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from lockstep_config.model import Stated, States
 from lockstep_data_plane.obeying import Order, at_rest, closed_slots, has_failed, orders, tries_of
 from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.wanted import Phase
@@ -46,6 +47,17 @@ def test_of_several_words_the_most_restrained_counts() -> None:
         Wanted(scope="slot:0", phase="stopped"),
     )
     assert found == dict.fromkeys(MINE, "stopped")
+
+
+def test_a_file_that_lets_the_source_connector_rest_lets_every_partition_rest() -> None:
+    paused = States(source=Stated(phase="paused", key="k"))
+    assert {order.rests for order in orders({}, 0, MINE, paused).values()} == {"paused"}
+    running = rows(Wanted(scope=SOURCE, phase="running"))
+    assert {order.rests for order in orders(running, 0, MINE, paused).values()} == {"paused"}
+    others = States(checkpoint=Stated(phase="stopped", key="k"), heartbeat=Stated(phase="stopped", key="k"))
+    assert orders({}, 0, MINE, others) == orders({}, 0, MINE)
+    progress = [PartitionProgress(topic="orders", partition=0, slot=0, phase="copying")]
+    assert at_rest({}, progress, paused) == progress
 
 
 def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() -> None:

@@ -126,6 +126,16 @@ def test_mm2_115_default_refuses_topics_that_have_been_on_either_cluster() -> No
         assert not is_cycle(DEFAULT, topic, FLOW, also_source=True), topic
 
 
+def test_an_alias_that_holds_the_separator_closes_a_cycle_too() -> None:
+    """MM2 takes `cluster-1-t` for a topic of `cluster`, and mirrors it back."""
+    policy, flow = DefaultReplicationPolicy("-"), Flow("cluster-2", "cluster-1")
+    for topic in ("cluster-1-t", "cluster-2-cluster-1-t", "x-cluster-1-t"):
+        assert is_cycle(policy, topic, flow), topic
+    for topic in ("t", "cluster-1", "cluster-10-t", "cluster-2-t", "mycluster-1-t", "t-cluster-1"):
+        assert not is_cycle(policy, topic, flow), topic
+    assert is_cycle(policy, "cluster-2-t", flow, also_source=True)
+
+
 def test_mm2_115_before_4_4_only_the_target_closes_a_cycle() -> None:
     assert not is_cycle(DEFAULT, "source.topic1", FLOW)
     assert is_cycle(DEFAULT, "source.target.topic1", FLOW)

@@ -18,10 +18,12 @@ __all__ = ["flow_context", "read_row"]
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 
 
-def flow_context(folder: Path, service: str, *, divided: bool = False, pauses_itself: bool = False) -> FlowContext:
-    """One that stands by, and has read nothing yet."""
+def flow_context(
+    folder: Path, service: str, *, divided: bool = False, pauses_itself: bool = False, lines: str = ""
+) -> FlowContext:
+    """One that stands by, and has read nothing yet. `lines`: more of the file, from line 5."""
     path = folder / "mm2.properties"
-    path.write_text(FILE)
+    path.write_text(FILE + lines)
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     return FlowContext(
         service,

@@ -23,8 +23,8 @@ SOURCE = "connector:MirrorSourceConnector"
 class Desk:
     """A desk that keeps what it was asked to carry out."""
 
-    def __init__(self, folder: Path, service: str, *, divided: bool = False) -> None:
-        self.ctx: FlowContext = flow_context(folder, service, divided=divided)
+    def __init__(self, folder: Path, service: str, *, divided: bool = False, lines: str = "") -> None:
+        self.ctx: FlowContext = flow_context(folder, service, divided=divided, lines=lines)
         self.carried_out: list[tuple[str, str]] = []
         self.desk = CommandDesk(self.ctx, self._carry_out)
 
@@ -107,6 +107,27 @@ async def test_what_is_paused_is_not_refreshed(tmp_path: Path) -> None:
     assert (kind, reason) == ("CommandRefused", "the MirrorSourceConnector is paused: resume it")
     read_row(desk.ctx, Wanted(scope=SOURCE, phase="running"))
     assert (await desk.judged("refresh", ""))[0] == "Refreshed"
+
+
+@pytest.mark.parametrize(
+    ("service", "subject"),
+    [("topic-sync", SOURCE), ("topic-sync", ""), ("checkpoint", "connector:MirrorCheckpointConnector")],
+)
+async def test_what_the_file_lets_rest_no_command_starts(tmp_path: Path, service: str, subject: str) -> None:
+    desk = Desk(tmp_path, service, lines="A->B.lockstep.state = stopped\n")
+    assert not desk.ctx.to_run
+    kind, reason, _ = await desk.judged("resume", subject)
+    assert kind == "CommandRefused"
+    place = f"{tmp_path / 'mm2.properties'}:5: A->B.lockstep.state"
+    assert f"Connector is stopped by {place}: the file says so, which no command changes" in reason
+    assert (await desk.judged("refresh", ""))[1].endswith(f"Connector is stopped by {place}")
+
+
+async def test_a_file_that_says_running_leaves_it_to_commands(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "topic-sync", lines="A->B.lockstep.state = running\n")
+    assert desk.ctx.to_run
+    read_row(desk.ctx, Wanted(scope=SOURCE, phase="paused"))
+    assert not desk.ctx.to_run
 
 
 def as_of_a_newer_release(value: bytes) -> bytes:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_config.model import Stated, States
 from lockstep_protocol.state import MirroredTopic, Row, Wanted
 from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope
 from lockstep_runtime.wanted import Phase, WantedNow, after, doubts
@@ -76,3 +77,23 @@ def test_commands_about_nothing_there_is_are_doubted() -> None:
     assert "no topic 'A.orders'" in doubts(RESTART, Scope.parse("topic:A.orders"), rows)
     assert doubts(RESUME, Scope.parse("topic:gone"), rows) == "", "a pause must not outlive its topic"
     assert doubts(STOP, Scope.parse(SOURCE), {}) == ""
+
+
+def test_what_the_file_states_counts_beside_the_rows_and_the_most_restrained_of_all() -> None:
+    stated = Stated(phase="paused", key="mm2.properties:5: A->B.lockstep.state")
+    states = States(source=stated)
+    by_file = WantedNow({}, states)
+    assert by_file.connector(Connector.SOURCE) is Phase.PAUSED
+    assert by_file.connector(Connector.CHECKPOINT) is Phase.RUNNING
+    assert by_file.slot(0) is by_file.partition("orders", 0) is Phase.PAUSED
+    assert by_file.stated(Connector.SOURCE) == stated
+    assert by_file.stated(Connector.HEARTBEAT) is None
+    assert by_file.why(Connector.SOURCE) == "paused by mm2.properties:5: A->B.lockstep.state"
+    assert by_file.why(Connector.CHECKPOINT) == "running"
+
+    row = Wanted(scope=SOURCE, phase="running")
+    assert WantedNow({row.key(): row}, states).connector(Connector.SOURCE) is Phase.PAUSED, "no command starts it"
+    row = Wanted(scope=SOURCE, phase="stopped")
+    stopped = WantedNow({row.key(): row}, states)
+    assert stopped.connector(Connector.SOURCE) is Phase.STOPPED
+    assert stopped.why(Connector.SOURCE) == "stopped", "that is not what the file says"

@@ -249,9 +249,9 @@ class CheckpointFlow:
         ]
         looked = await look_at(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
-        for group in looked.failed:
+        for group, trouble in looked.failed.items():
             self._looks.pop(group, None)
-        self._report.held_for(looked.failed)
+            self._report.held(group, str(trouble))
         self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
         await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
 

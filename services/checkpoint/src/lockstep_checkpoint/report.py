@@ -12,13 +12,13 @@ from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus
 from lockstep_runtime.context import FlowContext
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.sayings import SAID, Sayings
 
 __all__ = ["GONE", "GroupReport", "Standing"]
 
 GONE = "it has no offsets in mirrored topics on the source any more"
 SHOWN = 3
-"""Reasons a row spells out, and groups that get a line each when they fail at once; the rest is counted."""
+"""Reasons a row spells out; the rest is counted."""
 
 LISTED = 50
 """Partitions a row lists that are behind, and as many that wait; the rest is counted."""
@@ -54,6 +54,7 @@ class GroupReport:
         self._ctx = ctx
         self._written = written
         self._views: dict[str, _View] = {}
+        self._sayings = Sayings()
 
     async def looked_at(
         self, standing: Mapping[str, Standing], failed: Mapping[str, str], owned: Callable[[str], bool]
@@ -67,18 +68,15 @@ class GroupReport:
         new = [group for group, row in rows.items() if row is None or row.reason == GONE]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         self._views.update({group: _View(synced=row is not None and row.synced) for group, row in rows.items()})
-        new_failures = 0
+        self._sayings.only(why for view in self._views.values() for why in (view.trouble, view.held) if why)
         for group, trouble in failed.items():
             view = self._views.get(group, _View())
             if not view.trouble:
-                new_failures += 1
-                quiet = new_failures > SHOWN
+                quiet = self._one_of_many("more groups failing", trouble)
                 await self._ctx.event(
                     "GroupFailing", group, f"{group}: {trouble}", loud=True, quiet=quiet, reason=trouble
                 )
             self._views[group] = replace(view, trouble=trouble)
-        if (more := new_failures - SHOWN) > 0:
-            self._ctx.log.warn("more groups failing", f"{more} more; lockstep status names them", groups=more)
         for group, how in standing.items():
             view = self._views[group]
             if view.trouble:
@@ -105,25 +103,22 @@ class GroupReport:
             self._views[group] = replace(view, synced=True, held="")
             await self._write([group])
 
-    def held(self, group: str, why: str, *, quiet: bool = False) -> bool:
-        """The target's group is left as it is. Said once for each reason, at level debug if `quiet`; True when it was
-        new."""
+    def held(self, group: str, why: str) -> None:
+        """The target's group is left as it is. Said once for each reason."""
         view = self._views.get(group, _View())
         if view.held == why:
-            return False
-        level = logging.DEBUG if quiet else logging.INFO
+            return
+        level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
         text = f"{group} on {self._ctx.flow.target}: {why}"
         self._ctx.log.say("group left alone", text, level=level, group=group, reason=why)
         self._views[group] = replace(view, held=why)
-        return True
 
-    def held_for(self, failed: Mapping[str, ClusterTrouble]) -> None:
-        """As `held`, for groups that could not be looked at there: one cause may be that of thousands."""
-        new = 0
-        for group, trouble in failed.items():
-            new += self.held(group, str(trouble), quiet=new >= SHOWN)
-        if (more := new - SHOWN) > 0:
-            self._ctx.log.say("more groups left alone", f"{more} more on {self._ctx.flow.target}", groups=more)
+    def _one_of_many(self, message: str, why: str) -> bool:
+        """Whether enough others lack the same permission that this one is not worth a line."""
+        count = self._sayings.count(why)
+        if count == SAID + 1:
+            self._ctx.log.warn(message, "for want of the same permission; lockstep status names them")
+        return count > SAID
 
     def forget(self) -> None:
         """Our share of the groups may be another one from now on. What was said stands in the state topic."""

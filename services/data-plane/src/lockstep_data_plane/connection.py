@@ -1,7 +1,8 @@
 """One connection to one broker: kio's typed messages over aiokafka's connection.
 
-aiokafka opens the socket and does TLS and SASL; its own messages end at Fetch 11 and Produce 8, so requests and answers
-are kio's, and once the connection is open its frames go past asyncio's streams (`frames.py`)."""
+aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.sasl_session`); its own
+messages end at Fetch 11 and Produce 8, so requests and answers are kio's, and once the connection is open its frames go
+past asyncio's streams (`frames.py`)."""
 
 from __future__ import annotations
 
@@ -9,16 +10,19 @@ import asyncio
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.frames import Frames, RequestBody
+from lockstep_runtime.refused_login import refused_login, who_of
+from lockstep_runtime.sasl_session import SessionConnection
 
 __all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "message"]
 
@@ -103,12 +107,15 @@ def _answer(api_key: int, version: int) -> _Answer:
     return _Answer(NAMES[api_key], version)
 
 
-class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
+class Connection(SessionConnection):
     """A connection that also asks kio's messages. Answers come in the order of the questions (the broker mutes a
     connection until its answer is out), so one connection per outstanding long poll.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
     (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
+
+    _held: deque[tuple[bytes, int, _Answer, asyncio.Future[Any]]]
+    """What was asked while a login is due, in order."""
 
     round_trip_s = 0.0
     """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
@@ -129,11 +136,15 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
         try:
             await connection.connect()
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
-            raise BrokerUnreachable(f"{host}:{port}: {_cause(exc)}") from exc
+            raise BrokerUnreachable(f"{host}:{port}: {connection._why(exc)}") from exc
         for option, size in (buffers or {}).items():
             connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
         connection._leave_the_stream()
         return connection
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._held = deque()
 
     def _leave_the_stream(self) -> None:
         """From now on each answer is taken from the socket by `Frames`; nothing is on its way at this moment."""
@@ -144,9 +155,13 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
         if not self._requests:
             raise KafkaConnectionError("the broker answered a question that was not asked")
         correlation_id, answer, future = self._requests[0]
+        if not isinstance(answer, _Answer):
+            self._handle_frame(bytes(frame))  # aiokafka's own question: a login
+            return
         entity = answer.read(frame, correlation_id)
         self._last_action = time.monotonic()
         self._requests.popleft()
+        self._note_drained()
         if not future.done():
             future.set_result(entity)
 
@@ -170,9 +185,9 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
         return int(chosen)
 
     def ask(self, entity: Any) -> asyncio.Future[Any]:
-        """Send a request at once and return its answer's future, which fails with BrokerUnreachable or
-        KafkaConnectionError when the connection ends first. Raises BrokerUnreachable when the connection is closed
-        already."""
+        """Send a request, at once unless the connection is to log in again first, and return its answer's future, which
+        fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises BrokerUnreachable
+        when the connection is closed already."""
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         key, version = int(entity.__api_key__), int(entity.__version__)
@@ -185,14 +200,35 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
         frame = b"".join((_NUMBER.pack(size), header, *body.parts))
         future: asyncio.Future[Any] = self._loop.create_future()
         future.add_done_callback(partial(self._heard, time.monotonic()))
-        self._requests.append((correlation_id, _answer(key, version), future))
+        asked = (frame, correlation_id, _answer(key, version), future)
+        if self.holding:
+            self._held.append(asked)
+        else:
+            self._put(*asked)
+        return future
+
+    def _put(self, frame: bytes, correlation_id: int, answer: _Answer, future: asyncio.Future[Any]) -> None:
+        self._requests.append((correlation_id, answer, future))
         self._last_action = time.monotonic()
         try:
             self._writer.write(frame)
         except OSError as exc:
             self.close()
             raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
-        return future
+
+    def _let_go(self) -> None:
+        while self._held and self._writer is not None:
+            self._put(*self._held.popleft())
+        super()._let_go()
+
+    def close(self, reason: CloseReason | None = None, exc: BaseException | None = None) -> Any:
+        while self._held:
+            error = KafkaConnectionError(f"Connection at {self.host}:{self.port} closed")
+            error.__cause__ = exc
+            future = self._held.popleft()[-1]
+            if not future.done():
+                future.set_exception(error)
+        return super().close(reason, exc)
 
     def _heard(self, asked_at: float, future: asyncio.Future[Any]) -> None:
         if future.cancelled() or future.exception() is not None:
@@ -226,12 +262,16 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no
             self.close()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {timeout_s:g} s") from exc
         except KafkaError as exc:
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {_cause(exc)}") from exc
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
+
+    def _why(self, exc: BaseException) -> str:
+        login = {"sasl.mechanism": self._sasl_mechanism, "sasl.username": self._sasl_plain_username}
+        return refused_login(_cause(exc), who_of(login))
 
     @property
     def unanswered(self) -> int:
         """Requests whose answer is still out."""
-        return len(self._requests)
+        return len(self._requests) + len(self._held)
 
     @property
     def closed(self) -> bool:

@@ -52,6 +52,8 @@ class PositionsOfGroup:
         self._legacy = legacy
         self._mark = ""
         self._placed: set[TopicPartition] = set()
+        self._followed: frozenset[TopicPartition] = frozenset()
+        """Those that are mirrored now; a topic may be gone from the source for which a place was found."""
         self._occupied = True
         self._met = False
         """Whether somebody was in the group when it was looked at last, or had been."""
@@ -141,6 +143,7 @@ class PositionsOfGroup:
         """Let partitions that nobody copies yet begin where the group stands; False when somebody has joined it.
         Raises ClusterTrouble and StoodDown, after which it is to be asked again before anything is copied."""
         ctx = self._ctx
+        self._followed = frozenset(partitions)
         new = [tp for tp in partitions if tp not in self._placed]
         if not new:
             return True
@@ -202,7 +205,7 @@ class PositionsOfGroup:
     async def _commit_progress(self) -> None:
         ctx = self._ctx
         there = await ctx.source.group_offsets(self._legacy.group)
-        rows = [row for tp, row in self._progress().items() if tp in self._placed]
+        rows = [row for tp, row in self._progress().items() if tp in self._placed and tp in self._followed]
         found = due(rows, there, self._mark)
         for tp, (theirs, ours) in sorted(found.foreign.items())[:NAMED]:
             name = f"{tp[0]}-{tp[1]}"
@@ -216,8 +219,9 @@ class PositionsOfGroup:
             await self._say(replace(self._row, partitions=len(rows), committed_ms=at_ms))
 
     async def _commit(self, positions: Mapping[TopicPartition, GroupOffset]) -> bool:
-        """False: somebody is in the group. Raises ClusterTrouble."""
+        """False: somebody is in the group. Raises ClusterTrouble, after all that can be committed was."""
         ctx = self._ctx
+        failed: ClusterTrouble | None = None
         every = sorted(positions.items())
         for at in range(0, len(every), AT_ONCE):
             ctx.must_act()
@@ -230,5 +234,7 @@ class PositionsOfGroup:
                 if isinstance(trouble, RequestRefused) and trouble.code in JOINED:
                     self._occupied = self._met = True
                     return False
-                raise trouble
+                failed = trouble
+        if failed is not None:
+            raise failed
         return True

@@ -210,7 +210,8 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
     from py4j.protocol import Py4JNetworkError
 
     try:
-        context.cancelJobGroup(job_group(spec))
+        # Also when the job is not there yet, for its thread may be slower than we are: it would run for ever.
+        context._jsc.sc().cancelJobGroupAndFutureJobs(job_group(spec))
     except (Py4JNetworkError, OSError):
         return  # no JVM, no job: whoever runs the slot hears of it
 

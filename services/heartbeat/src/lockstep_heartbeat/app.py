@@ -50,7 +50,7 @@ class Heartbeats:
     async def run(self) -> None:
         ctx = self._ctx
         conf = clients.target_consumer(ctx.settings, ctx.service)
-        self._listener = Listener(conf, ctx.clock.wall_ms)
+        self._listener = Listener(ctx.target.alias, conf, ctx.clock.wall_ms)
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -11,6 +11,8 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from lockstep_heartbeat.upstream import Heard, heard
 from lockstep_protocol.codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
+from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.login import logged_in
 
 __all__ = ["Listener"]
 
@@ -44,7 +46,8 @@ LISTENING = {
 class Listener:
     """`heard` and `troubles` are current to within a fetch, by topic. `wall_ms` is the clock arrivals are timed by."""
 
-    def __init__(self, conf: Mapping[str, str], wall_ms: Callable[[], int]) -> None:
+    def __init__(self, alias: str, conf: Mapping[str, str], wall_ms: Callable[[], int]) -> None:
+        self._alias = alias
         self._conf = {**conf, **LISTENING}
         self._wall_ms = wall_ms
         self._stopping = threading.Event()
@@ -69,7 +72,11 @@ class Listener:
             await asyncio.to_thread(self._thread.join, 5.0)
 
     def _run(self) -> None:
-        consumer = Consumer({**self._conf, "error_cb": _ignore})
+        try:
+            consumer = logged_in(Consumer, {**self._conf, "error_cb": _ignore}, self._alias)
+        except ClusterUnreachable as exc:
+            self.troubles = dict.fromkeys(self._wanted, str(exc))
+            return  # the next `listen_to` begins again
         listening: frozenset[str] = frozenset()
         try:
             while not self._stopping.is_set():

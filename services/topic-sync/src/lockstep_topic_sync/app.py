@@ -16,6 +16,7 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.state import MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
+from lockstep_runtime.sayings import SAID, Sayings
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
@@ -52,9 +53,6 @@ IDS_EVERY = 10.0
 VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
 
-SAID = 3
-"""Topics that failed at once and get a line each; the rest is counted."""
-
 REFRESH = "topic refresh"
 
 
@@ -81,6 +79,7 @@ class TopicSync:
         self._hidden: dict[str, str] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
+        self._sayings = Sayings()
         self._lowered = False
         self._refreshed = asyncio.Event()
 
@@ -261,10 +260,11 @@ class TopicSync:
         asked = there if again else there - self._hidden.keys()
         read = await read_topics(self._ctx.source, asked)
         self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked} | dict(read.troubles)
-        for name, why in self._hidden.items():
-            row = unseen_row(name, known[name].target_topic, why, known[name])
-            if state.differs(row):
-                await self._say([row], what_happened(known[name], row))
+        rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
+        rows = [row for row in rows if state.differs(row)]
+        if rows:
+            happened = [event for row in rows for event in what_happened(known[row.source_topic], row)]
+            await self._say(rows, happened)
         return self._hidden
 
     async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
@@ -285,15 +285,15 @@ class TopicSync:
     async def _say(self, rows: Sequence[MirroredTopic], events: Sequence[Happened]) -> None:
         ctx = self._ctx
         await ctx.state.write_all(rows)
-        failed = 0
         for happened in events:
             loud = happened.kind in ("TopicFailed", "TopicRecreated")
-            failed += happened.kind == "TopicFailed"
             # One permission that is missing fails thousands of topics: each has its row and its event.
-            quiet = happened.kind == "TopicFailed" and failed > SAID
+            count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
+            if count == SAID + 1:
+                ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
+            quiet = count > SAID
             await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, quiet=quiet, **happened.detail)
-        if (more := failed - SAID) > 0:
-            ctx.log.warn("more topics failed", f"{more} more; lockstep status names them", topics=more)
+        self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
         for phase in ("mirrored", "failed", "deleted", "excluded"):
             count = sum(row.phase == phase for row in ctx.state.all(MirroredTopic))
             ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)

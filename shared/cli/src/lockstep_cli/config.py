@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exits import Exit
-from lockstep_cli.options import output_option
-from lockstep_runtime.legacy_options import files_of, legacy_options
+from lockstep_cli.options import Given, configuration_argument, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from lockstep_config import Problem
     from lockstep_config.effective import FlowView, Setting, View
-    from lockstep_config.properties import PropertiesText
 
 __all__ = ["command"]
 
@@ -29,26 +27,6 @@ Exit codes:
   0  FILE can be used
   2  it cannot: each mistake stands on standard error, with its line
 """
-
-
-def _input(command: Any) -> Any:
-    """FILE, or MirrorMaker 1's two files in its place."""
-    argument = click.argument("file", required=False, type=click.Path(path_type=Path))
-    return argument(legacy_options(hidden=True)(command))
-
-
-def _read(file: Path | None, legacy: dict[str, Any]) -> tuple[PropertiesText, Path]:
-    """The lines of the input, and the file to name where a line does not. Raises ConfigurationError, UsageError."""
-    from lockstep_config.legacy_files import legacy_text
-    from lockstep_config.load import read
-
-    files = files_of(legacy)
-    if (file is None) == (files is None):
-        raise click.UsageError("give FILE, or MirrorMaker 1's --consumer.config and --producer.config")
-    if files is not None:
-        return legacy_text(files), files.consumer
-    assert file is not None
-    return read(file), file
 
 
 @click.group(name="config", short_help="Check, show or convert a configuration.")
@@ -60,18 +38,17 @@ def command() -> None:
       lockstep config show mm2.properties       what counts in the end, and which line says so
       lockstep config convert FILE > mm2.properties
 
-    FILE is an mm2.properties file or a Strimzi resource in YAML. In its place each command takes MirrorMaker 1's two
-    files, and its options, as `lockstep legacy` does:
+    In the place of FILE they take MirrorMaker 1's files, with the options of lockstep legacy:
 
     \b
-      lockstep config convert --consumer.config consumer.properties --producer.config producer.properties
+      lockstep config convert --consumer.config C --producer.config P --include 'orders.*' > mm2.properties
     """
 
 
 @command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
-@_input
+@configuration_argument
 @output_option
-def check(file: Path | None, output: str, **legacy: Any) -> None:
+def check(given: Given, output: str) -> None:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key; then
     what deserves a second look, and which keys have no effect here and why.
 
@@ -84,13 +61,13 @@ def check(file: Path | None, output: str, **legacy: Any) -> None:
     from lockstep_config import ConfigurationError
     from lockstep_config.load import configured
 
-    named = file or Path("MirrorMaker 1's files")
+    file = given.path
     mistakes: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     try:
-        loaded = configured(*_read(file, legacy), os.environ)
+        loaded = configured(given.read(), file, os.environ)
     except ConfigurationError as exc:
         mistakes = exc.problems
     else:
@@ -98,7 +75,7 @@ def check(file: Path | None, output: str, **legacy: Any) -> None:
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
     if output == "json":
         body = {
-            "file": str(named),
+            "file": str(file),
             "usable": not mistakes,
             "flows": flows,
             "mistakes": _as_json(mistakes),
@@ -111,16 +88,16 @@ def check(file: Path | None, output: str, **legacy: Any) -> None:
             click.echo(str(problem), err=True)
         for problem in (*notes, *unused):
             click.echo(str(problem))
-        click.echo(_sum(named, mistakes, flows), err=bool(mistakes))
+        click.echo(_sum(file, mistakes, flows), err=bool(mistakes))
     raise SystemExit(int(Exit.USAGE if mistakes else Exit.FINE))
 
 
 @command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
-@_input
+@configuration_argument
 @click.argument("flow", required=False)
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
-def show(file: Path | None, flow: str | None, everything: bool, output: str, **legacy: Any) -> None:
+def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled:
     each value with the file, the line and the key that it comes from.
 
@@ -139,8 +116,9 @@ def show(file: Path | None, flow: str | None, everything: bool, output: str, **l
     from lockstep_config.effective import view
     from lockstep_config.load import configured, layers_of
 
+    file = given.path
     try:
-        text, file = _read(file, legacy)
+        text = given.read()
         loaded = configured(text, file, os.environ)
         enabled = [settings for settings in loaded.flows if settings.enabled]
         flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
@@ -161,10 +139,10 @@ def show(file: Path | None, flow: str | None, everything: bool, output: str, **l
 
 
 @command.command(short_help="Write it as mm2.properties.", epilog=EXIT_CODES)
-@_input
+@configuration_argument
 @click.option("--to", type=click.Path(path_type=Path), help="A new file to write. Default: standard output.")
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
-def convert(file: Path | None, to: Path | None, with_secrets: bool, **legacy: Any) -> None:
+def convert(given: Given, to: Path | None, with_secrets: bool) -> None:
     """Write FILE, whatever its form, as an mm2.properties file that means the same; a comment above each line says
     where it came from. References such as ${file:...} stay references.
 
@@ -179,8 +157,9 @@ def convert(file: Path | None, to: Path | None, with_secrets: bool, **legacy: An
     from lockstep_config.load import configured
     from lockstep_config.writing import as_properties, plain_secrets
 
+    file = given.path
     try:
-        text, file = _read(file, legacy)
+        text = given.read()
         if text.problems:
             raise ConfigurationError(text.problems)
         if not with_secrets and (plain := plain_secrets(text.entries, file)):
@@ -272,8 +251,9 @@ def _table(file: Path, title: str, settings: Iterable[Setting]) -> RenderableTyp
     for _ in range(3):
         table.add_column(overflow="fold")
     for setting in settings:
-        where = f"line {setting.line}" if setting.file == file else f"{setting.file}:{setting.line}"
-        origin = f"{where}, {setting.stated}" if setting.stated else "default"
+        line = f"line {setting.line}" if setting.line else ""
+        where = line if setting.file == file else f"{setting.file}:{setting.line}" if line else str(setting.file)
+        origin = ", ".join(filter(None, (where, setting.stated))) if setting.stated else "default"
         table.add_row(
             Text(setting.key), Text(setting.value), Text(origin, "dim"), style="" if setting.stated else "dim"
         )

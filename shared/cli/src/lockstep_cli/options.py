@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from lockstep_runtime.door_options import door_options
+from lockstep_runtime.legacy_options import PARAMETERS, files_of, legacy_options
 from lockstep_runtime.secrets_option import secrets_option
 
+if TYPE_CHECKING:
+    from lockstep_config.legacy_files import LegacyFiles
+    from lockstep_config.properties import PropertiesText
+
 __all__ = [
+    "Given",
     "answer_timeout_option",
+    "configuration_argument",
     "file_argument",
     "flow_option",
     "flow_options",
@@ -27,6 +36,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 def file_argument(command: F) -> F:
     """FILE, and where its secrets are."""
     return click.argument("file", type=click.Path(path_type=Path))(secrets_option(command))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A configuration by what names it: a file, or MirrorMaker 1's two; then `path` is the consumer's."""
+
+    path: Path
+    legacy: LegacyFiles | None = None
+
+    def read(self) -> PropertiesText:
+        """Its lines. Raises ConfigurationError."""
+        from lockstep_config.legacy_files import legacy_text
+        from lockstep_config.load import read
+
+        return read(self.path) if self.legacy is None else legacy_text(self.legacy)
+
+
+def configuration_argument(command: F) -> Callable[..., Any]:
+    """FILE, or the options of `lockstep legacy` in its place: the command takes `given`."""
+
+    @wraps(command)
+    def taking(file: Path | None, **parameters: Any) -> Any:
+        legacy = files_of({name: parameters.pop(name) for name in PARAMETERS})
+        if (file is None) == (legacy is None):
+            raise click.UsageError("Name FILE, or in its place the options of lockstep legacy.")
+        path = file if legacy is None else legacy.consumer
+        assert path is not None
+        return command(given=Given(path, legacy), **parameters)
+
+    argument = click.argument("file", required=False, type=click.Path(path_type=Path))
+    return argument(secrets_option(legacy_options(hidden=True)(taking)))
 
 
 output_option = click.option(

@@ -15,7 +15,7 @@ DATA_PLANE = "data-plane"
 
 SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
     DATA_PLANE: lambda flow: flow.enabled and flow.data_plane.enabled,  # first, for Spark takes longest to start
-    "topic-sync": lambda flow: flow.enabled,
+    "topic-sync": lambda flow: flow.enabled and flow.data_plane.enabled,
     "acl-sync": lambda flow: flow.enabled and flow.acl_sync.enabled,
     "checkpoint": lambda flow: flow.enabled and flow.checkpoint.enabled,
     "heartbeat": lambda flow: flow.heartbeat.enabled,  # also where the flow is not enabled, as MM2 (`mm2.md` §5.5)

@@ -197,13 +197,7 @@ def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientK
     return tuple(ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, why=why) for name in names.split())
 
 
-def _bytes_only(kinds: frozenset[ClientKind], why: str, what: str, names: str) -> tuple[ClientKey, ...]:
-    classes = tuple(
-        f"org.apache.kafka.common.serialization.{one}{what}" for one in ("ByteArray", "Bytes", "ByteBuffer")
-    )
-    return tuple(
-        ClientKey(name=name, kinds=kinds, status=Status.REFUSED, why=why, choices=classes) for name in names.split()
-    )
+_BYTES = tuple(f"org.apache.kafka.common.serialization.{one}Serializer" for one in ("ByteArray", "Bytes", "ByteBuffer"))
 
 
 _KEYS: tuple[ClientKey, ...] = (
@@ -266,7 +260,8 @@ _KEYS: tuple[ClientKey, ...] = (
     *_unused("brokers are reached, not controllers", ADMIN, "bootstrap.controllers"),
     *_unused("what fails for a while is tried again", PRODUCER | ADMIN, "retries"),
     *_unused("whole batches are fetched, not single records", CONSUMER, "max.poll.records max.poll.interval.ms"),
-    *_bytes_only(CONSUMER, "records are read as bytes", "Deserializer", "key.deserializer value.deserializer"),
+    *_unused("records are read as bytes whatever it says, as in MirrorMaker", CONSUMER,
+        "key.deserializer value.deserializer"),
     *_unused("partitions are assigned by Lockstep: no consumer group takes part", CONSUMER,
         "group.id group.instance.id group.protocol group.remote.assignor session.timeout.ms heartbeat.interval.ms "
         "partition.assignment.strategy internal.leave.group.on.close share.acknowledgement.mode share.acquire.mode"),
@@ -282,7 +277,8 @@ _KEYS: tuple[ClientKey, ...] = (
         "acks enable.idempotence max.in.flight.requests.per.connection transactional.id "
         "transaction.two.phase.commit.enable"),
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
-    *_bytes_only(PRODUCER, "records are written as bytes", "Serializer", "key.serializer value.serializer"),
+    *(ClientKey(name=name, kinds=PRODUCER, status=Status.REFUSED, why="records are written as bytes", choices=_BYTES)
+      for name in ("key.serializer", "value.serializer")),
     *_unused("librdkafka looks only at topics in use", PRODUCER, "metadata.max.idle.ms"),
 )  # fmt: skip  # one line a property: the formatter would make eight of each
 

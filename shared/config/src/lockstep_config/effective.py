@@ -11,6 +11,7 @@ from lockstep_config.client_keys import CLIENT
 from lockstep_config.key_types import Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Effective, Layers
+from lockstep_config.legacy_flow import legacy_defaults
 from lockstep_config.model import FlowSettings
 from lockstep_config.properties import Entry, PropertiesText
 from lockstep_config.reader import Reader
@@ -89,12 +90,14 @@ class _Shown:
 def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     flow = settings.flow
     connector, worker = Reader(layers, flow), Reader(layers, flow, of_worker=True)
-    lines = []
+    lines, defaults = [], legacy_defaults(layers, flow)
     for name, key in KEYS.items():
         if key.status is not Status.USED or key.renamed_to or key.scopes == {Scope.TOP}:
             continue
         found = (connector if Scope.FLOW in key.scopes else worker).found(name)
-        lines.append(shown.line(name, found.entry) if found else Setting(name, _default(name, settings)))
+        lines.append(
+            shown.line(name, found.entry) if found else Setting(name, defaults.get(name, _default(name, settings)))
+        )
     own = {key for key in layers.of_flow(flow) if key not in KEYS and not _of_client(key)}
     lines += [shown.line(key, layers.of_flow(flow)[key]) for key in own]
     clients = {

@@ -6,8 +6,6 @@ stands is kept, so that a mistake is told in its author's words. Each line goes 
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,19 +14,23 @@ from typing import Literal
 from lockstep_config.client_keys import CLIENT, CONNECTION
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import KEYS
-from lockstep_config.legacy_keys import IN_EFFECT_LESS, OLD_KEYS, known_partitioner
+from lockstep_config.legacy_keys import (
+    EVERY_TOPIC,
+    FLOW,
+    IN_EFFECT_LESS,
+    OLD_KEYS,
+    OPPOSITE,
+    included,
+    known_partitioner,
+    names_of,
+)
 from lockstep_config.load import bytes_of, configured
 from lockstep_config.model import Configuration
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.problems import ConfigurationError, Problem
+from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry, PropertiesText, read_properties
-from lockstep_protocol.names import Flow
 
-__all__ = ["FLOW", "LegacyFiles", "included", "legacy_text", "load_legacy"]
-
-FLOW = Flow("source", "target")
-OPPOSITE = Flow("target", "source")
-EVERY_TOPIC = ".*"
+__all__ = ["FLOW", "LegacyFiles", "legacy_text", "load_legacy"]
 
 COMMAND = Path("lockstep legacy")
 """In front of what is said of an option."""
@@ -54,12 +56,7 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
     what is wrong in them is among the problems, here or once the lines are checked."""
     lines = _Lines()
-    try:
-        texts = {side: read_properties(bytes_of(path), path) for side, path in _paths(files)}
-    except ConfigurationError as exc:
-        # `bytes_of` speaks of mm2.properties.
-        said = [replace(p, message=p.message.replace("mm2.properties", "properties")) for p in exc.problems]
-        raise ConfigurationError(said) from exc
+    texts = {side: read_properties(bytes_of(path), path) for side, path in _paths(files)}
     lines.add(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
     lines.add(Entry(f"{FLOW}.enabled", "true"))
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
@@ -73,16 +70,8 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     _name(files.options.get("name", ""), lines)
     if f"{FLOW}.topics" not in lines.entries:
         lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
-    return PropertiesText(tuple(lines.entries.values()), tuple(lines.problems), tuple(lines.notes))
-
-
-def included(text: str) -> str:
-    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do
-    not count; `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
-    bare = text.strip().replace(" ", "").strip("\"'")
-    if bare == "*":
-        return EVERY_TOPIC
-    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
+    entries = tuple(lines.entries.values())
+    return PropertiesText(entries, tuple(lines.problems), tuple(lines.notes), tuple(lines.unused))
 
 
 def _paths(files: LegacyFiles) -> Iterator[tuple[Side, Path]]:
@@ -95,6 +84,7 @@ class _Lines:
     entries: dict[str, Entry] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    unused: list[Problem] = field(default_factory=list)
 
     def add(self, entry: Entry) -> None:
         self.entries[entry.key] = entry
@@ -102,8 +92,8 @@ class _Lines:
     def problem(self, entry: Entry, message: str) -> None:
         self.problems.append(Problem(entry.file or COMMAND, entry.line, entry.shown, message))
 
-    def note(self, entry: Entry, message: str) -> None:
-        self.notes.append(Problem(entry.file or COMMAND, entry.line, entry.shown, message))
+    def without_effect(self, entry: Entry, why: str) -> None:
+        self.unused.append(Problem(entry.file or COMMAND, entry.line, entry.shown, f"has no effect: {why}"))
 
 
 def _take(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> None:
@@ -115,7 +105,7 @@ def _take(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> No
         if (why := OLD_KEYS[side].get(line.key)) is not None:
             lines.problem(entry, why)
         elif (reason := IN_EFFECT_LESS[side].get(line.key)) is not None:
-            lines.note(entry, f"has no effect: {reason}")
+            lines.without_effect(entry, reason)
         elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
             lines.problem(
                 entry,
@@ -159,13 +149,9 @@ def _place(entry: Entry, lines: _Lines) -> None:
 
 
 def _name(stated: str, lines: _Lines) -> None:
-    """Every legacy flow has the same aliases, so what it writes down on its target is named after its group."""
-    wanted = stated.strip() or lines.entries[f"{FLOW}.{LEGACY_GROUP}"].value.strip()
-    name = re.sub(r"[^A-Za-z0-9_-]", "-", wanted)
-    if name != wanted:
-        name += f"-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}"
-    for key, value in (("group.id", name), ("offset.storage.topic", f"mm2-offsets-{name}.{FLOW.source}.internal")):
-        lines.entries.setdefault(f"{FLOW.target}.{key}", Entry(f"{FLOW.target}.{key}", value))
+    group = lines.entries[f"{FLOW}.{LEGACY_GROUP}"].value
+    for key, value in names_of(stated.strip() or group.strip(), FLOW).items():
+        lines.entries.setdefault(key, Entry(key, value))
 
 
 def _take_options(options: Mapping[str, str], lines: _Lines) -> None:
@@ -178,7 +164,7 @@ def _take_options(options: Mapping[str, str], lines: _Lines) -> None:
         if name in given:
             lines.add(replace(given[name], key=f"{FLOW}.{key}"))
     if {"whitelist", "include"} <= given.keys():
-        lines.note(given["whitelist"], "has no effect: --include counts, as in MirrorMaker")
+        lines.without_effect(given["whitelist"], "--include counts, as in MirrorMaker")
     topics = given.get("include", given.get("whitelist"))
     if topics is not None:
         value = included(topics.value)

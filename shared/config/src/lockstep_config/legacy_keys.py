@@ -1,11 +1,51 @@
-"""Keys of MirrorMaker 1's property files that no Kafka client of today knows, and what is said of them. Pure tables."""
+"""MirrorMaker 1's words, whoever reads them: the flow that takes its place, its lists of topics, keys of its files that
+no Kafka client of today knows, with what is said of them. Pure."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["IN_EFFECT_LESS", "OLD_KEYS", "known_partitioner"]
+from lockstep_protocol.names import Flow
+
+__all__ = [
+    "EVERY_TOPIC",
+    "FLOW",
+    "IN_EFFECT_LESS",
+    "OLD_KEYS",
+    "OPPOSITE",
+    "included",
+    "known_partitioner",
+    "names_of",
+]
+
+FLOW = Flow("source", "target")
+OPPOSITE = Flow("target", "source")
+EVERY_TOPIC = ".*"
+
+
+def included(text: str) -> str:
+    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do
+    not count; `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
+    bare = text.strip().replace(" ", "").strip("\"'")
+    if bare == "*":
+        return EVERY_TOPIC
+    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
+
+
+def names_of(name: str, flow: Flow) -> Mapping[str, str]:
+    """Every such flow has the same aliases, so what it writes down on its target is named after its group, or as
+    somebody says: the lines that make it so, by key."""
+    legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)
+    if legal != name:
+        legal += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return {
+        f"{flow.target}.group.id": legal,
+        f"{flow.target}.offset.storage.topic": f"mm2-offsets-{legal}.{flow.source}.internal",
+    }
+
 
 _ZOOKEEPER = (
     "belongs to the consumer that kept its positions in ZooKeeper, which MirrorMaker 1 itself has not read since Kafka "

@@ -15,7 +15,15 @@ from lockstep_config.jaas import JAAS
 from lockstep_config.tls import TlsSettings, tls_of
 from lockstep_config.untranslatable import Untranslatable
 
-__all__ = ["OAUTHBEARER", "OAUTHBEARER_MODULE", "RefreshRule", "TokenSettings", "token_settings"]
+__all__ = [
+    "HANDLER",
+    "OAUTHBEARER",
+    "OAUTHBEARER_MODULE",
+    "STRIMZIS_HANDLER",
+    "RefreshRule",
+    "TokenSettings",
+    "token_settings",
+]
 
 OAUTHBEARER = "OAUTHBEARER"
 OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

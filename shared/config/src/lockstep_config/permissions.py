@@ -18,7 +18,7 @@ from lockstep_config.untranslatable import Untranslatable
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
 from lockstep_protocol.policy import IdentityReplicationPolicy
 
-__all__ = ["Access", "Grant", "Remedy", "access_of", "grant_command", "source_grants", "target_grants"]
+__all__ = ["Access", "Grant", "Remedy", "access_of", "cause_of", "grant_command", "source_grants", "target_grants"]
 
 LITERAL, PREFIXED = "literal", "prefixed"
 
@@ -61,6 +61,15 @@ class Grant:
         return other.covers(self.resource, self.name, self.operation)
 
 
+TO_GRANT = "; to grant it: "
+
+
+def cause_of(sentence: str) -> str:
+    """The command of the remedy that the sentence ends with, which is the same for all that lack one grant; "" for any
+    other sentence."""
+    return sentence.partition(TO_GRANT)[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """What ends a refusal: `lacks` says who lacks what and what it is for, `command` grants it. Refusals of one cause
@@ -70,7 +79,7 @@ class Remedy:
     command: str
 
     def __str__(self) -> str:
-        return f"{self.lacks}; to grant it: {self.command}"
+        return f"{self.lacks}{TO_GRANT}{self.command}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,7 @@ NO_ACCESS = Access()
 
 def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     """On the flow's source: what Strimzi lists for MirrorMaker 2's source user and nothing else, less where the flow
-    does less."""
+    does less. A flow in the place of a MirrorMaker 1 also commits for its group, as that did."""
     grants = [
         *_topic(EVERY, "records are copied from the topics that are mirrored", "Read"),
         *_topic(EVERY, "the copies of topics get their configs", "DescribeConfigs"),
@@ -112,6 +121,9 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
             Grant("cluster", THE_CLUSTER, "Describe", "checkpoints list the consumer groups"),
             Grant("group", EVERY, "Describe", "checkpoints read where consumer groups stand"),
         ]
+    if settings.data_plane.legacy is not None:
+        why = "a legacy flow's positions are those of this group (lockstep.legacy.group)"
+        grants.append(Grant("group", settings.data_plane.legacy.group, "Read", why))
     if settings.data_plane.offset_syncs_location == "source":
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:

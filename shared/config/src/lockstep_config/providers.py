@@ -148,7 +148,7 @@ class MountedProvider:
         """The files that `get` reads for it. Raises `Unresolvable` where there are none."""
         namespace, slash, name = path.rpartition("/")
         for part in (*([namespace] if slash else []), name, key):
-            if not part or part.startswith("..") or Path(part).name != part:
+            if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
                 raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
         of_namespace = self.folder / namespace / name if slash else None
         inner = of_namespace if of_namespace is not None and of_namespace.is_dir() else self.folder / name

@@ -16,7 +16,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
@@ -181,6 +180,8 @@ class TokenSource:
         answer = _parsed(content)
         if status == http.client.OK and answer is not None:
             return answer
+        if status == http.client.OK:  # what came may be a token, only not as it should
+            raise _Refused(f"{endpoint} gave no token: its answer is no JSON object; check that it is a token endpoint")
         why = self._masked(_told(answer, content))
         sentence = f"{endpoint} gave no token: HTTP {status}{why and f' ({why})'}"
         if http.client.BAD_REQUEST <= status < http.client.INTERNAL_SERVER_ERROR and status != ASKED_TOO_OFTEN:
@@ -194,7 +195,8 @@ class TokenSource:
         host, connect_s = url.hostname or "", settings.connect_timeout_s
         connection: http.client.HTTPConnection
         if url.scheme.lower() == "https":
-            connection = http.client.HTTPSConnection(host, url.port, timeout=connect_s, context=self._context)
+            context = ssl_context(settings.tls)  # its files may have been replaced since the last time
+            connection = http.client.HTTPSConnection(host, url.port, timeout=connect_s, context=context)
         else:
             connection = http.client.HTTPConnection(host, url.port, timeout=connect_s)
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
@@ -212,10 +214,6 @@ class TokenSource:
             return response.status, response.read(ANSWER_BYTES)
         finally:
             connection.close()
-
-    @cached_property
-    def _context(self) -> ssl.SSLContext:
-        return ssl_context(self._settings.tls)
 
     def _masked(self, text: str) -> str:
         """What a server says of our request, without what was secret in it."""

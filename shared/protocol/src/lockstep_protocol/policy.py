@@ -206,10 +206,17 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: 
 
     `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before is refused too. It
     has no effect on a policy that keeps names, under which every topic has.
+
+    An alias that holds the separator is found as well: MM2 takes a name apart at each separator, does not see
+    `cluster-1` in `cluster-1-orders`, and mirrors that back and forth for ever.
     """
     been_on = {flow.target}
     if also_source and not keeps_names(policy):
         been_on.add(flow.source)
+    if isinstance(policy, DefaultReplicationPolicy):
+        between = policy.separator
+        if any(between in alias and f"{between}{alias}{between}" in f"{between}{topic}" for alias in been_on):
+            return True
     at: str | None = topic
     seen: set[str] = set()
     # A policy of somebody's own may lead round in a circle.

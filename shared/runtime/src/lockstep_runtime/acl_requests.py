@@ -42,7 +42,7 @@ class AclRequests(Requests):
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        future = self._client.describe_acls(everything, request_timeout=self._timeout)
+        future = (await self._connected()).describe_acls(everything, request_timeout=self._timeout)
         bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
         return tuple(
             sorted(
@@ -62,7 +62,9 @@ class AclRequests(Requests):
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Add each binding (adding one that exists is success). Keys of the outcome: `acl_key` of the binding."""
         timeout = self._timeout
-        return await self._change(bindings, ConfluentAcl, self._client.create_acls, "create an ACL for", timeout)
+        return await self._change(
+            bindings, ConfluentAcl, (await self._connected()).create_acls, "create an ACL for", timeout
+        )
 
     async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Delete exactly these bindings; one that is not there is success. Keys of the outcome: `acl_key` of the
@@ -74,7 +76,9 @@ class AclRequests(Requests):
             if words & NOT_ONE or not (one.name and one.principal and one.host):
                 raise ValueError(f"not one binding: {self.acl_key(one)}")
         timeout = min(ACTS_WITHIN, self._timeout)
-        return await self._change(bindings, AclBindingFilter, self._client.delete_acls, "delete an ACL of", timeout)
+        return await self._change(
+            bindings, AclBindingFilter, (await self._connected()).delete_acls, "delete an ACL of", timeout
+        )
 
     async def _change(
         self,

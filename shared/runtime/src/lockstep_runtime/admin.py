@@ -33,27 +33,29 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         of.
         """
         await self._blocking(
-            "reach", "the cluster", self._client.list_topics, topic=None, timeout=within.total_seconds()
+            "reach", "the cluster", (await self._connected()).list_topics, topic=None, timeout=within.total_seconds()
         )
 
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
         described = await self._one(
-            self._client.describe_cluster(request_timeout=self._quick), "describe", "the cluster"
+            (await self._connected()).describe_cluster(request_timeout=self._quick), "describe", "the cluster"
         )
         return str(described.cluster_id)
 
     async def broker_count(self) -> int:
         """Brokers that are up now."""
         described = await self._one(
-            self._client.describe_cluster(request_timeout=self._quick), "describe", "the cluster"
+            (await self._connected()).describe_cluster(request_timeout=self._quick), "describe", "the cluster"
         )
         return len(described.nodes)
 
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
         described = await self._one(
-            self._client.describe_cluster(include_authorized_operations=True, request_timeout=self._timeout),
+            (await self._connected()).describe_cluster(
+                include_authorized_operations=True, request_timeout=self._timeout
+            ),
             "describe",
             "the cluster",
         )
@@ -62,10 +64,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
         described = await self._one(
-            self._client.describe_cluster(request_timeout=self._quick), "describe", "the cluster"
+            (await self._connected()).describe_cluster(request_timeout=self._quick), "describe", "the cluster"
         )
         resource = ConfigResource(ConfigResource.Type.BROKER, str(described.nodes[0].id))
-        (future,) = self._client.describe_configs([resource], request_timeout=self._timeout).values()
+        (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         try:
             entries = await self._one(future, "describe configs of", "the brokers")
         except NotPermitted:

@@ -135,7 +135,8 @@ class CommandDesk:
             raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
         if verb == REFRESH:
             if not ctx.to_run:
-                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}: resume it")
+                what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
+                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
             await ctx.rounds.refresh()
             return Answer(ANSWERS[verb])
         if verb in ABOUT_WORK:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
-from lockstep_runtime.making import made
+from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
@@ -60,11 +60,11 @@ class FactProducer:
 
     def start(self) -> None:
         """Begin, unless it has begun. Does not need the cluster: appends wait for it. Raises ClusterUnreachable where
-        certificates do not serve."""
+        certificates do not serve, or there is no access token to log in with."""
         if self._started:
             return
         self._loop = asyncio.get_running_loop()
-        self._producer = made(self.alias, {**self._conf, "error_cb": _ignore}, Producer)
+        self._producer = logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
         self._started = True
         self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
         self._thread.start()

@@ -161,7 +161,7 @@ class FlowRunner:
     async def _take_up(self) -> None:
         """Use the settings that came in meanwhile. Nobody has a client now."""
         self._renewing.clear()
-        settings, self._renewed = self._renewed, None
+        settings = self._renewed
         if settings is None:
             return
         ctx = self.ctx
@@ -169,6 +169,8 @@ class FlowRunner:
         await ctx.source.renew(clients.source_admin(settings, ctx.service))
         await ctx.target.renew(clients.target_admin(settings, ctx.service))
         self._backoff.reset()
+        if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
+            self._renewed = None
 
     async def _live(self) -> None:
         """A life, or as much of it as there is before other settings are to be used. Raises what it raises."""

@@ -19,6 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
+from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["Follower", "Record", "follow", "replay"]
@@ -233,7 +234,10 @@ class Follower:
 
     def _run(self) -> None:
         try:
-            consumer = Consumer({**self._conf, "error_cb": self._complain})
+            consumer = logged_in(Consumer, {**self._conf, "error_cb": self._complain}, self.alias)
+        except ClusterUnreachable as exc:
+            self._tell(self._end, exc)
+            return
         except KafkaException as exc:
             self._tell(self._end, ClusterUnreachable(self.alias, self.bootstrap, exc.args[0].str()))
             return

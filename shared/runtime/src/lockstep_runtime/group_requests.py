@@ -29,10 +29,12 @@ class GroupRequests(Requests):
 
     async def list_groups(self) -> tuple[GroupListing, ...]:
         """Consumer groups of every coordinator that answered. ClusterUnreachable only when none did."""
-        result = await self._one(self._client.list_consumer_groups(request_timeout=self._timeout), "list", "groups")
+        result = await self._one(
+            (await self._connected()).list_consumer_groups(request_timeout=self._timeout), "list", "groups"
+        )
         if not result.valid and result.errors:
             # KafkaError, whatever the library's documentation says: not the exception around it.
-            raise self._trouble(result.errors[0], "list", "groups")
+            raise await self._trouble(result.errors[0], "list", "groups")
         return tuple(
             GroupListing(
                 g.group_id,
@@ -52,7 +54,7 @@ class GroupRequests(Requests):
 
     async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
         async with self._groups:
-            futures = self._client.describe_consumer_groups([name], request_timeout=self._timeout)
+            futures = (await self._connected()).describe_consumer_groups([name], request_timeout=self._timeout)
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
         done = {
             name: GroupDescription(
@@ -74,7 +76,7 @@ class GroupRequests(Requests):
         """Members of a group of whatever protocol, such as that of Connect's workers, which `describe_groups`
         refuses; 0 where there is no such group."""
         found = await self._blocking(
-            "describe", f"group {group}", self._client.list_groups, group=group, timeout=self._timeout
+            "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
         )
         return sum(len(one.members) for one in found if one.id == group)
 
@@ -83,7 +85,7 @@ class GroupRequests(Requests):
         group.
         """
         async with self._groups:
-            futures = self._client.list_consumer_group_offsets(
+            futures = (await self._connected()).list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout
             )
             answer = await self._one(futures[group], "list offsets of", f"group {group}")
@@ -102,7 +104,7 @@ class GroupRequests(Requests):
         # The metadata is copied only when it is given as keyword, and None is refused there.
         wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
         async with self._groups:
-            futures = self._client.alter_consumer_group_offsets(
+            futures = (await self._connected()).alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=self._timeout
             )
             answer = await self._one(futures[group], "alter offsets of", f"group {group}")
@@ -115,5 +117,5 @@ class GroupRequests(Requests):
                 # The group may be committed for, but not in this topic.
                 denied = tp.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
                 about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
-                self._sort(outcome, key, self._trouble(tp.error, "alter offsets of", about))
+                self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
         return outcome

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from lockstep_config.legacy_files import LegacyFiles
 
-__all__ = ["files_of", "legacy_arguments", "legacy_options"]
+__all__ = ["PARAMETERS", "files_of", "legacy_arguments", "legacy_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -112,3 +112,7 @@ def legacy_arguments(files: LegacyFiles) -> list[str]:
 
 def _parameter(name: str) -> str:
     return name.replace(".", "_")
+
+
+PARAMETERS = tuple(_parameter(name) for name in (CONSUMER, PRODUCER, "new.consumer", *(o.name for o in _OPTIONS)))
+"""What `legacy_options` adds to a command's parameters."""

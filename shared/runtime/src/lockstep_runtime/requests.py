@@ -10,7 +10,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -19,8 +18,9 @@ from confluent_kafka.admin import AdminClient
 from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_runtime.lacking import lacking, words
-from lockstep_runtime.making import made
+from lockstep_runtime.login import certificate_trouble, logged_in
 from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
 
 __all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "together"]
@@ -68,7 +68,7 @@ class Requests:
     def __init__(
         self,
         alias: str,
-        conf: Mapping[str, str],
+        conf: Mapping[str, Any],
         timeout: timedelta = timedelta(seconds=60),
         access: Access = NO_ACCESS,
     ) -> None:
@@ -77,25 +77,29 @@ class Requests:
         self._timeout = timeout.total_seconds()
         self._quick = min(self._timeout, QUICK)
         self._complaints: deque[str] = deque(maxlen=8)
+        self._client: AdminClient | None = None
+        self._making = asyncio.Lock()
         self._use(conf)
 
-    def _use(self, conf: Mapping[str, str]) -> None:
-        self.bootstrap = conf.get("bootstrap.servers", "")
+    def _use(self, conf: Mapping[str, Any]) -> None:
+        self.bootstrap = str(conf.get("bootstrap.servers", ""))
         # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
         self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
 
-    async def renew(self, conf: Mapping[str, str]) -> None:
+    async def renew(self, conf: Mapping[str, Any]) -> None:
         """Ask with these settings from now on. Nothing is to be under way."""
         self._use(conf)
+        former, self._client = [self._client], None
         # Its end waits for its threads.
-        former = [self.__dict__.pop("_client", None)]
         await asyncio.to_thread(former.clear)
 
-    @cached_property
-    def _client(self) -> AdminClient:
+    async def _connected(self) -> AdminClient:
         """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
-        ClusterUnreachable."""
-        return made(self.alias, self._conf, AdminClient)
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        async with self._making:
+            if self._client is None:
+                self._client = await asyncio.to_thread(logged_in, AdminClient, self._conf, self.alias)
+            return self._client
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
@@ -105,13 +109,13 @@ class Requests:
         try:
             return await asyncio.to_thread(call, **kwargs)
         except KafkaException as exc:
-            raise self._trouble(exc.args[0], operation, resource) from exc
+            raise await self._trouble(exc.args[0], operation, resource) from exc
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         try:
             return await asyncio.wrap_future(future)
         except KafkaException as exc:
-            raise self._trouble(exc.args[0], operation, resource) from exc
+            raise await self._trouble(exc.args[0], operation, resource) from exc
 
     async def _many(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
@@ -121,7 +125,7 @@ class Requests:
             try:
                 outcome.done[key(subject)] = await asyncio.wrap_future(future)
             except KafkaException as exc:
-                self._sort(outcome, key(subject), self._trouble(exc.args[0], operation, resource(subject)))
+                self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
 
     @staticmethod
@@ -133,13 +137,18 @@ class Requests:
         else:
             raise trouble  # no broker answered: there is nothing to say about single resources
 
-    def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
-        self._client.poll(0)  # lets error_cb hear what happened on the wire
+    async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
+        if self._client is not None:
+            self._client.poll(0)  # lets error_cb hear what happened on the wire
         verdict = classify(error.code())
         if verdict is Verdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
             self._complaints.clear()
-            return ClusterUnreachable(self.alias, self.bootstrap, why)
+            if NOT_VERIFIED in why:
+                # librdkafka says the same of each certificate that it does not accept.
+                told = await asyncio.to_thread(certificate_trouble, self._conf)
+                why = told or why
+            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, who_of(self._conf)))
         if verdict is Verdict.DENIED:
             remedy = self.access.remedy(*lacking(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +29,9 @@ __all__ = ["Renewable", "Rotation"]
 
 LOOK_EVERY_S = 2.0
 """How often the files are looked at; what has changed is taken up when it is the same at the next look."""
+
+TRIED_FOR = timedelta(seconds=10)
+"""How long a broker may take to say whether it takes us: longer than otherwise, for nobody waits for it."""
 
 SAY_AFTER_S = 10.0
 """For so long files may not fit together before a word is said: they are replaced one after the other."""
@@ -204,7 +208,7 @@ async def try_each(alias: str, settings: FlowSettings, side: Side) -> str:
     """See `Unusable`."""
     try:
         for conf in await asyncio.to_thread(connections, settings, side):
-            await Admin(alias, conf).probe()
+            await Admin(alias, conf).probe(TRIED_FOR)
     except (ClusterTrouble, StoresUnusable) as trouble:
         return str(trouble)
     return ""

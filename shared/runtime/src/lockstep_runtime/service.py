@@ -19,6 +19,7 @@ from typing import Any
 
 import faust
 import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
+import faust.auth
 import faust.transport.drivers.aiokafka
 from mode.supervisors import CrashingSupervisor
 
@@ -38,6 +39,7 @@ from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.pages import Pages
 from lockstep_runtime.rotation import Rotation
+from lockstep_runtime.sasl_session import renew_sessions
 
 __all__ = ["Place", "serve"]
 
@@ -202,13 +204,15 @@ def build_app(ctx: FlowContext) -> Any:
 
 def _credentials(settings: FlowSettings) -> Any:
     connection = clients.aiokafka_connection(settings.target)
-    protocol = connection.get("security_protocol", "PLAINTEXT")
+    protocol = connection["security_protocol"]
     context = connection.get("ssl_context")
+    if "sasl_oauth_token_provider" in connection:
+        return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
     if protocol.startswith("SASL"):
         return faust.SASLCredentials(  # over TLS where there is a context
-            mechanism=connection.get("sasl_mechanism", "PLAIN"),
-            username=connection.get("sasl_plain_username"),
-            password=connection.get("sasl_plain_password"),
+            mechanism=connection["sasl_mechanism"],
+            username=connection["sasl_plain_username"],
+            password=connection["sasl_plain_password"],
             ssl_context=context,
         )
     return faust.SSLCredentials(context=context) if protocol == "SSL" else None
@@ -371,6 +375,7 @@ def serve(
     """
 
     threading.excepthook = _thread_ended
+    renew_sessions()
 
     async def main() -> int:
         process = Process(

@@ -32,7 +32,9 @@ class TopicRequests(Requests):
         """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
         second.
         """
-        metadata = await self._blocking("list", "topics", self._client.list_topics, topic=None, timeout=self._quick)
+        metadata = await self._blocking(
+            "list", "topics", (await self._connected()).list_topics, topic=None, timeout=self._quick
+        )
         # A topic in deletion is still listed, with an error and no partitions.
         return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
 
@@ -54,7 +56,7 @@ class TopicRequests(Requests):
         return outcome.done.get(name)
 
     async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+        futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
         found: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
@@ -73,7 +75,7 @@ class TopicRequests(Requests):
                 )
                 for t in piece
             ]
-            futures = self._client.create_topics(
+            futures = (await self._connected()).create_topics(
                 new, operation_timeout=self._timeout, request_timeout=self._timeout, validate_only=validate_only
             )
             return await self._many(futures, "create", lambda name: f"topic {name}", str)
@@ -98,7 +100,7 @@ class TopicRequests(Requests):
         """Grow each topic to the given total. Refused (INVALID_PARTITIONS) when it has as many already."""
 
         async def grow(piece: Sequence[tuple[str, int]]) -> Outcome[None]:
-            futures = self._client.create_partitions(
+            futures = (await self._connected()).create_partitions(
                 [NewPartitions(name, total) for name, total in piece],
                 operation_timeout=self._timeout,
                 request_timeout=self._timeout,
@@ -118,7 +120,7 @@ class TopicRequests(Requests):
 
     async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
-        futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+        futures = (await self._connected()).describe_configs(resources, request_timeout=self._timeout)
         outcome = await self._many(futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
         done = {
             name: tuple(
@@ -140,7 +142,7 @@ class TopicRequests(Requests):
                     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
                     resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
                 resources.append(resource)
-            futures = self._client.incremental_alter_configs(resources, request_timeout=self._timeout)
+            futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
             return await self._many(futures, "alter configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
 
         return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, alter))
@@ -166,7 +168,9 @@ class TopicRequests(Requests):
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
             wanted = {TopicPartition(t, p): spec for t, p in piece}
-            futures = self._client.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
+            futures = (await self._connected()).list_offsets(
+                wanted, isolation_level=level, request_timeout=self._timeout
+            )
             return await self._many(
                 futures, "list offsets of", lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
             )

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from lockstep_config.oauth import HANDLER, STRIMZIS_HANDLER
 from lockstep_config.strimzi.lines import Lines, Part, text_of
 
-__all__ = ["SECRETS", "add_access"]
+__all__ = ["SECRETS", "add_connection"]
 
 SECRETS = "strimzisecrets"
 """The name of the config provider that Strimzi itself uses."""
@@ -66,8 +67,11 @@ _OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(
 _CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
 
 
-def add_access(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
-    """The lines `ALIAS.security.protocol`, `ALIAS.ssl.*`, `ALIAS.sasl.*`. Without `tls` and `authentication` none."""
+def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
+    """The lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
+    # Where it is missing the line is empty, and its own check says what to write.
+    path, line = cluster.at("bootstrapServers"), cluster.line_of("bootstrapServers")
+    lines.add(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), path, line)
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""
     sasl = kind in _JAAS_MODULES or (
@@ -99,6 +103,9 @@ def add_access(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
         )
         mechanism, module = _JAAS_MODULES[kind]
         lines.add(f"{alias}.sasl.mechanism", mechanism, authentication.at("type"), authentication.line_of("type"))
+        if kind == "oauth":
+            handler = f"{alias}.{HANDLER}"
+            lines.add(handler, STRIMZIS_HANDLER, authentication.at("type"), authentication.line_of("type"))
         if options:
             jaas = " ".join([module, "required", *(f'{name}="{value}"' for name, value in options.items())]) + ";"
             lines.add(f"{alias}.sasl.jaas.config", jaas, authentication.path, authentication.line)

@@ -136,12 +136,21 @@ def _settings(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> list
             lines.without_effect(
                 path, line, f"{CONNECTOR_FIELDS[name]} does not read it: write it into {others}.config"
             )
+        elif key == "enabled":
+            _add_enabled(said, flow, lines)
         elif f"{flow}.{key}" in lines.entries:
             counts = lines.entries[f"{flow}.{key}"]
             lines.without_effect(path, line, f"{counts.shown} counts, as in Strimzi")
         else:
             found.append((key, said))
     return found
+
+
+def _add_enabled(said: _Said, flow: Flow, lines: Lines) -> None:
+    if said.connector == "heartbeat":
+        lines.without_effect(said.path, said.line, "heartbeats do not depend on it: write emit.heartbeats.enabled")
+    else:
+        lines.add(f"{flow}.{prefix_of(said.connector)}enabled", said.value, said.path, said.line)
 
 
 def _is_client(key: str) -> bool:
@@ -166,7 +175,7 @@ def _add_shared(
 ) -> None:
     first = said[0]
     differing = [other for other in said[1:] if string(other.value) != string(first.value)]
-    if differing and is_own(key):
+    if is_own(key) and (differing or len(said) < len(present)):
         for one in said:
             lines.add(f"{flow}.{prefix_of(one.connector)}{key}", one.value, one.path, one.line)
         return
@@ -183,10 +192,12 @@ def _add_shared(
 
 def _check_left_out(key: str, said: Sequence[_Said], present: Mapping[ConnectorName, Part], lines: Lines) -> None:
     first, default = said[0], KEYS[key].default if key in KEYS else None
-    if key not in _MUST_AGREE or string(first.value) == default:
+    # Of `topics` and the like the source connector's own count: what is not mirrored has no checkpoints.
+    lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if key in _MUST_AGREE else ("source",)
+    if string(first.value) == default or (key not in _MUST_AGREE and readers_of(key) == CONNECTORS):
         return
     setting = {one.connector for one in said}
-    for name in ("source", "checkpoint"):
+    for name in lacking:
         if name in present and name not in setting and name in readers_of(key):
             part = present[name]
             message = (

@@ -62,10 +62,12 @@ Fields = Mapping[str, Field]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of judging a resource: mistakes, and what is there without effect here."""
+    """What came of judging a resource: mistakes, and what is there without effect here. `chart`: path and line of what
+    is there for the Helm chart, and has nothing more to be said of."""
 
     problems: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
+    chart: list[tuple[str, int]] = field(default_factory=list)
 
 
 def joined(path: str, name: str) -> str:
@@ -92,10 +94,11 @@ def check_fields(node: MapNode, fields: Fields, *, path: str, version: str, file
 def _check_field(node: Node, known: Field, *, path: str, line: int, version: str, file: Path, found: Finding) -> None:
     if _is_empty(node):
         return
-    if known.use is not Use.USED:
-        why = known.why or "lockstep run starts processes, not pods"
+    if known.use is Use.CHART and not known.why:
+        found.chart.append((path, line))
+    elif known.use is not Use.USED:
         whose = "is the Helm chart's" if known.use is Use.CHART else "has no effect"
-        found.unused.append(Problem(file, line, path, f"{whose}: {why}"))
+        found.unused.append(Problem(file, line, path, f"{whose}: {known.why}"))
     wrong = _wrong_form(node, known)
     if wrong:
         found.problems.append(Problem(file, line, path, wrong))

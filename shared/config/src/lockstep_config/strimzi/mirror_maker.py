@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION
+from lockstep_config.legacy_keys import FLOW, OPPOSITE, included, names_of
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.strimzi.access import add_access
+from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
-from lockstep_protocol.names import Flow
 
-__all__ = ["FLOW", "add_mirror_maker"]
-
-FLOW = Flow("source", "target")
-_OPPOSITE = Flow("target", "source")
+__all__ = ["add_mirror_maker"]
 
 _FORBIDDEN = {
     "consumer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "group.id", "interceptor.classes"),
     "producer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "interceptor.classes"),
 }
-EVERY_TOPIC = ".*"
 
 
 def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
@@ -27,7 +23,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     lines.add("clusters", f"{FLOW.source}, {FLOW.target}", spec.path, spec.line)
     lines.add(f"{FLOW}.enabled", "true", spec.path, spec.line)
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add(f"{_OPPOSITE}.emit.heartbeats.enabled", "false", spec.path, spec.line)
+    lines.add(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec.path, spec.line)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:
         _add_side(consumer, "consumer", namespace, lines)
@@ -37,6 +33,8 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
             ("offsetCommitInterval", LEGACY_COMMIT_EVERY),
         ):
             _add_field(consumer, field, key, lines)
+        for key, value in names_of(consumer.text("groupId"), FLOW).items():
+            lines.add(key, value, consumer.at("groupId"), consumer.line_of("groupId"))
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)
         _add_field(producer, "abortOnSendFailure", LEGACY_ABORT, lines)
@@ -50,10 +48,7 @@ def _add_field(part: Part, field: str, key: str, lines: Lines) -> None:
 
 def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str, lines: Lines) -> None:
     alias = FLOW.source if kind == "consumer" else FLOW.target
-    if part.text("bootstrapServers"):
-        path, line = part.at("bootstrapServers"), part.line_of("bootstrapServers")
-        lines.add(f"{alias}.bootstrap.servers", part.text("bootstrapServers"), path, line)
-    add_access(part, alias, namespace, lines)
+    add_connection(part, alias, namespace, lines)
     for key, leaf, path, line in part.settings():
         if forbidden(key, _FORBIDDEN[kind]):
             lines.note(path, line, "is ignored, as Strimzi does: it sets what begins so itself, from the other fields")
@@ -73,16 +68,7 @@ def _add_topics(spec: Part, lines: Lines) -> None:
     if len(named) == 2:
         lines.without_effect(spec.at("whitelist"), spec.line_of("whitelist"), "include counts, as in Strimzi")
     path, line = spec.at(named[0]), spec.line_of(named[0])
-    topics = _included(spec.text(named[0]))
+    topics = included(spec.text(named[0]))
     if not topics:
         lines.problem(path, line, "names no topic: write a regular expression, or * for every topic")
     lines.add(f"{FLOW}.topics", topics, path, line)
-
-
-def _included(text: str) -> str:
-    """MirrorMaker 1's expression as a list of ours: commas separate, blanks and quotes do not count, `*` alone is every
-    topic."""
-    bare = text.replace(" ", "").strip("\"'")
-    if bare == "*":
-        return EVERY_TOPIC
-    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))

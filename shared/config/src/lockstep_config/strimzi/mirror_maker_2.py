@@ -15,7 +15,7 @@ from lockstep_config.client_keys import CONNECTION
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import ALIAS
-from lockstep_config.strimzi.access import add_access
+from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.connectors import add_connectors
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
 from lockstep_protocol.names import Flow
@@ -30,13 +30,8 @@ FORBIDDEN = (
 """Prefixes of a worker's settings that Strimzi keeps for itself."""
 
 GROUP = "mirrormaker2-cluster"
-WORKER_DEFAULTS = {
-    "group.id": GROUP,
-    "offset.storage.topic": f"{GROUP}-offsets",
-    "config.storage.topic": f"{GROUP}-configs",
-    "status.storage.topic": f"{GROUP}-status",
-}
-"""What Strimzi sets where the target's `config` does not (v1 has fields for them)."""
+WORKER_DEFAULTS = {"group.id": GROUP, "offset.storage.topic": f"{GROUP}-offsets"}
+"""What Strimzi sets where the target's `config` does not, as far as it matters here (v1 has fields for it)."""
 
 _WORKER_FIELDS = {
     "groupId": "group.id",
@@ -73,7 +68,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines) -> None:
     for alias, cluster in clusters.items():
         if alias not in targets:
             _add_source_config(cluster, alias, lines)
-        _add_connection(cluster, alias, namespace, lines)
+        add_connection(cluster, alias, namespace, lines)
     for alias in sorted(targets):
         if worker is not None:
             _add_worker(worker, alias, in_mirrors, lines)
@@ -207,14 +202,6 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
     return not wrong
 
 
-def _add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
-    servers = cluster.text("bootstrapServers")
-    if servers:
-        path, line = cluster.at("bootstrapServers"), cluster.line_of("bootstrapServers")
-        lines.add(f"{alias}.bootstrap.servers", servers, path, line)
-    add_access(cluster, alias, namespace, lines)
-
-
 def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     """Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
     connection properties there and nothing else."""
@@ -247,13 +234,23 @@ def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> Non
             lines.without_effect(path, line, "Kafka Connect does not read it: write it into a connector's config")
         else:
             lines.add(f"{alias}.{key}", value, path, line)
+    if in_mirrors:
+        _add_worker_fields(worker, alias, lines)
+        return
+    for key, default in WORKER_DEFAULTS.items():
+        lines.add(f"{alias}.{key}", default, f"{worker.path}.config.{key}", worker.line)
+
+
+def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
+    """Those of v1, which count before the target's `config`."""
     for field, key in _WORKER_FIELDS.items():
-        if in_mirrors:
-            if worker.text(field):
-                lines.entries.pop(f"{alias}.{key}", None)
-                lines.add(f"{alias}.{key}", worker.text(field), worker.at(field), worker.line_of(field))
-        else:
-            lines.add(f"{alias}.{key}", WORKER_DEFAULTS[key], f"{worker.path}.config.{key}", worker.line)
+        value, written = worker.text(field), lines.entries.get(f"{alias}.{key}")
+        if not value:
+            continue
+        if written is not None:
+            lines.without_effect(written.written, written.line, f"{worker.at(field)} counts")
+            del lines.entries[f"{alias}.{key}"]
+        lines.add(f"{alias}.{key}", value, worker.at(field), worker.line_of(field))
 
 
 def _is_connectors(key: str) -> bool:

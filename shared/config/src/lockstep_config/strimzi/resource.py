@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry, PropertiesText
 from lockstep_config.providers import KAFKA, PROVIDERS_KEY, SECRETS_CLASS, STRIMZI
 from lockstep_config.strimzi.access import SECRETS
@@ -108,6 +109,12 @@ def _add(document: MapNode, lines: Lines) -> None:
     root = Part(document, "", document.line)
     version = _version(root, kind, lines)
     check_fields(document, KINDS[kind], path="", version=version, file=lines.file, found=found)
+    if found.chart:
+        (first, line), *others = found.chart
+        too = f", as {'is' if len(others) == 1 else 'are'} {', '.join(path for path, _ in others)}" if others else ""
+        lines.unused.append(
+            Problem(lines.file, line, first, f"is the Helm chart's{too}: lockstep run starts processes, not pods")
+        )
     metadata, spec = root.part("metadata"), root.part("spec")
     _add_annotations(metadata, lines)
     if spec is None:

@@ -123,7 +123,7 @@ _TLS = _object(
 _CLUSTER: Fields = MappingProxyType(
     {
         "alias": _text("name the cluster, as in `clusters`", required=True),
-        "bootstrapServers": _text("`ALIAS.bootstrap.servers`: write HOST:PORT", required=True),
+        "bootstrapServers": _text("`ALIAS.bootstrap.servers`"),
         "tls": _TLS,
         "authentication": _object("`ALIAS.sasl.*` or `ALIAS.ssl.keystore.*`", AUTHENTICATION),
         "config": Field(
@@ -163,14 +163,14 @@ _MIRROR: Fields = MappingProxyType(
         "heartbeatConnector": _object("heartbeats, in v1 too; absent: there are none", _CONNECTOR),
         "topicsPattern": _text("`SOURCE->TARGET.topics`"),
         "topicsExcludePattern": _text(
-            "`SOURCE->TARGET.topics.exclude`", versions=BETA_ON, why="topicsBlacklistPattern"
+            "`SOURCE->TARGET.topics.exclude`", versions=BETA_ON, why="write topicsBlacklistPattern"
         ),
         "topicsBlacklistPattern": _text(
             "`SOURCE->TARGET.topics.exclude`", versions=BEFORE_V1, why="write topicsExcludePattern"
         ),
         "groupsPattern": _text("`SOURCE->TARGET.groups`"),
         "groupsExcludePattern": _text(
-            "`SOURCE->TARGET.groups.exclude`", versions=BETA_ON, why="groupsBlacklistPattern"
+            "`SOURCE->TARGET.groups.exclude`", versions=BETA_ON, why="write groupsBlacklistPattern"
         ),
         "groupsBlacklistPattern": _text(
             "`SOURCE->TARGET.groups.exclude`", versions=BEFORE_V1, why="write groupsExcludePattern"

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.facts import FactProducer
-from lockstep_runtime.making import made
+from lockstep_runtime.login import logged_in
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 
@@ -26,7 +26,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
 
 def test_they_make_the_cluster_unreachable_for_the_moment(broken: dict[str, str]) -> None:
     with pytest.raises(ClusterUnreachable, match=r"cluster B at 127\.0\.0\.1:1 cannot be reached: .*ssl\.certificate"):
-        made("B", broken, Producer)
+        logged_in(Producer, broken, "B")
 
 
 async def test_admin_and_producer_say_so(broken: dict[str, str]) -> None:
@@ -40,12 +40,12 @@ async def test_admin_and_producer_say_so(broken: dict[str, str]) -> None:
 
 def test_a_mistake_of_ours_stays_one() -> None:
     with pytest.raises(KafkaException):
-        made("B", {**NOWHERE, "nonsense": "1"}, AdminClient)
+        logged_in(AdminClient, {**NOWHERE, "nonsense": "1"}, "B")
 
 
 async def test_an_admin_asks_with_its_new_settings() -> None:
     admin = Admin("B", NOWHERE)
-    before = admin._client
+    before = await admin._connected()
     await admin.renew({**NOWHERE, "bootstrap.servers": "127.0.0.1:2"})
     assert admin.bootstrap == "127.0.0.1:2"
-    assert admin._client is not before
+    assert await admin._connected() is not before

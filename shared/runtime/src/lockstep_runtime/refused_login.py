@@ -1,0 +1,62 @@
+"""Why a broker does not let us in, or we not it, in one line with what to do.
+
+librdkafka, OpenSSL and brokers each have words of their own for it; some tell how many milliseconds it took, so that
+the same trouble looks new each time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["NOT_VERIFIED", "refused_login", "who_of"]
+
+NOT_VERIFIED = "certificate verify failed"
+
+_TIMING = re.compile(r" \(after \d+ms in state \w+\)")
+_PLACE = re.compile(r"^\w+://\S+: ")
+_SOURCE_LINE = re.compile(r" \(_ssl\.c:\d+\)")
+_VERIFIED = re.compile(rf".*?{NOT_VERIFIED}: (?P<reason>.*?)\.?$", re.DOTALL)
+_NOT_LET_IN = re.compile(r".*?(?:SaslAuthenticationFailed: |SASL authentication error: )(?P<reason>.*)$", re.DOTALL)
+_ALERT = re.compile(
+    r"alert (bad certificate|certificate (?:required|expired|unknown)|unknown ca|handshake failure)",
+    re.IGNORECASE,
+)
+_ALERT_AS_A_LENGTH = re.compile(r"total of 3525\d{5} ")
+"""A TLS alert read as the length of an answer."""
+
+_CERTIFICATES = (
+    ("expired", "renew the broker's certificate"),
+    ("not yet valid", "check the clocks of both hosts"),
+    ("mismatch", "reach the brokers by a name in their certificate (bootstrap.servers, advertised.listeners)"),
+    ("self-signed", "put the authority that signed it into ssl.truststore.location"),
+    ("unable to get", "put the authority that signed it into ssl.truststore.location"),
+)
+
+
+def refused_login(why: str, who: str = "") -> str:
+    """`why` as it came, in our words where it is about TLS or SASL; `who` is who logged in (`who_of`)."""
+    text = _SOURCE_LINE.sub("", _TIMING.sub("", _PLACE.sub("", why))).strip()
+    if (found := _NOT_LET_IN.match(text)) is not None:
+        login = f" of {who}" if who else ""
+        return f"the broker refuses the login{login} ({found['reason']}): check sasl.jaas.config, and the user there"
+    if (found := _VERIFIED.match(text)) is not None:
+        reason = found["reason"]
+        advice = next((advice for words, advice in _CERTIFICATES if words in reason), "check ssl.truststore.location")
+        return f"the broker's certificate is not accepted ({reason}): {advice}"
+    if (found := _ALERT.search(text)) is not None:
+        return (
+            f"the broker does not accept our certificate, or wants one ({found[1].lower()}): check "
+            "ssl.keystore.location, and that the broker trusts who signed it"
+        )
+    if _ALERT_AS_A_LENGTH.search(text) or "wrong version number" in text:
+        return "one side speaks TLS and the other does not: check security.protocol and the port"
+    return text
+
+
+def who_of(conf: Mapping[str, object]) -> str:
+    """Who logs in with these settings of librdkafka: `user NAME (MECHANISM)`; "" where nobody does."""
+    mechanism, user = conf.get("sasl.mechanism"), conf.get("sasl.username")
+    if mechanism is None:
+        return ""
+    return f"user {user} ({mechanism})" if user else f"the bearer of our token ({mechanism})"

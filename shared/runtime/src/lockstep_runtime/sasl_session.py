@@ -1,0 +1,129 @@
+"""Connections that log in again before their session ends (KIP-368), which aiokafka's own do not.
+
+A broker tells with each login how long the session lasts, and ends the connection when a request comes after that; a
+login is always taken. So when most of the session is over, what is asked is held back, what is under way is awaited,
+and the same login is done once more on the same connection. Then what was held back goes out, in its order: nothing is
+lost, doubled or overtaken, and a login that comes late does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable
+from typing import Any
+
+import aiokafka.client
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
+
+__all__ = ["EARLIEST", "LATEST", "SessionConnection", "renew_sessions"]
+
+EARLIEST, LATEST = 0.85, 0.95
+"""Java's parts of a session after which it logs in again, at random between them: connections that were opened together
+do not all log in together."""
+
+
+class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
+    """aiokafka's connection for sessions that end. A login that is refused closes it, as the first one does."""
+
+    logins = 0
+    """How often it logged in so far."""
+
+    # Of the class as well: one whose making failed is closed by the garbage collector.
+    _due: asyncio.TimerHandle | None = None
+    _login: asyncio.Task[None] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._session_s = 0.0
+        self._drained = asyncio.Event()
+        self._open = asyncio.Event()
+        self._open.set()
+
+    @property
+    def holding(self) -> bool:
+        """A login is due or under way: nothing else may be sent."""
+        return not self._open.is_set()
+
+    async def _do_sasl_handshake(self) -> None:
+        self._session_s = 0.0
+        await super()._do_sasl_handshake()
+        self.logins += 1
+        if self._session_s > 0 and self._writer is not None:
+            part = random.uniform(EARLIEST, LATEST)  # noqa: S311  # spreads load, keeps no secret
+            self._due = self._loop.call_later(self._session_s * part, self._begin_login)
+
+    def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
+        if isinstance(request, SaslAuthenticateRequest):
+            return self._noting_session(super().send(request))
+        if self.holding and not isinstance(request, SaslHandShakeRequest):
+            return self._send_later(request, expect_response)
+        sent: Awaitable[Any] = super().send(request, expect_response)
+        return sent
+
+    async def _noting_session(self, sent: Awaitable[Any]) -> Any:
+        answer = await sent
+        # Answers before Kafka 2.2 have no session; of several in one login the last one tells.
+        self._session_s = getattr(answer, "session_lifetime_ms", 0) / 1000
+        return answer
+
+    async def _send_later(self, request: Any, expect_response: bool) -> Any:
+        await self._open.wait()
+        return await super().send(request, expect_response)
+
+    def _begin_login(self) -> None:
+        if self._writer is None:
+            return
+        self._open.clear()
+        self._drained.clear()
+        self._note_drained()
+        self._login = self._loop.create_task(self._log_in_again())
+
+    async def _log_in_again(self) -> None:
+        await self._drained.wait()
+        try:
+            await self._do_sasl_handshake()
+        except Exception as exc:  # noqa: BLE001  # whatever it is, the connection ends with it, and who asks is told
+            self.close(CloseReason.AUTH_FAILURE, exc)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """What was held back may go out."""
+        self._open.set()
+
+    def _note_drained(self) -> None:
+        if not self._requests:
+            self._drained.set()
+
+    def _handle_frame(self, resp: bytes) -> None:
+        super()._handle_frame(resp)
+        self._note_drained()
+
+    def close(self, reason: CloseReason | None = None, exc: BaseException | None = None) -> Any:
+        if self._due is not None:
+            self._due.cancel()
+        if self._login is not None and self._login is not _current_task():
+            self._login.cancel()
+        self._open.set()  # who waits finds the connection closed
+        return super().close(reason, exc)
+
+
+def renew_sessions() -> None:
+    """From now on the connections of aiokafka's own clients, and so Faust's, are these. They have no other way to be
+    given another kind (a contract test holds the name)."""
+    aiokafka.client.create_conn = _opened
+
+
+async def _opened(host: str, port: int, **settings: Any) -> SessionConnection:
+    connection = SessionConnection(host, port, **settings)
+    await connection.connect()
+    return connection
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs: the connection is closed by the garbage collector
+        return None

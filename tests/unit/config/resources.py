@@ -1,0 +1,69 @@
+"""Resources for tests: texts loaded with secrets that the test makes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import Configuration, ConfigurationError, load
+from lockstep_config.providers import SECRETS_VARIABLE
+from lockstep_config.strimzi.resource import read_resource
+
+__all__ = ["Resources", "certificate_and_key"]
+
+
+@cache
+def certificate_and_key() -> tuple[str, str]:
+    """PEM of a certificate that signs itself, and of its key."""
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test -keyout - -out -"
+    )
+    both = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
+    at = both.index("-----BEGIN CERTIFICATE-----")
+    return both[at:], both[:at]
+
+
+class Resources:
+    """One file and a folder of secrets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "resource.yaml"
+        self.secrets = folder / "secrets"
+        self.secrets.mkdir()
+
+    def secret(self, name: str, **values: str) -> None:
+        """`__` in a key is a dot."""
+        folder = self.secrets / name
+        folder.mkdir(exist_ok=True, parents=True)
+        for key, value in values.items():
+            (folder / key.replace("__", ".")).write_text(value)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {SECRETS_VARIABLE: str(self.secrets)}
+
+    def load(self, text: str) -> Configuration:
+        self.file.write_text(text, encoding="utf-8")
+        return load(self.file, self.environment)
+
+    def entries(self, text: str) -> dict[str, str]:
+        """The lines that a text becomes, references as they stand; it must have no mistake of its own."""
+        read = read_resource(text.encode(), self.file)
+        assert read.problems == ()
+        return {entry.key: entry.value for entry in read.entries}
+
+    def remarks(self, text: str) -> list[str]:
+        """What is noted or without effect, each as `LINE PATH: MESSAGE`."""
+        loaded = self.load(text)
+        return [f"{one.line} {one.key}: {one.message}" for one in (*loaded.notes, *loaded.unused)]
+
+    def mistakes(self, text: str | bytes) -> list[str]:
+        """The problems of a text that must not load, each as `LINE PATH: MESSAGE`."""
+        self.file.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+        with pytest.raises(ConfigurationError) as raised:
+            load(self.file, self.environment)
+        return [f"{problem.line} {problem.key}: {problem.message}" for problem in raised.value.problems]

@@ -1,0 +1,298 @@
+"""`tls` and `authentication` of a resource, and the secrets they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_config.oauth import TokenSettings
+from lockstep_config.sasl import credentials_of, login_of
+from lockstep_config.strimzi.resource import read_resource
+from tests.unit.config.resources import Resources, certificate_and_key
+from tests.unit.config.test_strimzi import old
+
+SECRET = "${strimzisecrets:kafka/"
+
+
+@pytest.fixture
+def resources(tmp_path: Path) -> Resources:
+    return Resources(tmp_path)
+
+
+def access(lines: str) -> str:
+    """A resource whose source has these fields."""
+    return old().replace("bootstrapServers: a:9092", "bootstrapServers: a:9092\n    " + lines)
+
+
+def of_source(resources: Resources, lines: str) -> dict[str, str]:
+    entries = resources.entries(access(lines))
+    return {key.removeprefix("A."): value for key, value in entries.items() if key.startswith(("A.s", "A.ss"))}
+
+
+def test_without_both_it_is_spoken_in_the_clear(resources: Resources) -> None:
+    assert of_source(resources, "tls:") == {}
+
+
+def test_tls_without_certificates_trusts_the_systems(resources: Resources) -> None:
+    assert of_source(resources, "tls: {}") == {"security.protocol": "SSL"}
+    assert of_source(resources, "tls: {trustedCertificates: []}") == {"security.protocol": "SSL"}
+
+
+def test_trusted_certificates_by_name_and_by_pattern(resources: Resources) -> None:
+    found = of_source(
+        resources,
+        "tls: {trustedCertificates: [{secretName: a, certificate: ca.crt}, {secretName: b, pattern: '*.crt'}]}",
+    )
+    assert found == {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": f"{SECRET}a:ca.crt}}\n{SECRET}b:*.crt}}",
+    }
+
+
+def test_all_certificates_are_trusted(resources: Resources) -> None:
+    certificate, key = certificate_and_key()
+    resources.secret("a", ca__crt=certificate)
+    resources.secret("b", **{"1__crt": certificate, "2__crt": certificate, "ca__key": key, "ca__p12": "binary"})
+    lines = "tls: {trustedCertificates: [{secretName: a, certificate: ca.crt}, {secretName: b, pattern: '*.crt'}]}"
+    (settings,) = resources.load(access(lines)).flows
+    pem = settings.source.properties["ssl.truststore.certificates"]
+    assert pem.count("BEGIN CERTIFICATE") == 3
+    assert "PRIVATE KEY" not in pem
+
+
+def test_the_files_of_secrets_are_looked_at_again(resources: Resources) -> None:
+    resources.secret("a", **{"1__crt": certificate_and_key()[0], "2__crt": certificate_and_key()[0]})
+    loaded = resources.load(access("tls: {trustedCertificates: [{secretName: a, pattern: '*.crt'}]}"))
+    assert loaded.sources.files >= {resources.file, *(resources.secrets / "a" / name for name in ("1.crt", "2.crt"))}
+
+
+def test_a_client_certificate(resources: Resources) -> None:
+    found = of_source(
+        resources,
+        "tls: {}\n    authentication: {type: tls, certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}",
+    )
+    assert found == {
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": f"{SECRET}me:c.crt}}",
+        "ssl.keystore.key": f"{SECRET}me:k.key}}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "mechanism"),
+    [("plain", "PLAIN"), ("scram-sha-256", "SCRAM-SHA-256"), ("scram-sha-512", "SCRAM-SHA-512")],
+)
+@pytest.mark.parametrize(("tls", "protocol"), [("", "SASL_PLAINTEXT"), ("tls: {}\n    ", "SASL_SSL")])
+def test_passwords(resources: Resources, kind: str, mechanism: str, tls: str, protocol: str) -> None:
+    resources.secret("pw", password="hunter2\n")
+    lines = (
+        f"{tls}authentication: {{type: {kind}, username: me, passwordSecret: {{secretName: pw, password: password}}}}"
+    )
+    (settings,) = resources.load(access(lines)).flows
+    found = credentials_of(settings.source.properties)
+    assert (found.mechanism, found.username, found.password) == (mechanism, "me", "hunter2")
+    assert settings.source.properties["security.protocol"] == protocol
+    assert "hunter2" not in repr(settings)
+
+
+def test_a_user_with_quotes_is_one_user(resources: Resources) -> None:
+    resources.secret("pw", password="x")
+    lines = (
+        'authentication: {type: plain, username: "a\\"b\\\\c", passwordSecret: {secretName: pw, password: password}}'
+    )
+    (settings,) = resources.load(access(lines)).flows
+    assert credentials_of(settings.source.properties).username == 'a"b\\c'
+
+
+def options(resources: Resources, lines: str) -> list[str]:
+    found = of_source(resources, f"authentication: {{type: oauth, {lines}}}")
+    assert found["sasl.mechanism"] == "OAUTHBEARER"
+    module, required, *rest = found["sasl.jaas.config"].removesuffix(";").split(" ")
+    assert (module.rpartition(".")[2], required) == ("OAuthBearerLoginModule", "required")
+    return rest
+
+
+SECRETS = {"clientSecret": "oauth.client.secret", "refreshToken": "oauth.refresh.token"}
+
+
+@pytest.mark.parametrize("proof", SECRETS)
+def test_oauth_with_a_token_endpoint(resources: Resources, proof: str) -> None:
+    lines = (
+        f"clientId: me, {proof}: {{secretName: s, key: k}}, tokenEndpointUri: 'https://x/t', scope: any, audience: y"
+    )
+    assert options(resources, lines) == [
+        'oauth.client.id="me"',
+        'oauth.token.endpoint.uri="https://x/t"',
+        'oauth.scope="any"',
+        'oauth.audience="y"',
+        f'{SECRETS[proof]}="{SECRET}s:k}}"',
+    ]
+
+
+def test_oauth_with_a_given_token(resources: Resources) -> None:
+    assert options(resources, "accessToken: {secretName: s, key: k}") == [f'oauth.access.token="{SECRET}s:k}}"']
+    assert options(resources, "accessTokenLocation: /var/token") == ['oauth.access.token.location="/var/token"']
+
+
+def test_oauth_is_understood_by_the_clients(resources: Resources) -> None:
+    resources.secret("s", k="hunter2\n")
+    resources.secret("ca", **{"1__crt": certificate_and_key()[0], "2__crt": certificate_and_key()[0]})
+    lines = (
+        "tls: {}\n    authentication: {type: oauth, clientId: me, clientSecret: {secretName: s, key: k}, "
+        "tokenEndpointUri: 'https://x/t', tlsTrustedCertificates: [{secretName: ca, pattern: '*.crt'}]}"
+    )
+    (settings,) = resources.load(access(lines)).flows
+    login = login_of(settings.source.properties)
+    assert isinstance(login, TokenSettings)
+    assert (login.endpoint, login.client_id, login.client_secret) == ("https://x/t", "me", "hunter2")
+    assert (login.tls.trusted_pem or "").count("BEGIN CERTIFICATE") == 2
+    assert "hunter2" not in repr(settings)
+
+
+def test_oauths_further_settings(resources: Resources) -> None:
+    assert options(
+        resources,
+        "accessToken: {secretName: s, key: k}, disableTlsHostnameVerification: true, accessTokenIsJwt: false, "
+        "maxTokenExpirySeconds: 60, connectTimeoutSeconds: 5, readTimeoutSeconds: 6, httpRetries: 2, "
+        "httpRetryPauseMs: 100, includeAcceptHeader: false, saslExtensions: {a: b}, "
+        "tlsTrustedCertificates: [{secretName: ca, pattern: '*.crt'}]",
+    ) == [
+        'oauth.max.token.expiry.seconds="60"',
+        'oauth.connect.timeout.seconds="5"',
+        'oauth.read.timeout.seconds="6"',
+        'oauth.http.retries="2"',
+        'oauth.http.retry.pause.millis="100"',
+        'oauth.ssl.endpoint.identification.algorithm=""',
+        'oauth.access.token.is.jwt="false"',
+        'oauth.include.accept.header="false"',
+        'oauth.sasl.extension.a="b"',
+        f'oauth.access.token="{SECRET}s:k}}"',
+        'oauth.ssl.truststore.type="PEM"',
+        f'oauth.ssl.truststore.certificates="{SECRET}ca:*.crt}}"',
+    ]
+
+
+def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
+    from lockstep_config.properties import Entry
+    from lockstep_config.providers import providers_of, resolved
+
+    resources.secret("ca", ca__crt=certificate_and_key()[0])
+    entry = Entry("A.sasl.jaas.config", 'X required c="${s:ca:*.crt}";')
+    top = {
+        "config.providers": Entry("config.providers", "s"),
+        "config.providers.s.class": Entry(
+            "config.providers.s.class", "io.strimzi.kafka.KubernetesSecretConfigProvider"
+        ),
+    }
+    providers, _ = providers_of(top, resources.file, resources.environment)
+    settled, problems = resolved(entry, providers, resources.file)
+    assert problems == []
+    assert "\n" not in settled.value
+    assert "-----END CERTIFICATE-----" in settled.value
+
+
+def test_custom_takes_what_strimzi_lets_through(resources: Resources) -> None:
+    lines = "authentication: {type: custom, sasl: true, config: {sasl.mechanism: PLAIN, security.protocol: X}}"
+    found = of_source(resources, "tls: {}\n    " + lines)
+    assert found == {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    notes = [note.message for note in read_resource(access(lines).encode(), resources.file).notes]
+    assert notes == ["is ignored, as Strimzi does: a custom authentication takes ssl.keystore.* and sasl.*"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("authentication: {}", "authentication.type: is missing: say which: tls, scram-sha-256"),
+        ("authentication: {type: kerberos}", "authentication.type: is 'kerberos': it takes tls, scram-sha-256"),
+        ("authentication: {type: scram-sha512}", "did you mean scram-sha-512?"),
+        ("authentication: {type: tls}", "authentication.certificateAndKey: is missing: type tls needs the secret"),
+        ("authentication: {type: plain}", "authentication.username: is missing: type plain needs it"),
+        ("authentication: {type: plain}", "authentication.passwordSecret: is missing: type plain needs it, with"),
+        (
+            "authentication: {type: plain, username: x, passwordSecret: {secretName: y}}",
+            "passwordSecret.password: is miss",
+        ),
+        (
+            "authentication: {type: oauth}",
+            "type: is oauth, which needs accessToken, or else also tokenEndpointUri and cl",
+        ),
+        (
+            "authentication: {type: oauth, clientId: x, tokenEndpointUri: y}",
+            "or else also clientSecret, refreshToken, cli",
+        ),
+        ("authentication: {type: oauth, connectTimeoutSeconds: 0}", "the least it may be is 1"),
+        ("tls: {trustedCertificates: [{secretName: a}]}", "trustedCertificates[0]: needs certificate or pattern"),
+        (
+            "tls: {trustedCertificates: [{secretName: a, certificate: b, pattern: c}]}",
+            "has both certificate and pattern",
+        ),
+        (
+            "tls: {trustedCertificates: [{certificate: b}]}",
+            "trustedCertificates[0].secretName: is missing: name the secret",
+        ),
+        ("tls: {trustedCertificates: [ca.crt]}", "trustedCertificates[0]: is a text, but takes a mapping"),
+        ("tls: true", "tls: is true or false, but takes a mapping"),
+    ],
+)
+def test_mistakes(resources: Resources, lines: str, said: str) -> None:
+    found = resources.mistakes(access(lines))
+    assert any(said in one for one in found), found
+
+
+def test_what_another_type_uses_has_no_effect(resources: Resources) -> None:
+    certificate, key = certificate_and_key()
+    resources.secret("me", c__crt=certificate, k__key=key)
+    lines = (
+        "tls: {}\n    authentication: {type: tls, username: x, "
+        "certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}"
+    )
+    assert any("username: has no effect: type tls does not use it" in one for one in resources.remarks(access(lines)))
+
+
+def test_a_client_certificate_without_tls_is_not_shown_to_anybody(resources: Resources) -> None:
+    lines = "authentication: {type: tls, certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}"
+    assert any("is spoken to in the clear, as Strimzi does" in one for one in resources.remarks(access(lines)))
+
+
+def test_a_missing_secret_is_one_line_with_secret_key_and_folder(resources: Resources) -> None:
+    lines = "tls: {trustedCertificates: [{secretName: nowhere, certificate: ca.crt}]}"
+    (found,) = resources.mistakes(access(lines))
+    assert f"there is no secret 'nowhere' (for its key 'ca.crt'): {resources.secrets}/nowhere is no folder" in found
+    assert "--secrets-dir" in found
+    resources.secret("nowhere", other="x")
+    (found,) = resources.mistakes(access(lines))
+    assert f"the secret 'nowhere' has no key 'ca.crt': there is no such file in {resources.secrets}/nowhere" in found
+    (found,) = resources.mistakes(access(lines.replace("certificate: ca.crt", "pattern: '*.crt'")))
+    assert f"has no key that matches '*.crt': looked in {resources.secrets}/nowhere, it has other" in found
+
+
+@pytest.mark.parametrize("name", ["..", "a/../../b", "/etc", "."])
+def test_a_secrets_name_leads_nowhere_else(resources: Resources, name: str) -> None:
+    (resources.secrets.parent / "passwd").write_text("x")
+    lines = f"authentication: {{type: plain, username: x, passwordSecret: {{secretName: '{name}', password: passwd}}}}"
+    found = resources.mistakes(access(lines))
+    assert any("is no name of a secret, of a namespace, or of a key in one" in one for one in found), found
+
+
+def test_a_namespace_may_have_a_folder_of_its_own(resources: Resources) -> None:
+    resources.secret("pw", password="of-nobody")
+    lines = "authentication: {type: plain, username: x, passwordSecret: {secretName: pw, password: password}}"
+    (settings,) = resources.load(access(lines)).flows
+    assert credentials_of(settings.source.properties).password == "of-nobody"
+    resources.secret("kafka/pw", password="of-kafka")
+    (settings,) = resources.load(access(lines)).flows
+    assert credentials_of(settings.source.properties).password == "of-kafka"
+
+
+def test_a_resource_may_use_references_and_have_providers_of_its_own(resources: Resources) -> None:
+    resources.secret("racks", here="eu-1\n")
+    mirror = "sourceConnector: {config: {consumer.client.rack: '${secrets:kafka/racks:here}'}}"
+    (settings,) = resources.load(old(mirror)).flows
+    assert settings.clients.source_consumer["client.rack"] == "eu-1"
+    own = "config.providers: mine, config.providers.mine.class: io.strimzi.kafka.KubernetesConfigMapConfigProvider"
+    (settings,) = resources.load(old(mirror.replace("secrets", "mine"), target=own)).flows
+    assert settings.clients.source_consumer["client.rack"] == "eu-1"
+    assert resources.entries(old(mirror, target=own))["config.providers"] == "mine, secrets"

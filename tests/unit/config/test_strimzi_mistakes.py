@@ -1,0 +1,283 @@
+"""Mistakes in resources: all of them at once, each with its line and its YAML path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lockstep_config import ConfigurationError, Problem
+from lockstep_config.strimzi.schema import KINDS
+from tests.unit.config.resources import Resources
+from tests.unit.config.test_strimzi import V1, old
+
+WHOLE = (Path(__file__).parents[2] / "seeds" / "streams-9.9-whole.yaml").read_text()
+
+
+@pytest.fixture
+def resources(tmp_path: Path) -> Resources:
+    return Resources(tmp_path)
+
+
+def test_all_mistakes_come_in_one_go(resources: Resources) -> None:
+    text = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaMirrorMaker2
+spec:
+  replica: 3
+  connectCluster: B
+  clusters:
+  - alias: A
+    bootstrapServer: a:9092
+  - alias: B
+    bootstrapServers: b
+  mirrors:
+  - sourceCluster: A
+    targetCluster: B
+    sourceConnector:
+      taskMax: 3
+      tasksMax: "3"
+      config:
+        replication.facto: 1
+        refresh.topics.interval.seconds: soon
+        producer.override.batch.sise: 1
+  livenessProbe:
+    initialDelaySecond: 5
+"""
+    assert resources.mistakes(text) == [
+        "4 spec.replica: is no field that Strimzi has there; did you mean spec.replicas?",
+        "7 spec.clusters[0].bootstrapServers: is empty: write HOST:PORT, several between commas",
+        "8 spec.clusters[0].bootstrapServer: is no field that Strimzi has there; did you mean "
+        "spec.clusters[0].bootstrapServers?",
+        "10 spec.clusters[1].bootstrapServers: has 'b', which is no HOST:PORT",
+        "15 spec.mirrors[0].sourceConnector.taskMax: is no field that Strimzi has there; did you mean "
+        "spec.mirrors[0].sourceConnector.tasksMax?",
+        "16 spec.mirrors[0].sourceConnector.tasksMax: is a text, but takes a whole number",
+        "18 spec.mirrors[0].sourceConnector.config.replication.facto: is no key that MirrorMaker or Lockstep knows; "
+        "did you mean spec.mirrors[0].sourceConnector.config.replication.factor?",
+        "19 spec.mirrors[0].sourceConnector.config.refresh.topics.interval.seconds: is 'soon', which is no whole "
+        "number",
+        "20 spec.mirrors[0].sourceConnector.config.producer.override.batch.sise: is no key that MirrorMaker or "
+        "Lockstep knows; did you mean spec.mirrors[0].sourceConnector.config.producer.override.batch.size?",
+        "22 spec.livenessProbe.initialDelaySecond: is no field that Strimzi has there; did you mean "
+        "spec.livenessProbe.initialDelaySeconds?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "0 : has no kind: write KafkaMirrorMaker2 or KafkaMirrorMaker"),
+        ("# nothing\n", "0 : has no kind"),
+        ("just text\n", "1 : is no resource: it takes apiVersion, kind, metadata and spec"),
+        ("- a\n", "1 : is no resource"),
+        ("kind: KafkaMirrorMaker2\n", "1 apiVersion: is missing: KafkaMirrorMaker2 has kafka.strimzi.io/v1alpha1, "),
+        ("kind: KafkaMirrorMaker2\napiVersion: v1\n", "2 apiVersion: is 'v1': KafkaMirrorMaker2 has "),
+        ("kind: KafkaMirrorMaker\napiVersion: kafka.strimzi.io/v1\n", "2 apiVersion: is 'kafka.strimzi.io/v1': "),
+        ("kind: KafkaMirrorMaker2\napiVersion: kafka.strimzi.io/v1\n", "1 spec: is missing: it says what is mirrored"),
+        ("kind: KafkaMirrorMakerTwo\n", "0 : has the kind 'KafkaMirrorMakerTwo'; did you mean KafkaMirrorMaker?"),
+        ("kind: Kafka\n---\nkind: Secret\n", "0 : has Kafka, Secret, but no KafkaMirrorMaker2 or KafkaMirrorMaker"),
+        (old() + "---\n" + old(), "20 kind: is a second one: the file holds KafkaMirrorMaker2 in line 1 and "),
+        (old().replace("spec:", "spec: []\nother:"), "4 spec: is a list, but takes a mapping"),
+        (old() + "spec: 1\n", "19 spec: is set twice, first in line 4: keep one"),
+        ("a: [\n", ": is no YAML: "),
+        (V1[: V1.index("  mirrors:")] + "  mirrors: []\n", "spec.mirrors: is empty: write at least one mirror"),
+    ],
+)
+def test_what_is_no_resource_is_a_sentence(resources: Resources, text: str, said: str) -> None:
+    assert any(said in one for one in resources.mistakes(text)), resources.mistakes(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ("connectCluster: B", "connectCluster: A"),
+            "targetCluster: is 'B', but spec.connectCluster is 'A': Kafka Conn",
+        ),
+        (
+            ("connectCluster: B", "connectCluster: X"),
+            "5 spec.connectCluster: is 'X', which is not in spec.clusters (A, B)",
+        ),
+        (("  connectCluster: B\n", ""), "4 spec.connectCluster: is missing: name the alias of the mirrors' target"),
+        (
+            ("sourceCluster: A", "sourceCluster: AA"),
+            "14 spec.mirrors[0].sourceCluster: is 'AA', which is not in spec.clus",
+        ),
+        (("sourceCluster: A", "sourceCluster: B"), "14 spec.mirrors[0]: leads from B to itself"),
+        (("  - sourceCluster: A\n    ", "  - "), "14 spec.mirrors[0].sourceCluster: is missing"),
+        (
+            ("alias: A\n", "alias: A.b\n"),
+            "7 spec.clusters[0].alias: is 'A.b': an alias may hold letters, digits, '_' and '-'",
+        ),
+        (("alias: A", "alias: B"), "10 spec.clusters[1].alias: is 'B', as spec.clusters[0].alias is already"),
+        (
+            ("    targetCluster: B\n", "    targetCluster: B\n    source: {}\n"),
+            "spec.mirrors[0].source.alias: is missing",
+        ),
+        (
+            ("spec:\n", "spec:\n  target: {alias: B}\n"),
+            "connectCluster: stands beside spec.target: keep one of the two",
+        ),
+        (("sourceConnector: {}", "sourceConnector: yes"), "sourceConnector: is true or false, but takes a mapping"),
+        (
+            ("sourceConnector: {}", "sourceConnector: {state: pausd}"),
+            "is 'pausd': it takes running, paused, stopped; did ",
+        ),
+        (("sourceConnector: {}", "sourceConnector: {tasksMax: 0}"), "tasksMax: is 0: the least it may be is 1"),
+        (
+            ("sourceConnector: {}", "sourceConnector: {config: {topics: [a, b]}}"),
+            "topics: is a list: write its elements",
+        ),
+        (
+            ("sourceConnector: {}", "sourceConnector: {config: {sync: {topic.acls.enabled: false}}}"),
+            "write its keys whole",
+        ),
+        (("sourceConnector: {}", "sourceConnector: {config: {topics: }}"), "topics: has no value: write one"),
+        (("sourceConnector: {}", "sourceConnector: {config: {transforms: x}}"), "transforms: is 'x', which is refused"),
+        (("sourceConnector: {}", "sourceConnector: {config: {consumer.interceptor.classes: x}}"), "which is refused"),
+        (("sourceConnector: {}", "topicsPattern: '('"), "topicsPattern: "),
+        (("  mirrors:", "  livenessProbe: 5\n  mirrors:"), "livenessProbe: is a number, but takes a mapping"),
+        (
+            ("  mirrors:", "  logging: {type: inlined}\n  mirrors:"),
+            "logging.type: is 'inlined': it takes inline, external",
+        ),
+        (("  mirrors:", "  jvmOptions: {-Xmn: 1g}\n  mirrors:"), "spec.jvmOptions.-Xmn: is no field that Strimzi has"),
+    ],
+)
+def test_mistakes_of_the_older_layout(resources: Resources, change: tuple[str, str], said: str) -> None:
+    text = old().replace(*change)
+    if "A.b" in change[1]:
+        text = text.replace("sourceCluster: A", "sourceCluster: A.b")
+    assert text != old()
+    assert any(said in one for one in resources.mistakes(text)), resources.mistakes(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("    groupId: my-group\n", ""), "7 spec.target.groupId: is missing: name the group: `TARGET.group.id`"),
+        (
+            ("    sourceConnector: {}", "    topicsBlacklistPattern: x"),
+            "is a field of v1alpha1 and v1beta2, not of v1: wr",
+        ),
+        (
+            ("    sourceConnector: {}", "    sourceConnector: {pause: true}"),
+            "pause: is a field of v1alpha1 and v1beta2",
+        ),
+        (("    sourceConnector: {}", "    sourceCluster: A"), "write spec.target and spec.mirrors[].source"),
+        (
+            ("  replicas: 1", "  connectCluster: B"),
+            "spec.connectCluster: is a field of v1alpha1 and v1beta2, not of v1",
+        ),
+        (
+            ('  - source: {alias: A, bootstrapServers: "a:9092"}\n    ', "  - "),
+            "spec.mirrors[0].source: is missing: it says",
+        ),
+        (("alias: A,", "alias: B,"), "spec.mirrors[0]: leads from B to itself"),
+    ],
+)
+def test_mistakes_of_v1(resources: Resources, change: tuple[str, str], said: str) -> None:
+    text = V1.replace(*change)
+    assert text != V1
+    assert any(said in one for one in resources.mistakes(text)), resources.mistakes(text)
+
+
+def test_one_mirror_twice(resources: Resources) -> None:
+    text = V1 + '  - source: {alias: A, bootstrapServers: "a:9092"}\n    sourceConnector: {}\n'
+    assert "17 spec.mirrors[1]: mirrors A->B again, after spec.mirrors[0] in line 14: keep one" in resources.mistakes(
+        text
+    )
+
+
+AGREE = [
+    ("replication.policy.separator", "_", "-"),
+    ("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy", "x.Y"),
+    ("offset-syncs.topic.location", "target", "source"),
+]
+
+
+@pytest.mark.parametrize(("key", "one", "other"), AGREE)
+def test_what_must_agree_between_connectors_and_does_not_names_both_places(
+    resources: Resources, key: str, one: str, other: str
+) -> None:
+    mirror = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    checkpointConnector: {{config: {{{key}: {other}}}}}"
+    said = (
+        f"17 spec.mirrors[0].checkpointConnector.config.{key}: is '{other}', but spec.mirrors[0].sourceConnector."
+        f"config.{key} in line 16 is '{one}': both connectors must have the same"
+    )
+    assert any(said in found for found in resources.mistakes(old(mirror)))
+
+
+@pytest.mark.parametrize(("key", "one"), [(key, one) for key, one, _ in AGREE])
+def test_what_must_agree_and_is_left_out_of_one_names_both_places(resources: Resources, key: str, one: str) -> None:
+    mirror = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    checkpointConnector: {{}}"
+    found = resources.mistakes(old(mirror))
+    assert any(
+        f"17 spec.mirrors[0].checkpointConnector.config.{key}: is not set, so it would be" in each for each in found
+    )
+    there = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    heartbeatConnector: {{}}"
+    assert resources.load(old(there)).flows, "heartbeats' topic has one name under every policy"
+
+
+def test_topics_of_the_checkpoint_connector_alone_do_not_become_those_of_the_source(resources: Resources) -> None:
+    mirror = "sourceConnector: {}\n    checkpointConnector: {config: {topics: orders}}"
+    (found,) = resources.mistakes(old(mirror))
+    assert found.startswith(
+        "16 spec.mirrors[0].sourceConnector.config.topics: is not set, so it would be .*, but spec."
+    )
+    only_source = "sourceConnector: {config: {topics: orders}}\n    checkpointConnector: {}"
+    (settings,) = resources.load(old(only_source)).flows
+    assert not settings.topics.matches("payments")
+
+
+def test_a_secret_in_the_wrong_place_is_not_told(resources: Resources) -> None:
+    text = old().replace(
+        "bootstrapServers: a:9092",
+        "bootstrapServers: a:9092\n    authentication: {type: plain, passwordSecret: hunter2}",
+    )
+    found = resources.mistakes(text)
+    assert any("passwordSecret: is a text, but takes a mapping" in one for one in found)
+    assert "hunter2" not in " ".join(found)
+
+
+def test_every_field_has_a_form_and_the_probes_are_judged_by_name(resources: Resources) -> None:
+    text = WHOLE.replace("    initialDelaySeconds: 15", "    initialDelaySeconds: fifteen").replace(
+        "timeoutSeconds: 5", "timeoutSecond: 5"
+    )
+    found = [one for one in resources.mistakes(text) if "Probe" in one]
+    assert len(found) == 4
+    assert set(KINDS) == {"KafkaMirrorMaker2", "KafkaMirrorMaker"}
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_however_a_resource_is_broken_it_loads_or_is_refused_with_a_place(
+    resources: Resources, data: st.DataObject
+) -> None:
+    lines = WHOLE.splitlines()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        how = data.draw(st.sampled_from(["drop", "twice", "indent", "dedent", "value", "cut", "tab", "list", "null"]))
+        line = lines[at]
+        name, _, _ = line.partition(":")
+        lines[at : at + 1] = {
+            "drop": [],
+            "twice": [line, line],
+            "indent": ["  " + line],
+            "dedent": [line[2:]],
+            "value": [f"{name}: {data.draw(st.sampled_from(['x', '1', 'true', '{}', '[]', '*a', '&a', '!x y', '|']))}"],
+            "cut": [line[: len(line) // 2]],
+            "tab": ["\t" + line],
+            "list": ["- " + line],
+            "null": [f"{name}:"],
+        }[how]
+        lines = lines or [""]
+    refused: tuple[Problem, ...] = ()
+    try:
+        resources.load("\n".join(lines))
+    except ConfigurationError as exc:
+        refused = exc.problems
+    assert all(problem.message for problem in refused)

@@ -1,0 +1,27 @@
+"""`docs/strimzi.md` is what the declared fields make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lockstep_config.strimzi.fields import Fields, Use
+from lockstep_config.strimzi.schema import KINDS
+from tests.pages.strimzi import PAGE, filled
+
+
+def test_the_page_shows_the_fields_as_they_are_declared() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == filled(page), "python -m tests.pages.strimzi writes it anew"
+    assert all(f"<!-- fields of {kind} -->" in page for kind in KINDS)
+
+
+def test_every_field_says_what_becomes_of_it() -> None:
+    def silent(fields: Fields, path: str) -> Iterator[str]:
+        for name, field in fields.items():
+            said = field.becomes if field.use is Use.USED else field.why or field.use is Use.CHART
+            if not said:
+                yield f"{path}.{name}"
+            if field.use is Use.USED:
+                yield from silent(field.fields, f"{path}.{name}")
+
+    assert [path for kind, fields in KINDS.items() for path in silent(fields, kind)] == []

@@ -1,0 +1,109 @@
+"""A flow that goes on with other settings: its life ends in order, and the next has them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_config import FlowSettings, clients
+from lockstep_config.clients import StoresUnusable
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.flow_runner import FlowRunner
+
+from .flow_context import flow_context
+
+
+class Lives(FlowRunner):
+    """A runner whose lives only wait; each writes down what it was begun with."""
+
+    def __init__(self, folder: Path) -> None:
+        nobody: Any = None
+        ctx = flow_context(folder, "heartbeat")
+
+        class Service:
+            async def run(self) -> None: ...
+
+        service: Any = Service()
+        super().__init__(ctx, service, nobody)
+        self.begun: list[float] = []
+        self.ended = 0
+        self.trouble: ClusterTrouble | None = None
+
+    async def _life(self) -> None:
+        self.begun.append(self.ctx.settings.admin_timeout.total_seconds())
+        try:
+            if self.trouble is not None:
+                raise self.trouble
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)  # what ends takes its time
+            self.ended += 1
+
+    def other(self, seconds: float) -> FlowSettings:
+        return replace(self.ctx.settings, admin_timeout=timedelta(seconds=seconds))
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(5.0):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_life_ends_in_order_and_the_next_begins_at_once(tmp_path: Path) -> None:
+    runner = Lives(tmp_path)
+    running = asyncio.create_task(runner.run())
+    await until(lambda: len(runner.begun) == 1)
+    before = runner.ctx.source._conf, runner.ctx.target._conf
+    await runner.renew(runner.other(7))
+    await until(lambda: len(runner.begun) == 2)
+    assert (runner.begun, runner.ended) == ([60.0, 7.0], 1)
+    assert runner.ctx.source._conf is not before[0]
+    assert runner.ctx.target._conf is not before[1]
+    assert runner._failures == 0
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert runner.ended == 2
+
+
+async def test_who_waits_after_a_failure_goes_on_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Lives(tmp_path)
+    runner._backoff.first = 60.0
+    runner._backoff.limit = 60.0
+    runner.trouble = ClusterTrouble("B", "away")
+    running = asyncio.create_task(runner.run())
+    await until(lambda: runner.ended == 1)
+    runner.trouble = None
+    await runner.renew(runner.other(7))
+    await until(lambda: len(runner.begun) == 2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_stores_that_do_not_serve_for_the_moment_are_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Lives(tmp_path)
+    runner._backoff.first = runner._backoff.limit = 0.01
+    tries: list[None] = []
+    there = clients.target_admin
+
+    def half_written(settings: FlowSettings, role: str) -> dict[str, Any]:
+        tries.append(None)
+        if len(tries) < 3:
+            raise StoresUnusable("the key does not belong to the certificate")
+        return there(settings, role)
+
+    monkeypatch.setattr(clients, "target_admin", half_written)
+    running = asyncio.create_task(runner.run())
+    await until(lambda: len(runner.begun) == 1)
+    await runner.renew(runner.other(7))
+    await until(lambda: len(runner.begun) == 2)
+    assert len(tries) == 3
+    assert runner.begun[-1] == 7.0
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,71 @@
+"""Words that librdkafka 2.16, aiokafka 0.14 and OpenSSL 3 had for it, and ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_runtime.refused_login import refused_login, who_of
+
+USER = "user mirror (SCRAM-SHA-512)"
+
+
+INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512"
+VERIFY = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
+NOT_OURS = (
+    "the broker does not accept our certificate, or wants one (bad certificate): check ssl.keystore.location, and that "
+    "the broker trusts who signed it"
+)
+
+
+@pytest.mark.parametrize(
+    ("why", "sentence"),
+    [
+        (
+            f"sasl_ssl://localhost:1/bootstrap: SASL authentication error: {INVALID} (after 973ms in state AUTH_REQ)",
+            f"the broker refuses the login of {USER} ({INVALID}): check sasl.jaas.config, and the user there",
+        ),
+        (
+            "[Error 58] SaslAuthenticationFailed: Authentication failed: Invalid username or password",
+            f"the broker refuses the login of {USER} (Authentication failed: Invalid username or password): check "
+            "sasl.jaas.config, and the user there",
+        ),
+        (
+            f"{VERIFY}certificate has expired (_ssl.c:1006)",
+            "the broker's certificate is not accepted (certificate has expired): renew the broker's certificate",
+        ),
+        (
+            f"{VERIFY}Hostname mismatch, certificate is not valid for 'localhost'. (_ssl.c:1006)",
+            "the broker's certificate is not accepted (Hostname mismatch, certificate is not valid for 'localhost'): "
+            "reach the brokers by a name in their certificate (bootstrap.servers, advertised.listeners)",
+        ),
+        (
+            f"{VERIFY}self-signed certificate in certificate chain (_ssl.c:1006)",
+            "the broker's certificate is not accepted (self-signed certificate in certificate chain): put the "
+            "authority that signed it into ssl.truststore.location",
+        ),
+        (
+            "ssl://localhost:24552/bootstrap: Receive failed: error:0A000412:SSL routines::ssl/tls alert bad "
+            "certificate: SSL alert number 42 (after 121ms in state APIVERSION_QUERY)",
+            NOT_OURS,
+        ),
+        ("[SSL: SSLV3_ALERT_BAD_CERTIFICATE] sslv3 alert bad certificate (_ssl.c:2580)", NOT_OURS),
+        (
+            "3 bytes read on a total of 352518912 expected bytes",
+            "one side speaks TLS and the other does not: check security.protocol and the port",
+        ),
+        (
+            "localhost:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state X)",
+            "localhost:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused",
+        ),
+        ("no access token: https://idp/token gave no token", "no access token: https://idp/token gave no token"),
+    ],
+)
+def test_a_refusal_is_one_line_with_what_to_do(why: str, sentence: str) -> None:
+    assert refused_login(why, USER) == sentence
+
+
+def test_who_logs_in_is_told_without_a_password() -> None:
+    conf = {"sasl.mechanism": "PLAIN", "sasl.username": "mirror", "sasl.password": "hush"}
+    assert who_of(conf) == "user mirror (PLAIN)"
+    assert who_of({"sasl.mechanism": "OAUTHBEARER"}) == "the bearer of our token (OAUTHBEARER)"
+    assert who_of({"security.protocol": "SSL"}) == ""

@@ -1,0 +1,21 @@
+"""What of many failures of one cause is worth a line."""
+
+from lockstep_config.permissions import Remedy
+from lockstep_runtime.sayings import Sayings
+
+WRITE, READ = (f"topic x: {Remedy('we lack it', command)}" for command in ("grant write", "grant read"))
+
+
+def test_each_cause_is_counted_and_what_has_none_is_not() -> None:
+    sayings = Sayings()
+    assert [sayings.count(one) for one in (WRITE, WRITE, READ, "away", WRITE, "away")] == [1, 2, 1, 0, 3, 0]
+
+
+def test_what_is_over_is_news_when_it_comes_again() -> None:
+    sayings = Sayings()
+    sayings.count(WRITE)
+    sayings.count(READ)
+    sayings.only([WRITE, "away"])
+    assert (sayings.count(WRITE), sayings.count(READ)) == (2, 1)
+    sayings.only([])
+    assert sayings.count(WRITE) == 1
