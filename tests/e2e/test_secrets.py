@@ -27,7 +27,7 @@ from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
 from tests.harness.processes import end, spawn
 from tests.harness.proxy import Proxy
-from tests.harness.rotating import USER, Authority, guarded, set_password
+from tests.harness.rotating import USER, WRITER, Authority, guarded, set_password
 from tests.harness.token_server import TokenServer
 
 WITHIN = 180.0
@@ -185,7 +185,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         stack.enter_context(started(*brokers))
         set_password(brokers[0], DIRECT)
         set_password(brokers[1], FROM_FILE)
-        set_password(brokers[1], FROM_ENVIRONMENT, "writer")
+        set_password(brokers[1], FROM_ENVIRONMENT, WRITER)
         file = folder / "mm2.properties"
         tokens = stack.enter_context(TokenServer({"lockstep": "another secret"}))
         file.write_text(_text(brokers, folder, identities["B"], tokens))
@@ -257,7 +257,7 @@ def _text(brokers: list[Broker], folder: Path, inline: str, tokens: TokenServer)
             f"B.ssl.keystore.certificate.chain = {one_line(certificate)}",
             f'A.sasl.jaas.config = {SCRAM} username="{USER}" password="{DIRECT}";',
             f'B.sasl.jaas.config = {SCRAM} username="{USER}" password="${{file:{folder}/passwords.properties:b}}";',
-            f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="writer" password="${{env:WRITER}}";',
+            f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="{WRITER}" password="${{env:WRITER}}";',
             f"lockstep.spark.conf.spark.authenticate.secret = {OF_SPARK}",
             "lockstep.spark.conf.spark.authenticate = true",
             "lockstep.spark.conf.spark.eventLog.enabled = true",

@@ -18,9 +18,10 @@ from tests.harness.broker import Broker
 from tests.harness.clusters import admin
 from tests.harness.proxy import Proxy
 
-__all__ = ["USER", "Authority", "Mount", "guarded", "set_password"]
+__all__ = ["USER", "WRITER", "Authority", "Mount", "guarded", "set_password"]
 
-USER = "mirror"
+USER, WRITER = "mirror", "writer"
+"""Who may do everything; the second for producers that log in as somebody else."""
 
 
 class Authority:
@@ -91,7 +92,7 @@ def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
         behind=proxy,
         properties={
             **Broker.AUTHORIZER,
-            "super.users": f"User:ANONYMOUS;User:{USER}",
+            "super.users": f"User:ANONYMOUS;User:{USER};User:{WRITER}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:SASL_SSL,CONTROLLER:PLAINTEXT",
             f"{listener}.sasl.enabled.mechanisms": "SCRAM-SHA-512",
             f"{listener}.scram-sha-512.sasl.jaas.config": (
