@@ -4,6 +4,7 @@ The services run at level debug, so that tracebacks and what libraries say are l
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -84,6 +85,15 @@ class Scene:
             except OSError:  # gone meanwhile
                 continue
             found[str(path)] = self.leaks(text)
+        return found
+
+    def workers(self) -> list[psutil.Process]:
+        """Spark's Python workers, in which the slots are."""
+        found = []
+        for process in self.run.children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # ended meanwhile
+                if "pyspark.worker" in process.cmdline():
+                    found.append(process)
         return found
 
     def of_processes(self) -> dict[str, list[str]]:
@@ -285,7 +295,7 @@ def test_secrets_are_found_nowhere(scene: Scene) -> None:
     scene.until_said("changed configuration not taken up")
     scene.file.write_text(whole)
 
-    for worker in [p for p in scene.run.children(recursive=True) if "pyspark.worker" in p.cmdline()]:
+    for worker in scene.workers():
         worker.kill()  # the slot fails, and Spark says how
     scene.until_said("slot failed")
     assert scene.flow.ask("refresh", "flow").kind == "Refreshed"

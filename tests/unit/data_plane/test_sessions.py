@@ -96,11 +96,38 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
     monkeypatch.setattr("lockstep_runtime.sasl_session.random.uniform", least)
     peer = Peer()
     peer.connection._begin_login()
-    await peer.log_in(session_ms=100)
+    await peer.log_in(session_ms=1500)
     await peer.log_in(session_ms=0)
     await eventually(lambda: peer.connection.logins == 2, within=10)
     assert bounds == [(EARLIEST, LATEST)]  # a session of 0 has no end
     peer.connection.close()
+
+
+async def test_nothing_is_asked_in_a_session_that_is_too_short_to_renew() -> None:
+    """The broker would end the connection for a second login within a second: `KafkaChannel` takes one."""
+    peer = Peer()
+    peer.connection._begin_login()
+    held = peer.connection.ask(describe("a"))
+    await peer.log_in(session_ms=100)
+    began = asyncio.get_running_loop().time()
+    await peer.log_in(session_ms=0)
+    assert asyncio.get_running_loop().time() - began > 1.0
+    await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS, within=10)
+    assert peer.asked[:-1] == [HANDSHAKE, AUTHENTICATE] * 2
+    peer.described()
+    await held
+    peer.connection.close()
+
+
+async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_runtime.sasl_session.TRIES", 1)
+    peer = Peer()
+    peer.connection._begin_login()
+    held = peer.connection.ask(describe("a"))
+    await peer.log_in(session_ms=100)
+    with pytest.raises(KafkaConnectionError) as raised:
+        await held
+    assert "let access tokens live longer" in str(raised.value.__cause__)
 
 
 async def test_aiokafkas_own_requests_wait_too() -> None:

@@ -36,7 +36,7 @@ def refresh_at(token: Token, rule: RefreshRule, chance: float) -> float:
     part = rule.window_factor + rule.window_jitter * chance
     at = token.since + (token.until - token.since) * part
     if token.since + rule.min_period_s + rule.buffer_s > token.until:
-        return at
+        return min(at, token.until)
     return max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
 
 

@@ -158,7 +158,9 @@ class TokenSource:
             self._refresh_token = answer["refresh_token"]
         now, told = self._clock(), answer.get("expires_in")
         life = float(told) if isinstance(told, int | float) else None
-        until = now + life if life is not None else expiry_told_by(text) or now + UNKNOWN_LIFE_S
+        # The broker goes by the claim, which is in whole seconds: up to one less than what the server says.
+        ends = [end for end in (None if life is None else now + life, expiry_told_by(text)) if end is not None]
+        until = min(ends, default=now + UNKNOWN_LIFE_S)
         if until <= now:
             raise _Refused(f"{settings.endpoint} gave a token that has expired already: check the clocks of both hosts")
         return self._bounded(Token(text, now, until))

@@ -15,13 +15,22 @@ from typing import Any
 
 import aiokafka.client
 from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
 
-__all__ = ["EARLIEST", "LATEST", "SessionConnection", "renew_sessions"]
+__all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "SessionConnection", "renew_sessions"]
 
 EARLIEST, LATEST = 0.85, 0.95
 """Java's parts of a session after which it logs in again, at random between them: connections that were opened together
 do not all log in together."""
+
+
+SHORTEST_S = 1.3
+"""A broker takes one login a second from a connection, and ends it for a second one. A session that is shorter, of a
+token near its end, could not be renewed in time: nothing is asked in it, and the next login follows."""
+
+TRIES = 5
+"""After so many sessions in a row that are too short they always are."""
 
 
 class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
@@ -47,9 +56,18 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         return not self._open.is_set()
 
     async def _do_sasl_handshake(self) -> None:
-        self._session_s = 0.0
-        await super()._do_sasl_handshake()
-        self.logins += 1
+        for _ in range(TRIES):
+            self._session_s = 0.0
+            await super()._do_sasl_handshake()
+            self.logins += 1
+            if not 0 < self._session_s < SHORTEST_S:
+                break
+            await asyncio.sleep(SHORTEST_S)
+        else:
+            raise KafkaConnectionError(
+                f"sessions of {self._session_s:.1f} s are too short to be renewed: raise the brokers' "
+                "connections.max.reauth.ms, or let access tokens live longer"
+            )
         if self._session_s > 0 and self._writer is not None:
             part = random.uniform(EARLIEST, LATEST)  # noqa: S311  # spreads load, keeps no secret
             self._due = self._loop.call_later(self._session_s * part, self._begin_login)
