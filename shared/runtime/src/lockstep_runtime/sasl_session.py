@@ -20,9 +20,9 @@ from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeReques
 
 __all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "SessionConnection", "renew_sessions"]
 
-EARLIEST, LATEST = 0.85, 0.95
-"""Java's parts of a session after which it logs in again, at random between them: connections that were opened together
-do not all log in together."""
+EARLIEST, LATEST = 0.7, 0.85
+"""Parts of a session after which it logs in again, at random between them: connections that were opened together do not
+all log in together. Java's are 0.85 and 0.95; what is sent before may reach a busy broker a good while later."""
 
 
 SHORTEST_S = 1.3
