@@ -89,6 +89,7 @@ def test_prefixes_and_groups_are_copied_where_asked_for(scene: AclScene) -> None
         assert acls_of(scene.b, f"app-{mark}", "GROUP") == {ALLOWED}
 
 
+@pytest.mark.long
 def test_what_the_source_revoked_is_taken_back_if_it_is_ours(scene: AclScene) -> None:
     def granted(*principals: str) -> list[ConfluentAcl]:
         return [acl(scene.topic, principal=f"User:{name}") for name in principals]

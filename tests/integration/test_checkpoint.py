@@ -505,6 +505,7 @@ def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b:
             assert row.phase == "failing"
 
 
+@pytest.mark.long
 def test_mm2_172_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> None:
     scene.sync(*((offset, offset) for offset in range(0, 1001, 10)))
     scene.commit(485)

@@ -43,6 +43,7 @@ def runs(flow: MirroredFlow) -> dict[int, str]:
     return {row.slot: row.run for row in flow.rows(SlotStatus) if row.phase == "started"}
 
 
+@pytest.mark.long
 def test_a_paused_topic_drains_stands_still_and_goes_on_with_the_very_next_record(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-paused"), partitions=2)
     with Traffic(there.source, topic, partitions=2, rate=300):

@@ -96,7 +96,7 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
     monkeypatch.setattr("lockstep_runtime.sasl_session.random.uniform", least)
     peer = Peer()
     peer.connection._begin_login()
-    await peer.log_in(session_ms=1500)
+    await peer.log_in(session_ms=1700)
     await peer.log_in(session_ms=0)
     await eventually(lambda: peer.connection.logins == 2, within=10)
     assert bounds == [(EARLIEST, LATEST)]  # a session of 0 has no end

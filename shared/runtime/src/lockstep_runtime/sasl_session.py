@@ -25,7 +25,10 @@ EARLIEST, LATEST = 0.7, 0.85
 all log in together. Java's are 0.85 and 0.95; what is sent before may reach a busy broker a good while later."""
 
 
-SHORTEST_S = 1.3
+MARGIN_S = 0.5
+"""At least so much of a session is left then."""
+
+SHORTEST_S = 1.6
 """A broker takes one login a second from a connection, and ends it for a second one. A session that is shorter, of a
 token near its end, could not be renewed in time: nothing is asked in it, and the next login follows."""
 
@@ -70,7 +73,8 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
             )
         if self._session_s > 0 and self._writer is not None:
             part = random.uniform(EARLIEST, LATEST)  # noqa: S311  # spreads load, keeps no secret
-            self._due = self._loop.call_later(self._session_s * part, self._begin_login)
+            due = min(self._session_s * part, self._session_s - MARGIN_S)
+            self._due = self._loop.call_later(due, self._begin_login)
 
     def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
         if isinstance(request, SaslAuthenticateRequest):
