@@ -176,7 +176,7 @@ def test_both_directions_are_the_same_whatever_the_login(tmp_path: Path, sides: 
 
 @pytest.mark.long
 def test_sessions_are_renewed_under_load_and_nothing_is_lost_or_doubled(tmp_path: Path, sides: Sides) -> None:
-    """Thirty seconds of traffic: six sessions of each connection, with tokens that live for twenty seconds on one side."""
+    """Thirty seconds of traffic, six sessions of each connection; tokens of twenty seconds on one side."""
     sides.secured.tokens.lifetime_s = 20.0
     before = len(sides.a.expired()), len(sides.b.expired())
     scene = Mirrored(tmp_path, sides, "SCRAM-SHA-512", "OAUTHBEARER")
