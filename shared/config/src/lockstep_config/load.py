@@ -24,7 +24,7 @@ from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import login_of
 from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.sources import sources_of
-from lockstep_config.strimzi.resource import is_resource, read_resource
+from lockstep_config.strimzi.recognised import is_resource
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
@@ -49,7 +49,11 @@ def read(path: Path) -> PropertiesText:
     """The lines of a file, as they stand there, those of a resource as the lines they mean. Raises `ConfigurationError`
     where it cannot be read at all; what is wrong with its lines is in what is returned."""
     data = bytes_of(path)
-    return read_resource(data, path) if is_resource(data, path) else read_properties(data, path)
+    if not is_resource(data, path):
+        return read_properties(data, path)
+    from lockstep_config.strimzi.resource import read_resource  # not for who has no resource: it costs each start
+
+    return read_resource(data, path)
 
 
 def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:

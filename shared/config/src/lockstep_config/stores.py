@@ -23,9 +23,8 @@ from cryptography.x509 import Certificate, load_der_x509_certificate, load_pem_x
 from lockstep_config.files import content_of
 from lockstep_config.jks import MAGIC, BadStore, read_jks
 
-__all__ = ["TYPES", "BadStore", "Identity", "identity_of", "identity_of_pem", "trusted_of"]
+__all__ = ["BadStore", "Identity", "identity_of", "identity_of_pem", "trusted_of"]
 
-TYPES = ("JKS", "PKCS12", "PEM")
 DUAL = ("JKS", "PKCS12")
 
 _KEY = re.compile(r"-----BEGIN (?P<label>[A-Z ]*PRIVATE KEY)-----.*?-----END (?P=label)-----", re.DOTALL)

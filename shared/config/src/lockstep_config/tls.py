@@ -11,12 +11,18 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lockstep_config.cipher_suites import OF_TLS_1_3, UnknownSuite, openssl_names
-from lockstep_config.stores import TYPES, BadStore, Identity, identity_of, identity_of_pem, trusted_of
 from lockstep_config.untranslatable import Untranslatable
 
+if TYPE_CHECKING:
+    from lockstep_config.stores import Identity
+
 __all__ = ["TlsMaterial", "TlsSettings", "material_of", "normalised_pem", "remark_on", "ssl_context", "tls_of"]
+
+TYPES = ("JKS", "PKCS12", "PEM")
+"""Of stores."""
 
 VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 NEW = frozenset(VERSIONS)
@@ -97,6 +103,9 @@ def tls_of(properties: Mapping[str, str]) -> TlsSettings:
 
 def material_of(settings: TlsSettings) -> TlsMaterial:
     """What the stores hold now. Raises OSError (`BadStore` is one), whose text names the file and what to do."""
+    # Ten megabytes that a process without TLS does not need.
+    from lockstep_config.stores import BadStore, identity_of, identity_of_pem, trusted_of
+
     trusted, identity = settings.trusted_pem, None
     if settings.trusted_file is not None:
         trusted = trusted_of(settings.trusted_file, settings.trusted_type, settings.trusted_password)

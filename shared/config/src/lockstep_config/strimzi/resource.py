@@ -7,7 +7,6 @@ resources beside it (users, secrets, clusters): they are noted and left alone.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,10 +22,8 @@ from lockstep_config.strimzi.schema import API_GROUP, KINDS, MIRROR_MAKER_2, VER
 from lockstep_config.values import BadValue, list_of
 from lockstep_config.yaml_text import MapNode, Node, read_yaml
 
-__all__ = ["is_resource", "read_resource"]
+__all__ = ["read_resource"]
 
-_SUFFIXES = (".yaml", ".yml")
-_API_VERSION = re.compile(rb"^(?:- )?[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
 
 _PROVIDERS = {
     SECRETS: SECRETS_CLASS,
@@ -48,11 +45,6 @@ _ANNOTATIONS = {
     "strimzi.io/restart-mirrormaker2-connector-task": "`lockstep restart FILE slot:N` does this",
     "strimzi.io/pause-reconciliation": "no operator looks at the resource; `lockstep pause FILE` pauses what it says",
 }
-
-
-def is_resource(data: bytes, file: Path) -> bool:
-    """Whether a file is to be read as YAML: by its suffix, or because it names an apiVersion and a kind."""
-    return file.suffix.lower() in _SUFFIXES or len(set(_API_VERSION.findall(data[:65_536]))) > 1
 
 
 def read_resource(data: bytes, file: Path) -> PropertiesText:
