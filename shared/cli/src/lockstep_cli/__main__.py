@@ -9,7 +9,7 @@ import click
 
 from lockstep_cli import config, legacy, moving, offsets, status, steering, watch
 from lockstep_cli.options import file_argument, run_options
-from lockstep_runtime.door_options import door_of
+from lockstep_runtime.door import Door
 
 __all__ = ["main"]
 
@@ -47,15 +47,7 @@ def main() -> None:
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
-def run(
-    file: Path,
-    host: str,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    token_file: Path | None,
-    log_level: str,
-    log_format: str,
-) -> None:
+def run(file: Path, door: Door, log_level: str, log_format: str) -> None:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
@@ -74,12 +66,7 @@ def run(
     """
     from lockstep_cli import run as running
 
-    try:
-        door = door_of(host, 0, tls_cert, tls_key, token_file)
-        sys.exit(running.run(file, door=door, log_level=log_level, log_format=log_format))
-    except running.CannotStart as exc:
-        click.echo(str(exc), err=True)
-        sys.exit(2)
+    sys.exit(running.run_or_say(file, door=door, log_level=log_level, log_format=log_format))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from lockstep_cli.options import run_options
-from lockstep_runtime.door_options import door_of
+from lockstep_runtime.door import Door
 
 __all__ = ["command"]
 
@@ -53,24 +52,11 @@ def _options(command: Any) -> Any:
     name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
 )
 @_options
-def command(
-    host: str,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    token_file: Path | None,
-    log_level: str,
-    log_format: str,
-    **legacy: Any,
-) -> None:
+def command(door: Door, log_level: str, log_format: str, **legacy: Any) -> None:
     from lockstep_cli import run as running
     from lockstep_runtime.legacy_options import files_of
 
     files = files_of(legacy)
     if files is None:
         raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
-    try:
-        door = door_of(host, 0, tls_cert, tls_key, token_file)
-        sys.exit(running.run(files, door=door, log_level=log_level, log_format=log_format))
-    except running.CannotStart as exc:
-        click.echo(str(exc), err=True)
-        sys.exit(2)
+    sys.exit(running.run_or_say(files, door=door, log_level=log_level, log_format=log_format))

@@ -78,7 +78,7 @@ output_option = click.option(
 )
 
 
-def run_options(command: F) -> F:
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Those of whoever runs services in this terminal: where their pages are, `--log-level`, `--log-format`."""
     level = click.option(
         "--log-level",

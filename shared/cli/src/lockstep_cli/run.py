@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import click
+
 from lockstep_cli.instance import held_instance_name
 from lockstep_cli.output import Log
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
@@ -17,7 +19,7 @@ from lockstep_runtime.door import Door, DoorUnusable
 from lockstep_runtime.java import missing_java
 from lockstep_runtime.legacy_options import legacy_arguments
 
-__all__ = ["CannotStart", "check", "route", "run"]
+__all__ = ["CannotStart", "check", "route", "run", "run_or_say"]
 
 
 class CannotStart(Exception):
@@ -69,6 +71,15 @@ def run(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str
         for problem in (*configuration.notes, *configuration.unused):
             log.say("warning", str(problem))
         return asyncio.run(_supervise(commands, log))
+
+
+def run_or_say(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str) -> int:
+    """`run` for a command: what stands against a start is on standard error, and the exit code is 2."""
+    try:
+        return run(file, door=door, log_level=log_level, log_format=log_format)
+    except CannotStart as exc:
+        click.echo(str(exc), err=True)
+        return 2
 
 
 async def _supervise(commands: Mapping[str, Sequence[str]], log: Log) -> int:

@@ -22,7 +22,8 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
-from lockstep_runtime.door_options import door_of, door_options
+from lockstep_runtime.door import Door
+from lockstep_runtime.door_options import door_options
 from lockstep_runtime.legacy_options import files_of, legacy_options
 from lockstep_runtime.secrets_option import secrets_option
 
@@ -117,10 +118,7 @@ def service_command(
     def command(
         path: Path | None,
         flows: tuple[Flow, ...],
-        host: str,
-        tls_cert: Path | None,
-        tls_key: Path | None,
-        token_file: Path | None,
+        door: Door,
         port: int,
         instance: str,
         log_level: str,
@@ -138,7 +136,7 @@ def service_command(
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        place = Place(instance, door_of(host, port, tls_cert, tls_key, token_file))
+        place = Place(instance, replace(door, port=port))
         code = serve(
             service,
             configuration,

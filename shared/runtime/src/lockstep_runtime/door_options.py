@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from lockstep_runtime.door import Door
 
-__all__ = ["door_of", "door_options"]
-
-C = TypeVar("C", bound=Callable[..., Any])
+__all__ = ["door_options"]
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def door_options(host: str) -> Callable[[C], C]:
-    """Adds `--HOST`, `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable; the first is
-    called `host`."""
+def door_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds `host` (an option's name), `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable,
+    and hands the command what they and LOCKSTEP_TOKEN describe, as `door`, on a free port."""
     options = [
         click.option(
             host,
@@ -46,14 +45,17 @@ def door_options(host: str) -> Callable[[C], C]:
         ),
     ]
 
-    def add(command: C) -> C:
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_door(
+            *, host: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None, **others: Any
+        ) -> Any:
+            token = os.environ.get("LOCKSTEP_TOKEN", "").strip()
+            return command(door=Door(host, 0, tls_cert, tls_key, token_file, token), **others)
+
+        opened: Callable[..., Any] = with_door
         for option in reversed(options):
-            command = option(command)
-        return command
+            opened = option(opened)
+        return opened
 
     return add
-
-
-def door_of(host: str, port: int, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None) -> Door:
-    """The door that the options and LOCKSTEP_TOKEN describe."""
-    return Door(host, port, tls_cert, tls_key, token_file, os.environ.get("LOCKSTEP_TOKEN", "").strip())
