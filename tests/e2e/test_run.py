@@ -123,6 +123,15 @@ class Run:
     def left(self) -> list[psutil.Process]:
         return [one for one in self.family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
+    def kill(self) -> None:
+        """End it and all that it started, whatever has ended already."""
+        if self.process.poll() is None:
+            self.family |= set(psutil.Process(self.process.pid).children(recursive=True))
+            self.process.kill()
+        self.process.wait()
+        for one in self.left():
+            one.kill()
+
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
@@ -136,12 +145,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
 
     yield begin
     for run in runs:
-        if run.process.poll() is None:
-            run.family |= set(psutil.Process(run.process.pid).children(recursive=True))
-            run.process.kill()
-        run.process.wait()
-        for one in run.left():
-            one.kill()
+        run.kill()
 
 
 def both_ways(a: str, b: str, more: str = "") -> str:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.conftest import Pair
@@ -74,12 +73,7 @@ def start() -> Iterator[Callable[[Path], Run]]:
 
     yield begin
     for run in runs:
-        if run.process.poll() is None:
-            run.family |= set(psutil.Process(run.process.pid).children(recursive=True))
-            run.process.kill()
-        run.process.wait()
-        for one in run.left():
-            one.kill()
+        run.kill()
 
 
 def numbered(first: int, count: int) -> list[Record]:
