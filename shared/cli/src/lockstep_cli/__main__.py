@@ -47,7 +47,7 @@ def main() -> None:
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
-def run(file: Path, door: Door, log_level: str, log_format: str) -> None:
+def run(file: Path, door: Door, log_level: str | None, log_format: str) -> None:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
