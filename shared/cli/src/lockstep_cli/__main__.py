@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import config, legacy, moving, offsets, status, steering, watch
+from lockstep_cli import config, legacy, moving, offsets, probe, rack, status, steering, watch
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.door import Door
 
@@ -20,6 +20,8 @@ __all__ = ["main"]
         status.command,
         watch.command,
         config.command,
+        probe.command,
+        rack.command,
         offsets.command,
         *steering.COMMANDS,
         *moving.COMMANDS,
