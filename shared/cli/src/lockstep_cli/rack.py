@@ -60,6 +60,7 @@ def rack_of(server: str, node: str, topology_key: str, account: Path) -> str:
         with urllib.request.urlopen(request, timeout=WITHIN_S, context=context) as answer:  # noqa: S310  # as above
             labels = json.load(answer)["metadata"].get("labels", {})
     except urllib.error.HTTPError as exc:
+        exc.close()
         why = "the pod's service account may not get nodes" if exc.code in (401, 403) else f"{exc.code} {exc.reason}"
         raise CannotUse(f"node {node} cannot be asked for: {why}") from exc
     rack = str(labels.get(topology_key, ""))
