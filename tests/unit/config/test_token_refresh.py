@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.oauth import RefreshRule
-from lockstep_config.token_refresh import Token, expiry_told_by, pause_after, refresh_at
+from lockstep_config.token_refresh import Token, expiry_told_by, pause_after, refresh_at, subject_told_by
 
 RULE = RefreshRule()
 
@@ -38,11 +38,17 @@ def test_a_token_is_renewed_while_it_is_good(
     assert 0 < refresh_at(Token("t", 0.0, life), rule, chance) <= life
 
 
-def test_the_expiry_of_a_jwt_is_read_and_of_anything_else_is_not() -> None:
-    claims = base64.urlsafe_b64encode(json.dumps({"exp": 17}).encode()).decode().rstrip("=")
-    assert expiry_told_by(f"h.{claims}.s") == 17.0
-    for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é"):
+def jwt(claims: object) -> str:
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"h.{body}.s"
+
+
+def test_what_a_jwt_claims_is_read_and_of_anything_else_is_not() -> None:
+    assert expiry_told_by(jwt({"exp": 17, "sub": "mirror"})) == 17.0
+    assert subject_told_by(jwt({"exp": 17, "sub": "mirror"})) == "mirror"
+    for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é", jwt({"exp": None, "sub": 7}), jwt("sub")):
         assert expiry_told_by(text) is None
+        assert subject_told_by(text) is None
 
 
 def test_pauses_grow_up_to_javas_ten_seconds() -> None:

@@ -22,7 +22,14 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from lockstep_config.oauth import TokenSettings
 from lockstep_config.tls import ssl_context
-from lockstep_config.token_refresh import UNKNOWN_LIFE_S, Token, expiry_told_by, pause_after, refresh_at
+from lockstep_config.token_refresh import (
+    UNKNOWN_LIFE_S,
+    Token,
+    expiry_told_by,
+    pause_after,
+    refresh_at,
+    subject_told_by,
+)
 
 __all__ = ["TokenCallback", "TokenSource", "TokenUnavailable", "aiokafka_provider", "source_of"]
 
@@ -98,6 +105,12 @@ class TokenSource:
     def extensions(self) -> dict[str, str]:
         """SASL extensions that go with each token."""
         return dict(self._settings.extensions)
+
+    @property
+    def subject(self) -> str | None:
+        """Who we are by the token that came last; None where none came yet, or it does not tell. Asks nobody."""
+        token = self._token
+        return None if token is None else subject_told_by(token.text)
 
     def _still_good(self, now: float) -> Token:
         if self._token is None or now >= self._token.until:
