@@ -97,7 +97,6 @@ class Slot:
     async def run(self) -> int:
         """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
         LogTruncated when the state topic was re-created."""
-        self._ledger.start()
         follower = follow(
             client_settings.target_consumer(self._settings, f"slot-{self._spec.slot}"),
             state_topic(self._settings.flow, self._settings.group_id),
@@ -106,6 +105,7 @@ class Slot:
             access=access_of(self._settings, self._settings.flow.target),
         )
         try:
+            await self._ledger.start()
             async with follower:
                 await follower.caught_up()
                 await self._copy_until_told(asyncio.create_task(follower.failed()))
