@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.oauth import RefreshRule
-from lockstep_config.token_refresh import Token, expiry_told_by, pause_after, refresh_at, subject_told_by
+from lockstep_config.token_refresh import Token, end_to_tell, expiry_told_by, pause_after, refresh_at, subject_told_by
 
 RULE = RefreshRule()
 
@@ -36,6 +36,18 @@ def test_a_token_is_renewed_while_it_is_good(
 ) -> None:
     rule = RefreshRule(window_factor=factor, window_jitter=jitter, min_period_s=least, buffer_s=buffer)
     assert 0 < refresh_at(Token("t", 0.0, life), rule, chance) <= life
+
+
+@given(st.floats(1, 1e6), st.floats(0, 1), st.floats(0, 1))
+def test_librdkafka_asks_when_another_token_is_to_be_had(life: float, asked: float, chance: float) -> None:
+    token = Token("t", 0.0, life)
+    now, due = asked * life, refresh_at(token, RULE, chance)
+    told = end_to_tell(token, now, due)
+    asks = now + 0.8 * (told - now)
+    if due > now:
+        assert asks == pytest.approx(due)
+    else:
+        assert told == life  # as it is, where nobody knows when there is another: a file, that is read each time
 
 
 def jwt(claims: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lockstep_config.oauth import RefreshRule
 
-__all__ = ["UNKNOWN_LIFE_S", "Token", "expiry_told_by", "pause_after", "refresh_at", "subject_told_by"]
+__all__ = ["UNKNOWN_LIFE_S", "Token", "end_to_tell", "expiry_told_by", "pause_after", "refresh_at", "subject_told_by"]
 
 UNKNOWN_LIFE_S = 3600.0
 """For a token that does not say how long it lives: it is looked at again after so long at most."""
@@ -39,6 +39,17 @@ def refresh_at(token: Token, rule: RefreshRule, chance: float) -> float:
     if token.since + rule.min_period_s + rule.buffer_s > token.until:
         return min(at, token.until)
     return max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
+
+
+LIBRDKAFKA_ASKS_AFTER = 0.8
+"""Of what is left of a token's life."""
+
+
+def end_to_tell(token: Token, now: float, due: float) -> float:
+    """The end of a token to give librdkafka, which asks for another by it and for nothing else: so that it asks when
+    there is one, from `due` on. Before that it would be given the same again, and come back when that has a
+    twenty-fifth of its life left: sessions as short as that can hardly be renewed in time."""
+    return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 
 
 def expiry_told_by(text: str) -> float | None:
