@@ -29,6 +29,14 @@ SERVICES = {
     """,
     "crashing": "print('crashing is up', flush=True); raise SystemExit(7)",
     "misconfigured": "print('misconfigured is up', flush=True); raise SystemExit(2)",
+    "rotating": """
+        import pathlib, sys
+        starts = pathlib.Path(__file__).with_suffix(".starts")
+        with starts.open("a") as file: file.write("x")
+        if len(starts.read_text()) > 1: print("half a secret", flush=True); raise SystemExit(2)
+        print("pages at http://127.0.0.1:9", flush=True)
+        raise SystemExit(1)
+    """,
     "leaving": """
         import subprocess, sys
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -43,7 +51,9 @@ from datetime import timedelta
 from lockstep_cli import supervise
 
 def say(level, message): print(f"{level}: {message}", flush=True)
-def hear(service, line): print(line, flush=True)
+def hear(service, line):
+    print(line, flush=True)
+    return line.partition("pages at ")[2] or None
 
 supervise.GRACE = timedelta(seconds=float(sys.argv[1]))
 async def main(): return await supervise.Supervisor({name: [name] for name in sys.argv[2:]}, say=say, hear=hear).run()
@@ -151,6 +161,15 @@ def test_a_service_that_cannot_use_its_configuration_ends_the_run_with_2(supervi
     run = supervised("polite", "misconfigured")
     assert run.process.wait(10) == 2, run.text()
     assert "misconfigured ended with exit code 2: its configuration cannot be used" in run.text()
+
+
+def test_a_service_that_could_use_its_configuration_before_is_started_again(supervised: Callable[..., Run]) -> None:
+    """It crashes, and a secret is half written when it comes back."""
+    run = supervised("polite", "rotating")
+    run.until_said("rotating ended with exit code 2: its configuration cannot be used now, starting again in 2 s")
+    assert run.text().count("half a secret") == 1
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(5) == 0, run.text()
 
 
 def test_a_service_that_does_not_end_is_killed_and_named(supervised: Callable[..., Run]) -> None:

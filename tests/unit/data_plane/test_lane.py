@@ -14,7 +14,7 @@ from lockstep_data_plane.cluster import Leader
 from lockstep_data_plane.connection import APIS, Connection, message
 from lockstep_data_plane.pacing import AHEAD
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.producing import Lane
+from lockstep_data_plane.producing import Answer, Lane
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records
@@ -106,3 +106,10 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
             made.pump()
         sent.append(len(stream.frames))
     assert sent == [AHEAD, 20]
+
+
+def test_a_time_of_the_targets_own_is_one_that_is_not_the_records() -> None:
+    piece = waiting(0, 1).launch().piece
+    assert not Answer(0, 1).rewrote_times(piece)
+    assert not Answer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(piece)  # a duplicate, wherever it lies
+    assert Answer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)

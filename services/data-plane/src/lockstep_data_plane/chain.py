@@ -38,13 +38,12 @@ class Flight:
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
-    it since our last one; `repeated` says the target had it already (a duplicate answered)."""
+    it since our last one."""
 
     piece: Piece
     downstream: int
     size: int
     foreign: int = 0
-    repeated: bool = False
 
 
 class Chain:
@@ -135,12 +134,11 @@ class Chain:
 
     def _receipt(self, done: Flight) -> Receipt:
         expected = self.downstream + 1
-        repeated = done.landed < expected
         foreign = max(0, done.landed - expected)
         self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
         self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
         self.bytes_held -= done.piece.size
-        return Receipt(done.piece, done.landed, done.piece.size, foreign, repeated)
+        return Receipt(done.piece, done.landed, done.piece.size, foreign)
 
     def failed(self, flight: Flight) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers

@@ -335,7 +335,7 @@ class Copying:
                 if receipt.foreign and not self._keeps_names:
                     self._telling.foreign(partition, receipt)
             if receipts:
-                if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
+                if answer.rewrote_times(flight.piece):
                     self._telling.times_rewritten(partition)
                 self._fetching.nudge(partition)
                 if partition.transactions is None:

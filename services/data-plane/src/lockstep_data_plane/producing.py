@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
@@ -45,8 +46,14 @@ class Answer:
     message: str = ""
     records: tuple[tuple[int, str], ...] = ()
     """(index in the batch, why) of records that the target names as the ones it refuses."""
-    time_rewritten: bool = False
-    """The target names a time of its own: it has stamped the batch, or answers a duplicate (`wire.md` §0)."""
+    append_time_ms: int | None = None
+    """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
+    that of its newest record (`wire.md` §0); None: none."""
+
+    def rewrote_times(self, piece: Piece) -> bool:
+        """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does
+        not tell a duplicate: a first try whose answer was lost may lie just where the second one was to."""
+        return self.append_time_ms is not None and self.append_time_ms != piece.max_timestamp
 
 
 class Unanswered(ConnectionError):
@@ -185,7 +192,7 @@ def answer_of(found: Any) -> Answer:
         int(found.base_offset),
         found.error_message or "",
         tuple((int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors),
-        time_rewritten=found.log_append_time is not None,
+        append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_config.layering import Side
 from lockstep_config.permissions import access_of
 from lockstep_data_plane.certificates import Certificates
 from lockstep_data_plane.cluster import TopicPartition
@@ -61,6 +62,16 @@ class SlotSpec:
     producer_id: int
     log_level: str = "info"
     log_format: str = "text"
+    beside_driver: bool = False
+    """On the driver's own machine, so that it reaches what the driver does."""
+
+    @property
+    def driver_says(self) -> frozenset[str]:
+        """The clusters of which the driver notices as well when they cannot be reached."""
+        flow = self.settings.flow
+        sides: tuple[tuple[Side, str], ...] = (("source", flow.source), ("target", flow.target))
+        alike = (alias for side, alias in sides if client_settings.connects_in_one_way(self.settings, side))
+        return frozenset(alike if self.beside_driver else ())
 
 
 class Slot:
@@ -70,7 +81,7 @@ class Slot:
         self._spec = spec
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
-        self._troubles = Troubles(self._say)
+        self._troubles = Troubles(self._say, spec.driver_says)
         self._topics: dict[str, MirroredTopic] = {}
         self._rows: dict[TopicPartition, PartitionProgress] = {}
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
@@ -97,7 +108,6 @@ class Slot:
     async def run(self) -> int:
         """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
         LogTruncated when the state topic was re-created."""
-        self._ledger.start()
         follower = follow(
             client_settings.target_consumer(self._settings, f"slot-{self._spec.slot}"),
             state_topic(self._settings.flow, self._settings.group_id),
@@ -106,6 +116,7 @@ class Slot:
             access=access_of(self._settings, self._settings.flow.target),
         )
         try:
+            await self._ledger.start()
             async with follower:
                 await follower.caught_up()
                 await self._copy_until_told(asyncio.create_task(follower.failed()))

@@ -31,6 +31,7 @@ __all__ = [
     "aiokafka_connection",
     "client_id",
     "connections",
+    "connects_in_one_way",
     "offset_syncs_consumer",
     "offset_syncs_producer",
     "source_admin",
@@ -103,16 +104,25 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, A
 def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
     """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
     that are alike."""
+    return [_client(settings, connection, "admin", "connection") for connection in _ways(settings, side)]
+
+
+def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
+    """Whether all clients of a flow reach that side, and are let in there, or none of them is."""
+    return len(_ways(settings, side)) == 1
+
+
+def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
     clients = settings.clients
     every = (
         (clients.source_admin, clients.source_consumer, clients.source_producer)
         if side == "source"
         else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
     )
-    found: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+    found: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
     for properties in every:
         connection = {key: properties[key] for key in properties if key in CONNECTION}
-        found.setdefault(tuple(sorted(connection.items())), _client(settings, connection, "admin", "connection"))
+        found.setdefault(tuple(sorted(connection.items())), connection)
     return list(found.values())
 
 
