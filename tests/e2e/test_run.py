@@ -119,7 +119,9 @@ offset.storage.replication.factor = 1
 {more}"""
 
 
-def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Callable[[str], LockstepRun]) -> None:
+def test_all_services_become_ready_are_started_again_when_killed_and_end_with_sigterm(
+    pair: Pair, start: Callable[[str], LockstepRun]
+) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap))
     run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
     addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
@@ -134,21 +136,21 @@ def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Call
         assert "lockstep_ready" in metrics
         assert metrics.keys() <= declared_by(service)
         pages.close()
-    run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(ENDS_WITHIN) == 0, run.text()
-    assert run.left() == []
-
-
-def test_mm2_033_a_killed_service_is_started_again_and_one_switched_off_is_not_started(
-    pair: Pair, start: Callable[[str], LockstepRun]
-) -> None:
-    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
-    run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
     for service in ("data-plane", "heartbeat"):
         psutil.Process(run.service_pid(service)).kill()
         run.until_said_by("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
     run.until_said_by("run", "data-plane is ready again")
     run.until_said_by("run", "heartbeat is ready again")
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(ENDS_WITHIN) == 0, run.text()
+    assert run.left() == []
+
+
+def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_end_the_others_at_once(
+    pair: Pair, start: Callable[[str], LockstepRun]
+) -> None:
+    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
+    run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
     run.process.send_signal(signal.SIGINT)
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(5) in (0, 130), run.text()

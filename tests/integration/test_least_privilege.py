@@ -23,7 +23,7 @@ from confluent_kafka import KafkaException
 from lockstep_config import FlowSettings, load
 from lockstep_config.permissions import PREFIXED, Grant, grant_command, source_grants, target_grants
 from lockstep_protocol.names import Flow
-from tests.conftest import Pair
+from tests.conftest import GuardedPair
 from tests.harness.acls import acl, acls_of, add
 from tests.harness.clusters import (
     Record,
@@ -85,7 +85,7 @@ def settings_of(file: Path, flow: Flow) -> FlowSettings:
 class Scene:
     """All five services of a flow, as `user`, for topics and groups that begin with the source's alias."""
 
-    def __init__(self, pair: Pair, folder: Path, user: str, flow: Flow, *lines: str) -> None:
+    def __init__(self, pair: GuardedPair, folder: Path, user: str, flow: Flow, *lines: str) -> None:
         self.pair = pair
         self.user = user
         self.flow = MirroredFlow(flow, pair.a.bootstrap, pair.b.bootstrap)
@@ -219,7 +219,7 @@ LOOKED_FOR = Grant("group", "lockstep-follow", "Describe", "readers that are in 
 
 
 @pytest.fixture(scope="module")
-def busy(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def busy(pair: GuardedPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """The usual flow, with something to copy all the time."""
     scene = Scene(pair, tmp_path_factory.mktemp("least"), USER, FLOW)
     ended = threading.Event()
@@ -259,7 +259,9 @@ def test_a_mirror_works_with_exactly_what_is_listed_and_asks_for_nothing_else(bu
         pytest.param(2, (IDENTITY, "exactly.once.source.support = enabled"), id="same names, transactions"),
     ],
 )
-def test_so_does_one_with_other_settings(pair: Pair, tmp_path: Path, number: int, lines: tuple[str, ...]) -> None:
+def test_so_does_one_with_other_settings(
+    pair: GuardedPair, tmp_path: Path, number: int, lines: tuple[str, ...]
+) -> None:
     scene = Scene(pair, tmp_path, NEWCOMER, Flow(f"leastC{number}", f"leastD{number}"), *lines)
     source, target = source_grants(scene.settings), target_grants(scene.settings)
     if scene.settings.data_plane.offset_syncs_location == "target":
@@ -357,7 +359,9 @@ def test_a_command_without_its_permission_says_so(busy: Scene) -> None:
 
 
 @pytest.mark.long
-def test_what_only_the_first_start_needs_is_named_piece_by_piece_until_all_work(pair: Pair, tmp_path: Path) -> None:
+def test_what_only_the_first_start_needs_is_named_piece_by_piece_until_all_work(
+    pair: GuardedPair, tmp_path: Path
+) -> None:
     scene = Scene(pair, tmp_path, NEWCOMER, Flow("leastE", "leastF"))
     brokers = {"A": pair.a, "B": pair.b}
     lists = {"A": source_grants(scene.settings), "B": target_grants(scene.settings)}
