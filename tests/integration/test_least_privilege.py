@@ -28,6 +28,7 @@ from tests.harness.acls import acl, acls_of, add
 from tests.harness.clusters import (
     Record,
     add_partitions,
+    admin,
     commit_offset,
     committed_offset,
     create_topic,
@@ -195,7 +196,7 @@ class Scene:
         assert (warnings, refused) == ([], [])
 
 
-# -- with all of it ----------------------------------------------------------------------------------------------------
+# -- what is needed ---------------------------------------------------------------------------------------------------
 
 FLOW = Flow("leastA", "leastB")
 
@@ -216,6 +217,74 @@ def narrowed(grant: Grant) -> Grant:
 SOURCE, TARGET = declared()
 LOOKED_FOR = Grant("group", "lockstep-follow", "Describe", "readers that are in no group look for its coordinator")
 """On the source, for who grants groups one by one: refused, it only fills the brokers' logs."""
+
+
+def needed_by_itself(grant: Grant, among: Sequence[Grant]) -> bool:
+    return not any(narrowed(grant).comes_with(narrowed(other)) for other in among)
+
+
+def at_the_start(grant: Grant) -> bool:
+    """Only who begins needs it."""
+    return grant.operation == "Create" and grant.pattern != PREFIXED
+
+
+def after_a_start(grant: Grant) -> bool:
+    """Only who begins again needs it."""
+    return grant.operation == "Read" and "-events." in grant.name
+
+
+def when_asked(grant: Grant) -> bool:
+    """Only a command needs it."""
+    return (grant.operation, grant.name.split(".")[0]) in (("Write", "mm2-lockstep-commands"), ("Read", "mm2-offsets"))
+
+
+def command(grant: Grant, scene: Scene, broker: GuardedBroker) -> str:
+    return grant_command(grant, f"User:{scene.user}", broker.guarded)
+
+
+ALONE = [("A", one) for one in SOURCE if needed_by_itself(one, SOURCE)]
+ALONE += [("B", one) for one in TARGET if needed_by_itself(one, TARGET)]
+"""All that nothing else of the list stands in for, with the cluster."""
+
+
+# -- at a first start --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_what_only_the_first_start_needs_is_named_piece_by_piece_until_all_work(
+    pair: GuardedPair, tmp_path: Path
+) -> None:
+    scene = Scene(pair, tmp_path, NEWCOMER, Flow("leastE", "leastF"))
+    brokers = {"A": pair.a, "B": pair.b}
+    lists = {"A": source_grants(scene.settings), "B": target_grants(scene.settings)}
+    missing = [(alias, grant) for alias, grants in lists.items() for grant in grants if at_the_start(grant)]
+    # Who may create all copies may create their checkpoints.
+    missing = [one for one in missing if not any(one[1].comes_with(other) for other in lists[one[0]])]
+    assert len(missing) == sum(at_the_start(grant) for _, grant in ALONE)
+    if "heartbeats" in admin(pair.b.bootstrap).list_topics(timeout=WITHIN).topics:  # of another flow
+        delete_topic(pair.b.bootstrap, "heartbeats")
+
+    def said(alias: str, grant: Grant) -> bool:
+        return any(command(grant, scene, brokers[alias]) in service.text() for service in scene.services.values())
+
+    with scene.granted(lists["A"], lists["B"]), ExitStack() as stack:
+        for alias, grant in missing:
+            brokers[alias].revoke(NEWCOMER, [grant])
+        for service in scene.services.values():
+            stack.enter_context(service)
+        while missing:
+            named = until(lambda: [one for one in missing if said(*one)], what=f"one of {missing} is said")
+            for alias, grant in named:
+                brokers[alias].grant(NEWCOMER, [grant])
+                missing.remove((alias, grant))
+        scene.wait_done(scene.poke())
+        until(lambda: not scene.troubles(), what="nothing is wrong any more")
+        for name, service in scene.services.items():
+            for cause in {line["text"].partition("; to grant it: ")[2] for line in service.lines() if "text" in line}:
+                assert not cause or service.text().count(cause) <= SAID, (name, cause)
+
+
+# -- with all of it ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -275,29 +344,6 @@ def test_so_does_one_with_other_settings(
 # -- with one of it taken away -----------------------------------------------------------------------------------------
 
 
-def needed_by_itself(grant: Grant, among: Sequence[Grant]) -> bool:
-    return not any(narrowed(grant).comes_with(narrowed(other)) for other in among)
-
-
-def at_the_start(grant: Grant) -> bool:
-    """Only who begins needs it."""
-    return grant.operation == "Create" and grant.pattern != PREFIXED
-
-
-def after_a_start(grant: Grant) -> bool:
-    """Only who begins again needs it."""
-    return grant.operation == "Read" and "-events." in grant.name
-
-
-def when_asked(grant: Grant) -> bool:
-    """Only a command needs it."""
-    return (grant.operation, grant.name.split(".")[0]) in (("Write", "mm2-lockstep-commands"), ("Read", "mm2-offsets"))
-
-
-ALONE = [("A", one) for one in SOURCE if needed_by_itself(one, SOURCE)]
-ALONE += [("B", one) for one in TARGET if needed_by_itself(one, TARGET)]
-"""All that nothing else of the list stands in for, with the cluster."""
-
 TELLING = ("A", "Read", "*")
 """The one that `make test` takes away."""
 
@@ -331,10 +377,6 @@ def test_what_is_taken_away_is_named_in_a_few_lines_and_all_recovers_once_it_is_
     assert grant.feature in text
 
 
-def command(grant: Grant, scene: Scene, broker: GuardedBroker) -> str:
-    return grant_command(grant, f"User:{scene.user}", broker.guarded)
-
-
 @pytest.mark.long
 def test_what_only_a_second_start_needs_is_named_and_waited_for(busy: Scene) -> None:
     (grant,) = (one for _, one in ALONE if after_a_start(one))
@@ -356,36 +398,3 @@ def test_a_command_without_its_permission_says_so(busy: Scene) -> None:
             said = busy.ask(*words)
         assert said.returncode != 0
         assert command(grant, busy, busy.pair.b) in said.stdout + said.stderr
-
-
-@pytest.mark.long
-def test_what_only_the_first_start_needs_is_named_piece_by_piece_until_all_work(
-    pair: GuardedPair, tmp_path: Path
-) -> None:
-    scene = Scene(pair, tmp_path, NEWCOMER, Flow("leastE", "leastF"))
-    brokers = {"A": pair.a, "B": pair.b}
-    lists = {"A": source_grants(scene.settings), "B": target_grants(scene.settings)}
-    missing = [(alias, grant) for alias, grants in lists.items() for grant in grants if at_the_start(grant)]
-    # Who may create all copies may create their checkpoints.
-    missing = [one for one in missing if not any(one[1].comes_with(other) for other in lists[one[0]])]
-    assert len(missing) == sum(at_the_start(grant) for _, grant in ALONE)
-    delete_topic(pair.b.bootstrap, "heartbeats")  # which all flows share
-
-    def said(alias: str, grant: Grant) -> bool:
-        return any(command(grant, scene, brokers[alias]) in service.text() for service in scene.services.values())
-
-    with scene.granted(lists["A"], lists["B"]), ExitStack() as stack:
-        for alias, grant in missing:
-            brokers[alias].revoke(NEWCOMER, [grant])
-        for service in scene.services.values():
-            stack.enter_context(service)
-        while missing:
-            named = until(lambda: [one for one in missing if said(*one)], what=f"one of {missing} is said")
-            for alias, grant in named:
-                brokers[alias].grant(NEWCOMER, [grant])
-                missing.remove((alias, grant))
-        scene.wait_done(scene.poke())
-        until(lambda: not scene.troubles(), what="nothing is wrong any more")
-        for name, service in scene.services.items():
-            for cause in {line["text"].partition("; to grant it: ")[2] for line in service.lines() if "text" in line}:
-                assert not cause or service.text().count(cause) <= SAID, (name, cause)
