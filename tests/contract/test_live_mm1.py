@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -19,7 +18,7 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
-from tests.harness.broker import Broker, started
+from tests.harness.broker import Broker
 from tests.harness.clusters import admin, committed_offset, create_topic, end_offsets, read_topic
 from tests.harness.mm1 import Legacy, LegacyFolder, MirrorMaker1
 
@@ -29,13 +28,6 @@ PARTITIONS = 3
 RATE = 500
 MORE = 1_500
 COMMIT_MS = 1_000
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
 
 
 class Turns:

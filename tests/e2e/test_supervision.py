@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+
+from tests.harness.runs import Run
 
 SERVICES = {
     "polite": """
@@ -61,35 +60,6 @@ sys.exit(asyncio.run(main()))
 """
 
 
-class Run:
-    """A supervised run in a process of its own, and what it has said so far."""
-
-    def __init__(self, process: subprocess.Popen[str], output: Path) -> None:
-        self.process = process
-        self.output = output
-        self.seen: set[psutil.Process] = set()
-
-    def text(self) -> str:
-        return self.output.read_text()
-
-    def until(self, condition: Callable[[], bool], seconds: float = 15) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, self.text()
-            time.sleep(0.02)
-
-    def until_said(self, words: str, seconds: float = 15) -> None:
-        self.until(lambda: words in self.text(), seconds)
-
-    def family(self) -> set[psutil.Process]:
-        """All processes the run has started so far, remembered for the proof that none is left."""
-        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
-        return self.seen
-
-    def nothing_left(self) -> bool:
-        return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in self.seen)
-
-
 @pytest.fixture
 def supervised(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     for name, code in SERVICES.items():
@@ -99,27 +69,13 @@ def supervised(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
     def start(*names: str, grace: float = 9) -> Run:
-        output = tmp_path / "output"
-        with output.open("w") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-c", DRIVER, str(grace), *names],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            )
-        runs.append(Run(process, output))
+        command = [sys.executable, "-c", DRIVER, str(grace), *names]
+        runs.append(Run(command, tmp_path / "output", {**os.environ, "PYTHONPATH": str(tmp_path)}))
         return runs[-1]
 
     yield start
     for run in runs:
-        if run.process.poll() is None:
-            run.family()
-            run.process.kill()
-        run.process.wait()
-        for left in run.seen:
-            if left.is_running():
-                left.kill()
+        run.kill()
 
 
 def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]) -> None:
@@ -129,7 +85,7 @@ def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]
     run.process.send_signal(signal.SIGTERM)
     assert run.process.wait(5) == 0, run.text()
     assert "info: ended" in run.text()
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_a_crashed_service_is_started_again_with_back_off_and_that_is_said(supervised: Callable[..., Run]) -> None:
@@ -179,7 +135,7 @@ def test_a_service_that_does_not_end_is_killed_and_named(supervised: Callable[..
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(6) == 1, run.text()
     assert "error: stubborn did not end within 1 s of being asked to, killed" in run.text()
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_a_second_ctrl_c_ends_everything_at_once(supervised: Callable[..., Run]) -> None:
@@ -190,7 +146,7 @@ def test_a_second_ctrl_c_ends_everything_at_once(supervised: Callable[..., Run])
     run.until_said("ending: the services drain")
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(3) == 130, run.text()
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_services_end_when_the_run_is_killed(supervised: Callable[..., Run]) -> None:
@@ -198,4 +154,4 @@ def test_services_end_when_the_run_is_killed(supervised: Callable[..., Run]) -> 
     run.until_said("polite is up")
     run.family()
     run.process.kill()
-    run.until(run.nothing_left)
+    run.until(lambda: not run.left())

@@ -71,6 +71,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
         "bootstrap.servers": "b:9092",
         "security.protocol": "PLAINTEXT",
         "client.id": "A->B|MirrorCheckpointConnector|checkpoints-target-consumer",
+        "group.id": "lockstep-topic-sync-A-B",
         "enable.auto.commit": "false",
         "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",

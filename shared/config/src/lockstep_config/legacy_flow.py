@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from lockstep_config import layering, values
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.keys import IDENTITY_POLICIES
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings, LegacySettings

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from lockstep_config import layering, values
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings
