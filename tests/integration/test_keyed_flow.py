@@ -16,6 +16,7 @@ from lockstep_protocol.names import Flow, quarantine_topic
 from tests.conftest import Pair
 from tests.harness.clusters import (
     Record,
+    add_partitions,
     committed_offset,
     create_topic,
     end_offsets,
@@ -25,7 +26,7 @@ from tests.harness.clusters import (
     set_configs,
 )
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow, ports_of
+from tests.harness.mirror import SOURCE_CONNECTOR, MirroredFlow, ports_of
 from tests.harness.mm1 import Legacy, LegacyFolder
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -167,6 +168,38 @@ def test_preserve_and_key_go_on_from_each_other(tmp_path: Path, pair: Pair) -> N
             else:
                 lockstep.kill()
         place.check_each_once_and_in_order()
+
+
+def test_partitions_that_are_added_there_count_from_then_on_and_a_pause_keeps_its_place(
+    tmp_path: Path, pair: Pair
+) -> None:
+    place = Place(tmp_path, pair, 3, 2)
+    place.write(500)
+    with place.lockstep("key") as lockstep:
+        place.wait_copied()
+        place.check_places(place.there())
+        place.flow.ask("pause", SOURCE_CONNECTOR)
+        before = place.there()
+        add_partitions(place.b, place.topic, 5)
+        place.places = 5
+        place.write(500)
+        until(lambda: (row := place.flow.mirrored(place.topic)) and row.target_partitions == 5, what="it is seen")
+        assert place.there() == before
+        place.flow.ask("resume", SOURCE_CONNECTOR)
+        place.wait_copied()
+        there = place.check_each_once_and_in_order()
+        place.check_places([record for record in there if number(record) >= 500])
+        add_partitions(place.b, place.topic, 6)
+        place.places = 6
+
+        def sixth() -> bool:
+            place.write(50)
+            return any(record.partition == 5 for record in place.there())
+
+        until(sixth, what="the partition that was added while it copies gets records")
+        place.wait_copied()
+        lockstep.stop()
+    place.check_each_once_and_in_order()
 
 
 def test_a_refused_record_is_put_aside_with_nothing_doubled_or_ends_the_run(tmp_path: Path, pair: Pair) -> None:

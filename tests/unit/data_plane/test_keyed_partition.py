@@ -14,7 +14,7 @@ from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
-from tests.unit.data_plane.copying_model import KINDS
+from tests.unit.data_plane.copying_model import KINDS, SourceLog
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
 
 PARTITIONS = 3
@@ -29,7 +29,7 @@ def comparable(found: Record) -> tuple[object, ...]:
     return found.timestamp, found.key, found.value, tuple(found.headers)
 
 
-def check(source: KeyedLog, target: Target, without: frozenset[int] = frozenset()) -> None:
+def check(source: SourceLog, target: Target, without: frozenset[int] = frozenset()) -> None:
     """What is committed is the source up to the committed progress: once, in place, in order."""
     wanted = [r for r in source.visible if r.offset <= target.progress and r.offset not in without]
     seen = [comparable(r) for there in target.committed for r in there]
