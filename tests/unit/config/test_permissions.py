@@ -25,6 +25,17 @@ SEED = {
 """Of MirrorMaker 2's source user, in the documentation of Streams for Apache Kafka, 9.9.7."""
 
 
+def test_partitions_by_key_need_a_transactional_id_and_leave_the_copies_counts(load_text: LoadText) -> None:
+    lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = key\n"
+    grants = target_grants(load_text(lines).flow(A_TO_B))
+    (transactional,) = [one for one in grants if one.resource == "transactional-id"]
+    assert (transactional.operation, transactional.feature) == (
+        "Write",
+        "transactions (lockstep.legacy.partitioning=key)",
+    )
+    assert "Alter" not in {one.operation for one in grants}
+
+
 @pytest.mark.parametrize(
     "lines",
     [

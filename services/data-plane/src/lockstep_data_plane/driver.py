@@ -220,7 +220,7 @@ class Driver:
             (topic.source_topic, number)
             for topic in ctx.state.all(MirroredTopic)
             if topic.phase == "mirrored"
-            for number in range(min(topic.partitions, topic.target_partitions))
+            for number in range(topic.copied(by_key=ctx.settings.data_plane.by_key))
         ]
         if self._group is not None and not await self._group.place(wanted):
             return

@@ -250,7 +250,7 @@ class Slot:
 
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
-        there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
+        there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
@@ -262,9 +262,12 @@ class Slot:
             if order is None or self._leaving or order != self._begun_by[tp]:
                 self._copying.leave(tp, order.rests if order is not None else "")
 
+    def _copied(self, topic: MirroredTopic) -> int:
+        return topic.copied(by_key=self._settings.data_plane.by_key)
+
     def _take_up(self, tp: TopicPartition, order: Order) -> None:
         topic = self._topics.get(tp[0])
-        if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= topic.target_partitions:
+        if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
         self._begun_by[tp] = order
         self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")

@@ -92,6 +92,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             sync_configs_every=of.seconds("sync.topic.configs.interval.seconds"),
             replication_factor=of.integer("replication.factor"),
             heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
+            keeps_counts=plane.by_key,
         ),
         acl_sync=AclSyncSettings(
             enabled=copies and of.boolean("sync.topic.acls.enabled"),

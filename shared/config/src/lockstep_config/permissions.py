@@ -182,6 +182,7 @@ def _ours(settings: FlowSettings) -> list[Grant]:
         grants += _topic(quarantine_topic(flow, instance), why, "Create", "Write")
     if plane.exactly_once or plane.fence == "marker":
         key = "exactly.once.source.support" if plane.exactly_once else "lockstep.fence=marker"
+        key = "lockstep.legacy.partitioning=key" if plane.by_key else key
         prefix = f"lockstep-{instance + '-' if instance else ''}{flow.source}-{flow.target}-"
         grants.append(Grant("transactional-id", prefix, "Write", f"transactions ({key})", PREFIXED))
     return grants
@@ -201,6 +202,8 @@ def _copies(settings: FlowSettings) -> list[Grant]:
         "AlterConfigs": "copies keep the configs of their topics (sync.topic.configs.enabled)",
         "DescribeConfigs": "limits of the copies are known",
     }
+    if settings.topic_sync.keeps_counts:
+        del needed["Alter"]
     # The one comes along with the other.
     del needed["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
     return [Grant("topic", name, operation, why, pattern) for operation, why in needed.items()]

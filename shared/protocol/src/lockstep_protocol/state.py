@@ -49,8 +49,9 @@ __all__ = [
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
-    phase: `mirrored` (both exist, the target has at least as many partitions) | `failed` (reason says why; tried
-    again) | `deleted` (gone on the source) | `excluded` (no longer selected). Topic ids are Kafka's own base64 text.
+    phase: `mirrored` (both exist, the target has at least as many partitions, or keys choose among those it has) |
+    `failed` (reason says why; tried again) | `deleted` (gone on the source) | `excluded` (no longer selected). Topic
+    ids are Kafka's own base64 text.
     """
 
     source_topic: str
@@ -64,6 +65,11 @@ class MirroredTopic(Row):
     target_configs: tuple[tuple[str, str], ...] = ()
     """What the data plane needs of the target topic: max.message.bytes, message.timestamp.type, cleanup.policy,
     compression.type."""
+
+    def copied(self, *, by_key: bool) -> int:
+        """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the
+        partition, into all that there are."""
+        return self.partitions if by_key else min(self.partitions, self.target_partitions)
 
     def identity(self) -> tuple[str, ...]:
         return (self.source_topic,)
