@@ -68,6 +68,7 @@ class Copying:
         self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
         self._left = 0
+        self._left_bytes = 0
         self._changes: dict[Partition, asyncio.Event] = {}
         flow = settings.flow
         self._source = cluster_of(
@@ -123,6 +124,11 @@ class Copying:
         """Records acknowledged by the target in this run."""
         return self._left + sum(p.counters.records for p in self.partitions.values())
 
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of their batches."""
+        return self._left_bytes + sum(p.counters.bytes for p in self.partitions.values())
+
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
         self.room.close()
@@ -149,6 +155,7 @@ class Copying:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._left += partition.counters.records
+            self._left_bytes += partition.counters.bytes
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
             self._origins.forget(partition)
