@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, SERVICES, level_key
 from lockstep_config.python_classes import PYTHON_KEYS
 from lockstep_config.spark import MASTER
 from lockstep_protocol.versions import DEFAULT_VERSION
@@ -154,6 +155,28 @@ OUR_KEYS = (
         scopes=TOP_ONLY,
         meaning="opentelemetry: every service sends spans of its rounds, and slots of what they copy, to the collector "
         "that the OTEL_* environment variables name",
+    ),
+    Key(
+        name=LEVEL_KEY,
+        default="info",
+        choices=tuple(LEVELS),
+        scopes=TOP_ONLY,
+        meaning="how much services log, where they are started without --log-level",
+    ),
+    *(
+        Key(
+            name=level_key(who),
+            choices=tuple(LEVELS),
+            scopes=TOP_ONLY,
+            meaning=f"the same of {'the libraries that speak to brokers' if who == CLIENTS else who}",
+        )
+        for who in (*SERVICES, CLIENTS)
+    ),
+    Key(
+        name=LOGGING_FILE_KEY,
+        scopes=TOP_ONLY,
+        meaning="a log4j.properties or log4j2.properties, below --logging-dir, whose levels count where none is set "
+        "here",
     ),
     Key(
         name=MASTER,
