@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -15,6 +16,8 @@ import pytest
 
 from tests.conftest import Pair
 from tests.harness.broker import free_port
+from tests.harness.clusters import Record, create_topic, produce, unique_name
+from tests.harness.collector import Collector, Received
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import read_page
 from tests.harness.runs import LockstepRun
@@ -119,11 +122,76 @@ offset.storage.replication.factor = 1
 {more}"""
 
 
-def test_all_services_become_ready_are_started_again_when_killed_and_end_with_sigterm(
-    pair: Pair, start: Callable[[str], LockstepRun]
+ROUNDS = {
+    "topic-sync topic refresh",
+    "topic-sync config sync",
+    "acl-sync ACL sync",
+    "checkpoint checkpoint emission",
+    "heartbeat heartbeat",
+}
+COPY = "data-plane copy"
+RECORDS = 200
+
+
+def test_all_services_become_ready_send_spans_are_started_again_when_killed_and_end_with_sigterm(
+    pair: Pair, start: Callable[[str], LockstepRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap))
-    run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
+    topic = create_topic(pair.a.bootstrap, unique_name("run"))
+    produce(pair.a.bootstrap, topic, [Record(value=b"%d" % number) for number in range(RECORDS)])
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
+        run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "lockstep.tracing = opentelemetry\n"))
+        run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
+        check_pages(run)
+        wait_until(
+            partial(copied_and_told, collector), within=90, every=0.2, what="spans of every round and of the copy"
+        )
+        check_spans(collector.spans())
+        for service in ("data-plane", "heartbeat"):
+            psutil.Process(run.service_pid(service)).kill()
+            run.until_said_by("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
+        run.until_said_by("run", "data-plane is ready again")
+        run.until_said_by("run", "heartbeat is ready again")
+        run.process.send_signal(signal.SIGTERM)
+        assert run.process.wait(ENDS_WITHIN) == 0, run.text()
+    assert run.left() == []
+
+
+def copied_and_told(collector: Collector) -> bool:
+    told = {span.name for span in collector.spans()}
+    copied = sum(span.attributes["records"] for span in collector.spans(COPY))
+    assert told >= ROUNDS, ROUNDS - told
+    assert copied >= RECORDS, copied
+    return True
+
+
+def check_spans(spans: Sequence[Received]) -> None:
+    """Each is a root with what it is about, or a request within one."""
+    by_id = {span.id: span for span in spans}
+    for span in spans:
+        service, _, kind = span.name.partition(" ")
+        if service == "admin":
+            parent = by_id.get(span.parent)  # the last ones may be lost with their round
+            assert span.attributes.keys() >= {"cluster", "resource"}
+            assert parent is None or (parent.trace, parent.service) == (span.trace, span.service)
+            continue
+        assert span.parent == b""
+        assert span.service == f"lockstep-{service}"
+        assert span.attributes["flow"] in ("A->B", "B->A")
+        assert span.attributes["service"] == service
+        if span.name == COPY:
+            assert span.attributes.keys() >= {"slot", "run", "records", "bytes", "partitions"}
+            assert span.attributes["bytes"] > span.attributes["records"] > 0
+        else:
+            assert span.attributes["round"] == kind
+    steps = [span for span in spans if span.name.startswith("admin ")]
+    assert {by_id[span.parent].name for span in steps if span.parent in by_id} >= {"topic-sync topic refresh"}
+    assert "TopicCreated" in {event for span in spans for event in span.events}
+    assert any(span.attributes.get("to_create") for span in spans)
+
+
+def check_pages(run: LockstepRun) -> None:
     addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
     assert len(addresses) == 5
     for service, address in addresses.items():
@@ -136,14 +204,6 @@ def test_all_services_become_ready_are_started_again_when_killed_and_end_with_si
         assert "lockstep_ready" in metrics
         assert metrics.keys() <= declared_by(service)
         pages.close()
-    for service in ("data-plane", "heartbeat"):
-        psutil.Process(run.service_pid(service)).kill()
-        run.until_said_by("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
-    run.until_said_by("run", "data-plane is ready again")
-    run.until_said_by("run", "heartbeat is ready again")
-    run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(ENDS_WITHIN) == 0, run.text()
-    assert run.left() == []
 
 
 def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_end_the_others_at_once(
@@ -151,6 +211,9 @@ def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_en
 ) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
     run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
+    for process in psutil.Process(run.process.pid).children(recursive=True):
+        maps = Path(f"/proc/{process.pid}/maps").read_text()
+        assert "google/_upb" not in maps, "who does not trace does not load what tracing needs"
     run.process.send_signal(signal.SIGINT)
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(5) in (0, 130), run.text()

@@ -7,6 +7,7 @@ too when the certificates of this host are others: whoever runs it then begins a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.obeying import Order, orders
+from lockstep_data_plane.stretches import Copied, Stretches
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import (
     Assignment,
@@ -35,6 +37,7 @@ from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.tracing import NO_TRACING, Tracing
 from lockstep_runtime.waiting import cancelled, set_within
 
 __all__ = ["Slot", "SlotSpec"]
@@ -77,8 +80,9 @@ class SlotSpec:
 class Slot:
     """One slot of one flow. `run` returns when the slot has been told to end and everything has left it."""
 
-    def __init__(self, spec: SlotSpec) -> None:
+    def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
         self._spec = spec
+        self._stretches = Stretches(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
         self._troubles = Troubles(self._say, spec.driver_says)
@@ -149,14 +153,26 @@ class Slot:
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
+                self._stretches.look(self._copied)
                 changed = await self._wait(TICK_S)
             if self._assignment.ending:
                 await self._flush()
                 await self._tell("released")
         finally:
+            self._stretches.look(self._copied, last=True)
             looking.cancel()
             lost.cancel()
             await cancelled(self._tending.values())
+
+    def _copied(self) -> Copied:
+        held = self._copying.partitions.values()
+        return Copied(
+            records=self._copying.appended,
+            bytes=self._copying.appended_bytes,
+            partitions=len(self._tending),
+            held_bytes=sum(p.chain.bytes_held for p in held),
+            trouble="; ".join(self._troubles.now.values()),
+        )
 
     @property
     def _leaving(self) -> bool:

@@ -34,7 +34,7 @@ from lockstep_config.model import (
     States,
     TopicSyncSettings,
 )
-from lockstep_config.our_keys import MM2_VERSION, STATE
+from lockstep_config.our_keys import MM2_VERSION, STATE, TRACING
 from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader, texts
 from lockstep_protocol.names import Flow, progress_topic, state_topic
@@ -110,6 +110,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         ),
         data_plane=plane,
         control=_control(of, worker, flow),
+        tracing=_tracing(layers),
         clients=_clients(layers, flow, findings),
         rules=rules,
         auto_restart=AutoRestarts(
@@ -192,6 +193,12 @@ def _auto_restart(of: Reader, findings: Findings) -> AutoRestart:
     if found and not one.enabled:
         findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
     return one
+
+
+def _tracing(layers: Layers) -> bool:
+    """Of a process, whatever its flows: a flow's own line has no effect."""
+    line = layers.top.get(TRACING)
+    return line is not None and line.value.strip().lower() == "opentelemetry"
 
 
 def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:

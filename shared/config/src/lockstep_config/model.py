@@ -298,6 +298,8 @@ class FlowSettings:
     `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
     `as_seen_by`.
 
+    `tracing`: spans go to OpenTelemetry's collector; the same for all flows of a file.
+
     `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
     are those of the MM2 version whose place we take; what they say about names is in `policy` already.
     """
@@ -322,6 +324,7 @@ class FlowSettings:
     auto_restart: AutoRestarts = AutoRestarts()
     states: States = States()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
+    tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None
     heartbeat_connector: ConnectorSettings | None = None
 

@@ -17,10 +17,12 @@ __all__ = [
     "OUR_KEYS",
     "START_TIMESTAMP",
     "STATE",
+    "TRACING",
 ]
 
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
+TRACING = "lockstep.tracing"
 START_TIMESTAMP = "lockstep.start.timestamp"
 LEGACY_GROUP = "lockstep.legacy.group"
 LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
@@ -145,6 +147,14 @@ OUR_KEYS = (
         meaning="where topics keep their names: copy only what originated on the source, or everything but what "
         "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
         "from the origin to the target directly, else relay",
+    ),
+    Key(
+        name=TRACING,
+        default="none",
+        choices=("none", "opentelemetry"),
+        scopes=TOP_ONLY,
+        meaning="opentelemetry: every service sends spans of its rounds, and slots of what they copy, to the collector "
+        "that the OTEL_* environment variables name",
     ),
     Key(
         name=LEVEL_KEY,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from lockstep_runtime.login import certificate_trouble, logged_in
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
+from lockstep_runtime.tracing import step
 
 __all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "together"]
 
@@ -115,26 +117,32 @@ class Requests:
             self._complaints.append(error.str())
 
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
-        try:
-            return await asyncio.to_thread(call, **kwargs)
-        except KafkaException as exc:
-            raise await self._trouble(exc.args[0], operation, resource) from exc
+        with self._step(operation, resource):
+            try:
+                return await asyncio.to_thread(call, **kwargs)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource) from exc
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
-        try:
-            return await asyncio.wrap_future(future)
-        except KafkaException as exc:
-            raise await self._trouble(exc.args[0], operation, resource) from exc
+        with self._step(operation, resource):
+            try:
+                return await asyncio.wrap_future(future)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource) from exc
+
+    def _step(self, operation: str, resource: str) -> AbstractContextManager[None]:
+        return step(f"admin {operation}", cluster=self.alias, resource=resource)
 
     async def _many(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
     ) -> Outcome[Any]:
         outcome: Outcome[Any] = Outcome()
-        for subject, future in futures.items():
-            try:
-                outcome.done[key(subject)] = await asyncio.wrap_future(future)
-            except KafkaException as exc:
-                self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
+        with self._step(operation, f"{len(futures)} of them"):
+            for subject, future in futures.items():
+                try:
+                    outcome.done[key(subject)] = await asyncio.wrap_future(future)
+                except KafkaException as exc:
+                    self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.python_classes import ClassFailed
@@ -77,11 +78,17 @@ class Rounds:
     """The periodic work of one service in one flow."""
 
     def __init__(
-        self, log: FlowLog, monotonic: Callable[[], float], ended: Callable[[str, bool], None] = lambda _, __: None
+        self,
+        log: FlowLog,
+        monotonic: Callable[[], float],
+        ended: Callable[[str, bool], None] = lambda _, __: None,
+        around: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """`ended` is told of each round: its name, and whether it failed."""
+        """`ended` is told of each round: its name, and whether it failed. `around` makes what each round is done
+        within, by its name."""
         self.troubles = Troubles(log)
         self._ended = ended
+        self._around = around
         self._monotonic = monotonic
         self._asked: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -111,7 +118,8 @@ class Rounds:
             waiting = self._waiting.pop(name, [])
             began = self._monotonic()
             try:
-                await round_()
+                with self._around(name):
+                    await round_()
             except (ClusterTrouble, ClassFailed) as trouble:
                 self.troubles.began(name, trouble)
                 self._ended(name, True)
