@@ -153,18 +153,18 @@ class Slot:
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
-                self._stretches.look(self._copied)
+                self._stretches.look(self._stretch)
                 changed = await self._wait(TICK_S)
             if self._assignment.ending:
                 await self._flush()
                 await self._tell("released")
         finally:
-            self._stretches.look(self._copied, last=True)
+            self._stretches.look(self._stretch, last=True)
             looking.cancel()
             lost.cancel()
             await cancelled(self._tending.values())
 
-    def _copied(self) -> Copied:
+    def _stretch(self) -> Copied:
         held = self._copying.partitions.values()
         return Copied(
             records=self._copying.appended,
