@@ -44,9 +44,9 @@ mounted. So they stay as they were when the pod began, and a change comes with a
   readOnly: true
 - name: config
   mountPath: /etc/lockstep/lockstep.properties
-  subPath: lockstep.properties
+  subPath: {{ .settings | default "lockstep.properties" }}
   readOnly: true
-{{- $mounted := include "lockstep.mounted" . | fromJson }}
+{{- $mounted := include "lockstep.mounted" .root | fromJson }}
 {{- range $index, $name := $mounted.secrets }}
 - name: secret-{{ $index }}
   mountPath: /etc/lockstep/secrets/{{ $name }}
@@ -57,12 +57,12 @@ mounted. So they stay as they were when the pod began, and a change comes with a
   mountPath: /etc/lockstep/secrets/{{ $name }}
   readOnly: true
 {{- end }}
-{{- with include "lockstep.loggingConfigMap" . }}
+{{- with include "lockstep.loggingConfigMap" .root }}
 - name: logging
   mountPath: /etc/lockstep/logging/{{ . }}
   readOnly: true
 {{- end }}
-{{- range ((.Values.spec.externalConfiguration | default dict).volumes) }}
+{{- range ((.root.Values.spec.externalConfiguration | default dict).volumes) }}
 - name: {{ include "lockstep.short" (dict "name" (printf "external-%s" (.name | replace "." "-")) "length" 63) }}
   mountPath: /opt/kafka/external-configuration/{{ .name }}
   readOnly: true
@@ -174,7 +174,7 @@ httpGet:
 {{- range $key, $value := $from -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
 {{- end -}}
 {{- $_ := set $annotations "lockstep/flow" $w.flow.name -}}
-{{- $_ := set $annotations "checksum/config" (include "lockstep.checksum" (dict "root" $root "service" $w.service "flow" $w.flow)) -}}
+{{- $_ := set $annotations "checksum/config" (include "lockstep.checksum" (dict "root" $root "w" $w)) -}}
 {{- $rack := and (eq $w.service "dataPlane") (include "lockstep.rackInit" $root) -}}
 {{- $driver := and (eq $w.service "dataPlane") (gt (int $root.Values.dataPlane.executors) 0) -}}
 metadata:
@@ -222,12 +222,6 @@ spec:
         {{- end }}
       env:
         {{- include "lockstep.environment" (dict "root" $root "extra" $s.extraEnv) | nindent 8 }}
-        {{- if $driver }}
-        - name: POD_IP
-          valueFrom:
-            fieldRef:
-              fieldPath: status.podIP
-        {{- end }}
       {{- with $s.extraEnvFrom }}
       envFrom:
         {{- tpl (toYaml .) $root | nindent 8 }}
@@ -254,14 +248,20 @@ spec:
       volumeMounts:
         - name: tmp
           mountPath: /tmp
-        {{- include "lockstep.configMounts" $root | nindent 8 }}
+        {{- include "lockstep.configMounts" (dict "root" $root "settings" (include "lockstep.settingsFile" $w)) | nindent 8 }}
         {{- if $rack }}
         - name: rack
-          mountPath: /opt/kafka/init
+          mountPath: /etc/lockstep/rack
           readOnly: true
         {{- end }}
         {{- if $driver }}
-        {{- include "lockstep.driverMounts" $root | nindent 8 }}
+        - name: config
+          mountPath: /etc/lockstep/executor.yaml
+          subPath: executor-{{ $w.flow.id }}.yaml
+          readOnly: true
+        - name: kube-api
+          mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+          readOnly: true
         {{- end }}
         {{- with $s.extraVolumeMounts }}
         {{- tpl (toYaml .) $root | nindent 8 }}
@@ -278,9 +278,6 @@ spec:
     {{- end }}
     {{- if or $rack $driver }}
     {{- include "lockstep.apiToken" $root | nindent 4 }}
-    {{- end }}
-    {{- if $driver }}
-    {{- include "lockstep.driverVolumes" $root | nindent 4 }}
     {{- end }}
     {{- with $s.extraVolumes }}
     {{- tpl (toYaml .) $root | nindent 4 }}
@@ -310,8 +307,3 @@ which needs it has it.
               fieldRef:
                 fieldPath: metadata.namespace
 {{- end -}}
-
-{{- define "lockstep.rackInit" -}}{{- end -}}
-{{- define "lockstep.rackContainer" -}}{{- end -}}
-{{- define "lockstep.driverMounts" -}}{{- end -}}
-{{- define "lockstep.driverVolumes" -}}{{- end -}}

@@ -17,9 +17,9 @@ topics, groups and tasks do not matter, and of its own those patterns that the s
 {{- define "lockstep.checksum" -}}
 {{- $patterns := list "topicsPattern" "topicsExcludePattern" "topicsBlacklistPattern" "groupsPattern" "groupsExcludePattern" "groupsBlacklistPattern" -}}
 {{- $groups := list "groupsPattern" "groupsExcludePattern" "groupsBlacklistPattern" -}}
-{{- $unread := get (dict "dataPlane" $patterns "heartbeat" $patterns "topicSync" $groups "aclSync" list "checkpoint" list) .service -}}
+{{- $unread := get (dict "dataPlane" $patterns "heartbeat" $patterns "topicSync" $groups "aclSync" list "checkpoint" list) .w.service -}}
 {{- $mirrors := list -}}
-{{- $flow := .flow -}}
+{{- $flow := .w.flow -}}
 {{- range $mirror := .root.Values.spec.mirrors -}}
 {{- $whole := deepCopy $mirror -}}
 {{- if eq (toJson $mirror) (toJson $flow.mirror) -}}
@@ -35,5 +35,7 @@ topics, groups and tasks do not matter, and of its own those patterns that the s
 {{- $mirrors = append $mirrors $whole -}}
 {{- end -}}
 {{- $spec := omit .root.Values.spec "mirrors" "replicas" "resources" "livenessProbe" "readinessProbe" "template" "image" "affinity" "tolerations" "metrics" "metricsConfig" "jmxOptions" "clientRackInitImage" -}}
-{{- list .root.Values.apiVersion $spec $mirrors (dig "namespace" "" (.root.Values.metadata | default dict)) (include "lockstep.settings" .root | fromJson) | toJson | sha256sum -}}
+{{- $executor := "" -}}
+{{- if and (eq .w.service "dataPlane") (gt (int .root.Values.dataPlane.executors) 0) -}}{{- $executor = include "lockstep.executorPod" . -}}{{- end -}}
+{{- list $executor .root.Values.apiVersion $spec $mirrors (dig "namespace" "" (.root.Values.metadata | default dict)) (include "lockstep.settings" (dict "root" .root "w" .w) | fromJson) | toJson | sha256sum -}}
 {{- end -}}

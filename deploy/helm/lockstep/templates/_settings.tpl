@@ -21,14 +21,32 @@ plane's slots run, its JVMs, the rack, and the user's own `settings`, which win 
 {{- end -}}
 {{- end -}}
 
-{{/* All lines, as JSON: key to value. */}}
+{{/* The lines for a workload, as JSON: key to value. Only the data plane has more than the user's own. */}}
 {{- define "lockstep.settings" -}}
 {{- $found := dict -}}
-{{- range $key, $value := include "lockstep.jvmSettings" . | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
-{{- range $key, $value := include "lockstep.slotSettings" . | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
-{{- range $key, $value := include "lockstep.rackSettings" . | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
-{{- range $key, $value := .Values.settings -}}{{- $_ := set $found $key (include "lockstep.scalar" $value) -}}{{- end -}}
+{{- if eq .w.service "dataPlane" -}}
+{{- $parts := list "lockstep.jvmSettings" "lockstep.slotSettings" "lockstep.rackSettings" -}}
+{{- if gt (int .root.Values.dataPlane.executors) 0 -}}{{- $parts = append $parts "lockstep.sparkSettings" -}}{{- end -}}
+{{- $given := . -}}
+{{- range $part := $parts -}}
+{{- range $key, $value := include $part $given | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := .root.Values.settings -}}{{- $_ := set $found $key (include "lockstep.scalar" $value) -}}{{- end -}}
 {{- toJson $found -}}
+{{- end -}}
+
+{{/* The key of the ConfigMap with the lines of a workload. */}}
+{{- define "lockstep.settingsFile" -}}
+{{- if eq .service "dataPlane" -}}data-plane-{{ .flow.id }}.properties{{- else -}}lockstep.properties{{- end -}}
+{{- end -}}
+
+{{/* Lines as the text of a properties file. */}}
+{{- define "lockstep.properties" -}}
+# Added by the chart. What stands here counts before mirror.yaml.
+{{- range $key, $value := . }}
+{{ include "lockstep.propertyKey" $key }}={{ include "lockstep.propertyValue" $value }}
+{{- end }}
 {{- end -}}
 
 {{/*
@@ -36,7 +54,7 @@ spec.jvmOptions, for the driver's JVM and the executors'. The heap has a setting
 the options; the options stand before Lockstep's own, which stay.
 */}}
 {{- define "lockstep.jvmSettings" -}}
-{{- $jvm := (.Values.spec | default dict).jvmOptions | default dict -}}
+{{- $jvm := (.root.Values.spec | default dict).jvmOptions | default dict -}}
 {{- $options := list -}}
 {{- with get $jvm "-Xms" -}}{{- $options = append $options (printf "-Xms%v" .) -}}{{- end -}}
 {{- range $name, $value := get $jvm "-XX" | default dict -}}
@@ -53,7 +71,7 @@ the options; the options stand before Lockstep's own, which stay.
 {{- if eq (toString $jvm.gcLoggingEnabled) "true" -}}{{- $options = append $options "-Xlog:gc*:stdout:time" -}}{{- end -}}
 {{- $found := dict -}}
 {{- $sides := list "driver" -}}
-{{- if gt (int .Values.dataPlane.executors) 0 -}}{{- $sides = append $sides "executor" -}}{{- end -}}
+{{- if gt (int .root.Values.dataPlane.executors) 0 -}}{{- $sides = append $sides "executor" -}}{{- end -}}
 {{- range $side := $sides -}}
 {{- with get $jvm "-Xmx" -}}{{- $_ := set $found (printf "lockstep.spark.conf.spark.%s.memory" $side) (include "lockstep.sparkMemory" .) -}}{{- end -}}
 {{- if $options -}}{{- $_ := set $found (printf "lockstep.spark.conf.spark.%s.defaultJavaOptions" $side) (join " " $options) -}}{{- end -}}
@@ -74,20 +92,27 @@ the options; the options stand before Lockstep's own, which stay.
 {{- if .flow.legacy -}}{{- $legacy | int -}}{{- else -}}{{- $connector.tasksMax | default .root.Values.dataPlane.slots | int -}}{{- end -}}
 {{- end -}}
 
-{{/* Slots of the flows that do not say how many. */}}
+{{/* The slots of a flow that does not say how many. */}}
 {{- define "lockstep.slotSettings" -}}
-{{- $root := . -}}
 {{- $found := dict -}}
-{{- range $flow := (include "lockstep.flows" . | fromJson).flows -}}
-{{- if and $flow.needs.dataPlane (not $flow.legacy) -}}
-{{- if not ($flow.mirror.sourceConnector | default dict).tasksMax -}}
-{{- $_ := set $found (printf "%s.lockstep.connector.source.tasks.max" $flow.name) (include "lockstep.slots" (dict "root" $root "flow" $flow)) -}}
-{{- end -}}
-{{- end -}}
+{{- if and (not .w.flow.legacy) (not (.w.flow.mirror.sourceConnector | default dict).tasksMax) -}}
+{{- $_ := set $found (printf "%s.lockstep.connector.source.tasks.max" .w.flow.name) (include "lockstep.slots" (dict "root" .root "flow" .w.flow)) -}}
 {{- end -}}
 {{- toJson $found -}}
 {{- end -}}
 
+{{/* The replica that is read is the one in the rack of the pod's node; what the resource says itself counts. */}}
 {{- define "lockstep.rackSettings" -}}
-{{- toJson dict -}}
+{{- $found := dict -}}
+{{- $rack := (.root.Values.spec | default dict).rack | default dict -}}
+{{- $key := printf "%s.consumer.client.rack" .w.flow.source -}}
+{{- $config := include "lockstep.connectorConfig" (dict "mirror" .w.flow.mirror "connector" "sourceConnector") | fromJson -}}
+{{- if not (or (hasKey $config "consumer.client.rack") (hasKey $config "source.consumer.client.rack")) -}}
+{{- if include "lockstep.rackInit" .root -}}
+{{- $_ := set $found $key "${file:/etc/lockstep/rack/rack.properties:client.rack}" -}}
+{{- else if and (eq (toString $rack.type) "environment-variable") $rack.envVarName -}}
+{{- $_ := set $found $key (printf "${env:%s}" $rack.envVarName) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
 {{- end -}}
