@@ -94,7 +94,7 @@ The flows, as JSON: {"flows": [...]}, each with `name` ('A->B'), `source`, `targ
 (as in the resource), `legacy`, and `needs` (service: whether it has anything to do).
 */}}
 {{- define "lockstep.flows" -}}
-{{- $spec := .Values.spec | default dict -}}
+{{- $spec := .Values.spec -}}
 {{- $settings := .Values.settings | default dict -}}
 {{- $found := list -}}
 {{- if eq .Values.kind "KafkaMirrorMaker" -}}
@@ -160,7 +160,7 @@ spec.replicas is of the control services and of the data plane's standby driver:
 With executors each driver has executors of its own, and a standby only where it is asked for.
 */}}
 {{- define "lockstep.replicas" -}}
-{{- $stated := (.root.Values.spec | default dict).replicas | default 1 | int -}}
+{{- $stated := .root.Values.spec.replicas | default 1 | int -}}
 {{- if not (kindIs "invalid" .settings.replicas) -}}
 {{- if lt (int .settings.replicas) 1 -}}
 {{- fail (printf "lockstep: replicas of %s for %s is %v: the least is 1; to run none of it, set services.%s.enabled to false" .service .flow.name .settings.replicas .service) -}}

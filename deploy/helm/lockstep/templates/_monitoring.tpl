@@ -3,7 +3,7 @@ What is scraped, as Strimzi's PodMonitor has it. Strimzi's operator would take p
 the labels that its dashboard asks for are given to the samples alone.
 */}}
 {{- define "lockstep.relabelings" -}}
-{{- $name := (.root.Values.metadata | default dict).name | default (include "lockstep.fullname" .root) -}}
+{{- $name := (.root.Values.metadata).name | default (include "lockstep.fullname" .root) -}}
 - targetLabel: strimzi_io_kind
   replacement: {{ .root.Values.kind }}
 - targetLabel: strimzi_io_cluster

@@ -5,7 +5,7 @@ by that is made up for by a hash of the whole.
 
 {{/* The resource's name, by which all objects go. */}}
 {{- define "lockstep.fullname" -}}
-{{- $given := .Values.fullnameOverride | default (.Values.metadata | default dict).name | default .Release.Name -}}
+{{- $given := .Values.fullnameOverride | default .Values.metadata.name | default .Release.Name -}}
 {{- include "lockstep.short" (dict "name" ($given | lower | replace "." "-") "length" 50) -}}
 {{- end -}}
 
@@ -39,7 +39,7 @@ A workload: FULLNAME-SERVICE-FLOW. 52 characters, because a StatefulSet's pods h
 
 {{/* The labels and annotations of the resource that pass on, as JSON: not what Helm, kubectl and Strimzi keep there for themselves. */}}
 {{- define "lockstep.resourceMetadata" -}}
-{{- $metadata := .Values.metadata | default dict -}}
+{{- $metadata := .Values.metadata -}}
 {{- $own := "^(meta\\.helm\\.sh|helm\\.sh|(.*\\.)?strimzi\\.io|kubectl\\.kubernetes\\.io)/" -}}
 {{- $labels := dict -}}
 {{- range $key, $value := $metadata.labels | default dict -}}

@@ -2,7 +2,7 @@
 
 {{/* As JSON: {"unused": ["FIELD: why", ...]}. */}}
 {{- define "lockstep.unused" -}}
-{{- $spec := .Values.spec | default dict -}}
+{{- $spec := .Values.spec -}}
 {{- $template := $spec.template | default dict -}}
 {{- $found := list -}}
 {{- range $field, $why := dict
@@ -30,7 +30,7 @@
 {{- if and ($template.pod | default dict).tmpDirSizeLimit -}}
 {{- $found = append $found "spec.template.pod.tmpDirSizeLimit: of the data plane; Spark needs more (services.dataPlane.tmpSizeLimit)" -}}
 {{- end -}}
-{{- $metadata := .Values.metadata | default dict -}}
+{{- $metadata := .Values.metadata -}}
 {{- range $key, $_ := merge dict ($metadata.annotations | default dict) ($metadata.labels | default dict) -}}
 {{- if regexMatch "^(.*\\.)?strimzi\\.io/" $key -}}
 {{- $found = append $found (printf "metadata: %s: it is for Strimzi's operator" $key) -}}
@@ -41,9 +41,9 @@
 
 {{/* As JSON: {"remarks": [...]}. */}}
 {{- define "lockstep.remarks" -}}
-{{- $spec := .Values.spec | default dict -}}
+{{- $spec := .Values.spec -}}
 {{- $found := list -}}
-{{- $namespace := (.Values.metadata | default dict).namespace -}}
+{{- $namespace := .Values.metadata.namespace -}}
 {{- if and $namespace (ne $namespace .Release.Namespace) -}}
 {{- $found = append $found (printf "The resource is of the namespace %s; everything, its secrets too, is looked for in %s." $namespace .Release.Namespace) -}}
 {{- end -}}

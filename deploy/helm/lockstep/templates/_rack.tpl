@@ -2,7 +2,7 @@
 
 {{/* "yes" where there is one. */}}
 {{- define "lockstep.rackInit" -}}
-{{- $rack := (.Values.spec | default dict).rack | default dict -}}
+{{- $rack := .Values.spec.rack | default dict -}}
 {{- if and $rack.topologyKey (ne (toString $rack.type) "environment-variable") -}}yes{{- end -}}
 {{- end -}}
 

@@ -5,7 +5,7 @@ The resource as it was given. Helm has every number as a 64-bit float; written a
 {{- define "lockstep.resource" -}}
 {{- $resource := dict -}}
 {{- range $field := list "apiVersion" "kind" "metadata" "spec" "status" -}}
-{{- if hasKey $.Values $field -}}{{- $_ := set $resource $field (get $.Values $field) -}}{{- end -}}
+{{- if get $.Values $field -}}{{- $_ := set $resource $field (get $.Values $field) -}}{{- end -}}
 {{- end -}}
 {{- toYaml $resource -}}
 {{- end -}}
@@ -37,5 +37,5 @@ topics, groups and tasks do not matter, and of its own those patterns that the s
 {{- $spec := omit .root.Values.spec "mirrors" "replicas" "resources" "livenessProbe" "readinessProbe" "template" "image" "affinity" "tolerations" "metrics" "metricsConfig" "jmxOptions" "clientRackInitImage" -}}
 {{- $executor := "" -}}
 {{- if and (eq .w.service "dataPlane") (gt (int .root.Values.dataPlane.executors) 0) -}}{{- $executor = include "lockstep.executorPod" . -}}{{- end -}}
-{{- list $executor .root.Values.apiVersion $spec $mirrors (dig "namespace" "" (.root.Values.metadata | default dict)) (include "lockstep.settings" (dict "root" .root "w" .w) | fromJson) | toJson | sha256sum -}}
+{{- list $executor .root.Values.apiVersion $spec $mirrors (dig "namespace" "" (.root.Values.metadata)) (include "lockstep.settings" (dict "root" .root "w" .w) | fromJson) | toJson | sha256sum -}}
 {{- end -}}

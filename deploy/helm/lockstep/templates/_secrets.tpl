@@ -64,7 +64,7 @@ namespace}]}. Besides Strimzi's names of the providers, those that the resource 
 
 {{/* The ConfigMap of external logging, as JSON: {"name": ...}, empty where there is none. */}}
 {{- define "lockstep.loggingConfigMap" -}}
-{{- $logging := (.Values.spec | default dict).logging | default dict -}}
+{{- $logging := .Values.spec.logging | default dict -}}
 {{- $name := "" -}}
 {{- if eq (toString $logging.type) "external" -}}
 {{- $reference := ($logging.valueFrom | default dict).configMapKeyRef | default dict -}}

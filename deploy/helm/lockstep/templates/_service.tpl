@@ -5,7 +5,7 @@ What holds for one workload, from the least to the most particular: `common`, th
 
 {{/* The pod template and its like of the resource, with the names of `common`, as JSON. */}}
 {{- define "lockstep.ofResource" -}}
-{{- $spec := .root.Values.spec | default dict -}}
+{{- $spec := .root.Values.spec -}}
 {{- $template := $spec.template | default dict -}}
 {{- $pod := $template.pod | default dict -}}
 {{- $container := $template.connectContainer | default $template.mirrorMakerContainer | default dict -}}

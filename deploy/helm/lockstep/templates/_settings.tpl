@@ -54,7 +54,7 @@ spec.jvmOptions, for the driver's JVM and the executors'. The heap has a setting
 the options; the options stand before Lockstep's own, which stay.
 */}}
 {{- define "lockstep.jvmSettings" -}}
-{{- $jvm := (.root.Values.spec | default dict).jvmOptions | default dict -}}
+{{- $jvm := .root.Values.spec.jvmOptions | default dict -}}
 {{- $options := list -}}
 {{- with get $jvm "-Xms" -}}{{- $options = append $options (printf "-Xms%v" .) -}}{{- end -}}
 {{- range $name, $value := get $jvm "-XX" | default dict -}}
@@ -88,7 +88,7 @@ the options; the options stand before Lockstep's own, which stay.
 {{/* How many slots a flow has: tasksMax, else dataPlane.slots. One per core of the node, as outside of Kubernetes, would be more than the pod has. */}}
 {{- define "lockstep.slots" -}}
 {{- $connector := .flow.mirror.sourceConnector | default dict -}}
-{{- $legacy := dig "consumer" "numStreams" 1 (.root.Values.spec | default dict) -}}
+{{- $legacy := dig "consumer" "numStreams" 1 .root.Values.spec -}}
 {{- if .flow.legacy -}}{{- $legacy | int -}}{{- else -}}{{- $connector.tasksMax | default .root.Values.dataPlane.slots | int -}}{{- end -}}
 {{- end -}}
 
@@ -104,7 +104,7 @@ the options; the options stand before Lockstep's own, which stay.
 {{/* The replica that is read is the one in the rack of the pod's node; what the resource says itself counts. */}}
 {{- define "lockstep.rackSettings" -}}
 {{- $found := dict -}}
-{{- $rack := (.root.Values.spec | default dict).rack | default dict -}}
+{{- $rack := .root.Values.spec.rack | default dict -}}
 {{- $key := printf "%s.consumer.client.rack" .w.flow.source -}}
 {{- $config := include "lockstep.connectorConfig" (dict "mirror" .w.flow.mirror "connector" "sourceConnector") | fromJson -}}
 {{- if not (or (hasKey $config "consumer.client.rack") (hasKey $config "source.consumer.client.rack")) -}}
