@@ -1,6 +1,6 @@
 """What the seeds' resources become, kept as text: `python -m tests.chart.golden` writes it anew, to be read as a diff.
 
-An outline of every seed, with each object and what its pods mount; and, of four that have nothing in common, everything.
+An outline of every seed, with each object and what its pods mount; and, of four that have little in common, all.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def watched(tmp_path: Path) -> Path:
 
 
 def pod_of(one: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = one["spec"]["template"] if "template" in one["spec"] else one
+    found: dict[str, Any] = one["spec"].get("template", one)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What Helm renders is valid: linted, strictly by Kubernetes' and the Prometheus operator's own schemas, over many values."""
+"""What Helm renders is valid, for many values: by its own lint, and strictly by the schemas of each kind."""
 
 from __future__ import annotations
 

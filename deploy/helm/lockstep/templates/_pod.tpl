@@ -23,10 +23,8 @@
 {{- end }}
 {{- end -}}
 
-{{/* Arguments that all services share. */}}
-{{- define "lockstep.configArgs" -}}
-- --config
-- /etc/lockstep/mirror.yaml
+{{/* Where what stands beside the resource is. */}}
+{{- define "lockstep.besideArgs" -}}
 - --settings
 - /etc/lockstep/lockstep.properties
 - --secrets-dir
@@ -206,7 +204,9 @@ spec:
       imagePullPolicy: {{ $root.Values.images.pullPolicy }}
       workingDir: /tmp
       args:
-        {{- include "lockstep.configArgs" $root | nindent 8 }}
+        - --config
+        - /etc/lockstep/mirror.yaml
+        {{- include "lockstep.besideArgs" $root | nindent 8 }}
         - --flow
         - {{ $w.flow.name | quote }}
         - --host
