@@ -80,8 +80,8 @@ def _template(values: tuple[Path | Mapping[str, Any], ...], sets: tuple[str, ...
             command += ["-f", one]
         else:
             command += [f"--set-json={key}={json.dumps(value)}" for key, value in one.items()]
-    for one in sets:
-        command += ["--set", one]
+    for pair in sets:
+        command += ["--set", pair]
     return command
 
 

@@ -138,10 +138,7 @@ def test_a_service_can_be_left_out_and_nothing_at_all_is_refused() -> None:
 
 
 def test_flows_that_kubernetes_cannot_tell_apart_have_names_of_their_own() -> None:
-    one = {"sourceConnector": {}}
-    flows = resource(
-        {"from": "a_b", "to": "T", **one}, {"from": "A-B", "to": "T", **one}, {"from": "c", "to": "T", **one}
-    )
+    flows = resource(*({"from": alias, "to": "T", "sourceConnector": {}} for alias in ("a_b", "A-B", "c")))
     objects = rendered(flows)
     names = [workload["metadata"]["name"] for workload in objects.workloads()]
     assert len(names) == len(set(names)) == 3 * 3
