@@ -125,6 +125,17 @@ def test_every_volume_that_is_mounted_is_there_and_no_path_twice(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CI)
+def test_ports_have_names_that_kubernetes_takes(name: str) -> None:
+    """Which their schemas do not say: at most 15 characters."""
+    objects = rendered(CI[name])
+    containers = [container for one in objects.workloads() for container in pod_of(one)["spec"]["containers"]]
+    ports = [port["name"] for container in containers for port in container["ports"]]
+    served = [port["targetPort"] for one in objects.of("Service").values() for port in one["spec"]["ports"]]
+    assert set(served) <= set(ports)
+    assert all(len(port) <= 15 for port in ports)
+
+
+@pytest.mark.parametrize("name", CI)
 def test_selectors_find_the_pods_they_are_for(name: str) -> None:
     objects = rendered(CI[name])
     for one in objects.workloads():

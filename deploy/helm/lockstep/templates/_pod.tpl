@@ -230,9 +230,9 @@ spec:
         - name: tcp-prometheus
           containerPort: 9404
         {{- if $driver }}
-        - name: tcp-spark-rpc
+        - name: tcp-spark
           containerPort: 7078
-        - name: tcp-spark-blocks
+        - name: tcp-blocks
           containerPort: 7079
         {{- end }}
       startupProbe:
