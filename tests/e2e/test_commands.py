@@ -109,3 +109,31 @@ def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
     gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
     assert "127.0.0.1:1 cannot be reached" in lockstep("pause", str(gone), "--timeout", "1", code=3)
     assert "127.0.0.1:1 cannot be reached" in lockstep("status", str(gone), "--timeout", "1", code=3)
+
+
+def test_probe_reaches_both_clusters_and_sees_a_heartbeat(file: Path, heartbeat: ServiceProcess, pair: Pair) -> None:
+    found = json.loads(lockstep("probe", str(file), "--flow", FLOW, "--output", "json"))
+    source, _, target = FLOW.partition("->")
+    assert [(one["check"], one["ok"]) for one in found] == [
+        (f"{source} is reached", True),
+        (f"{target} is reached", True),
+        (f"permissions on {source}", True),
+        (f"permissions on {target}", True),
+        (f"heartbeat on {target}", True),
+    ]
+    said = lockstep("probe", str(file), "--canary-topic", "unmirrored", code=1)
+    assert f"{FLOW}  failed  canary through unmirrored: {FLOW} does not mirror unmirrored" in said
+
+
+def test_probe_names_a_cluster_that_is_gone_and_heartbeats_that_do_not_come(
+    file: Path, heartbeat: ServiceProcess, tmp_path: Path
+) -> None:
+    text, target = file.read_text(), FLOW.partition("->")[2]
+    gone = tmp_path / "gone.properties"
+    gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
+    said = lockstep("probe", str(gone), "--timeout", "1", code=1)
+    assert f"{FLOW}  failed  {target} is reached: cluster {target} at 127.0.0.1:1 cannot be reached" in said
+    silent = tmp_path / "silent.properties"
+    silent.write_text(text.replace(f"s{MARK}", f"n{MARK}"))
+    said = lockstep("probe", str(silent), "--timeout", "2", code=1)
+    assert "none came within 2 s: does the service heartbeat run?" in said

@@ -250,7 +250,11 @@ def at_the_start(grant: Grant) -> bool:
 
 def when_asked(grant: Grant) -> bool:
     """Only a command needs it."""
-    return (grant.operation, grant.name.split(".")[0]) in (("Write", "mm2-lockstep-commands"), ("Read", "mm2-offsets"))
+    return (grant.operation, grant.name.split(".")[0]) in (
+        ("Write", "mm2-lockstep-commands"),
+        ("Read", "mm2-offsets"),
+        ("Read", "heartbeats"),
+    )
 
 
 LINES = [("A", one) for one in SOURCE if needed_by_itself(one, SOURCE)]

@@ -45,7 +45,7 @@ def test_neither_the_run_nor_help_imports_spark_or_faust_or_a_kafka_client(modul
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("module", ["watch", "status", "taking_over", "asking", "moving"])
+@pytest.mark.parametrize("module", ["watch", "status", "taking_over", "asking", "moving", "probe", "rack"])
 def test_no_command_imports_spark_or_faust(module: str) -> None:
     code = f"import sys, lockstep_cli.{module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -165,7 +165,9 @@ def complaint(kind: Kind, folder: Path, files: dict[str, bytes]) -> str | None:
         return None
     if ENVIRONMENT["EU_PASSWORD"] in told:
         return "tells a secret of a config provider"
-    entries = (entry for data in files.values() for entry in read_properties(data, folder).entries)
+    entries = [entry for data in files.values() for entry in read_properties(data, folder).entries]
+    if any(SECRET in entry.key for entry in entries):
+        return None  # a key is named, whatever it is called
     secrets = (entry.value for entry in entries if is_secret(entry.key))
     return next((f"tells the secret {one!r}" for one in secrets if SECRET in one and SECRET in told), None)
 

@@ -222,3 +222,10 @@ def test_every_default_in_the_table_is_a_value_the_key_takes(load_text: LoadText
     loaded = load_text("\n".join(line for line in lines if not line.startswith(("enabled", "offset.storage.topic"))))
     assert loaded.flow(Flow("A", "B")).topics == load_text().flow(Flow("A", "B")).topics
     assert not loaded.unused
+
+
+def test_an_empty_separator_is_usual_beside_a_policy_that_keeps_names(load_text: LoadText) -> None:
+    policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    lines = f"replication.policy.separator =\nreplication.policy.class = {policy}\n"
+    settings = load_text(lines).flow(Flow("A", "B"))
+    assert settings.offset_syncs_topic == "mm2-offset-syncsBinternal"

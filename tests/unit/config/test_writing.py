@@ -21,7 +21,7 @@ HERE = Path("x.properties")
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_example_comes_back_the_same(path: Path) -> None:
-    text = read(path)
+    text = read(path, {})
     written = read_properties(as_properties(text.entries, path).encode("ascii"), path)
     assert [(one.key, one.value) for one in written.entries] == [(one.key, one.value) for one in text.entries]
     before, after = load(path, ENVIRONMENT), configured(written, path, ENVIRONMENT)
@@ -42,7 +42,7 @@ def test_mirror_maker_1s_files_come_back_the_same(tmp_path: Path) -> None:
 def test_a_strimzi_resource_comes_back_the_same(tmp_path: Path) -> None:
     path = tmp_path / "mirror.yaml"
     path.write_text(RESOURCE)
-    text = read(path)
+    text = read(path, {})
     assert not plain_secrets(text.entries, path)
     written = read_properties(as_properties(text.entries, path).encode("ascii"), path)
     before, after = load(path, {}), configured(written, path, {})

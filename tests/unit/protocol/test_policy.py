@@ -166,11 +166,27 @@ def test_mm2_128_a_policy_that_names_a_source_but_no_upstream_topic_makes_no_cyc
     assert not is_cycle(Forgetful(), "other.topic1", FLOW)
 
 
-def test_an_empty_separator_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"replication\.policy\.separator is empty"):
-        DefaultReplicationPolicy("")
-    with pytest.raises(ValueError, match=r"replication\.policy\.separator is empty"):
-        IdentityReplicationPolicy("A", "")
+def test_an_empty_separator_takes_names_apart_as_java_does() -> None:
+    policy = IdentityReplicationPolicy("us", "")
+    assert policy.format_remote_topic("us", "heartbeats") == "usheartbeats"
+    assert (policy.topic_source("usheartbeats"), policy.upstream_topic("usheartbeats")) == ("u", "sheartbeats")
+    assert policy.offset_syncs_topic("eu") == "mm2-offset-syncseuinternal"
+    assert policy.checkpoints_topic("us") == "uscheckpointsinternal"
+    assert (policy.topic_source("orders"), policy.upstream_topic("orders")) == ("us", "orders")
+
+
+def test_an_empty_separator_closes_no_cycle_but_that_of_heartbeats() -> None:
+    policy, flow = IdentityReplicationPolicy("us", ""), Flow("us", "eu")
+    for topic in ("orders", "eu", "neutral", "heartbeats", "usheartbeats"):
+        assert not is_cycle(policy, topic, flow), topic
+    for topic in ("euheartbeats", "useuheartbeats"):
+        assert is_cycle(policy, topic, flow), topic
+
+
+def test_where_topics_keep_their_names_an_alias_in_one_means_nothing() -> None:
+    policy, flow = IdentityReplicationPolicy("cluster-2", "-"), Flow("cluster-2", "cluster-1")
+    assert not is_cycle(policy, "x-cluster-1-orders", flow)
+    assert is_cycle(policy, "cluster-1-heartbeats", flow)
 
 
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy("_"), IdentityReplicationPolicy("A", "_", False)])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import config, legacy, moving, offsets, status, steering, watch
+from lockstep_cli import config, legacy, moving, offsets, probe, rack, status, steering, watch
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.door import Door
 
@@ -20,6 +20,8 @@ __all__ = ["main"]
         status.command,
         watch.command,
         config.command,
+        probe.command,
+        rack.command,
         offsets.command,
         *steering.COMMANDS,
         *moving.COMMANDS,
@@ -47,7 +49,7 @@ def main() -> None:
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
-def run(file: Path, door: Door, log_level: str, log_format: str) -> None:
+def run(file: Path, door: Door, log_level: str | None, log_format: str) -> None:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end

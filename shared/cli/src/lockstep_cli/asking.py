@@ -22,7 +22,7 @@ from lockstep_runtime.errors import ClusterTrouble, NotPermitted, RequestRefused
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.follow import Record, follow
 
-__all__ = ["ask", "members_of", "new_question", "producing"]
+__all__ = ["ask", "first_of", "members_of", "new_question", "producing"]
 
 
 def new_question(
@@ -73,7 +73,7 @@ async def _ask(settings: FlowSettings, question: Question, reply: Reply, within:
         key, value = question.command.encode()
         log = FactLog(producer, commands_topic(flow, group_id))
         await log.append(key, value, partition=question.scope.commands_partition)
-        await _first_of(answered, events.failed(), within)
+        await first_of(answered, events.failed(), within)
     if reply.missing:
         try:
             reply.members.update(await members_of(target, settings, reply.missing))
@@ -102,7 +102,8 @@ async def producing(settings: FlowSettings, within: float) -> AsyncIterator[Fact
         await producer.stop()
 
 
-async def _first_of(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
+async def first_of(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
+    """Return when it is answered, or after `within` seconds; what `failed` raises meanwhile gets out."""
     waits = [asyncio.ensure_future(answered.wait()), asyncio.ensure_future(failed)]
     try:
         done, _ = await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)

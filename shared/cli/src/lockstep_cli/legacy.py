@@ -52,7 +52,7 @@ def _options(command: Any) -> Any:
     name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
 )
 @_options
-def command(door: Door, log_level: str, log_format: str, **legacy: Any) -> None:
+def command(door: Door, log_level: str | None, log_format: str, **legacy: Any) -> None:
     from lockstep_cli import run as running
     from lockstep_runtime.legacy_options import files_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lockstep_runtime.beside_configuration import beside_configuration
 from lockstep_runtime.door_options import door_options
 from lockstep_runtime.legacy_options import PARAMETERS, files_of, legacy_options
-from lockstep_runtime.secrets_option import secrets_option
 
 if TYPE_CHECKING:
     from lockstep_config.legacy_files import LegacyFiles
@@ -34,8 +35,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def file_argument(command: F) -> F:
-    """FILE, and where its secrets are."""
-    return click.argument("file", type=click.Path(path_type=Path))(secrets_option(command))
+    """FILE, and what belongs to it: its secrets, settings on top."""
+    return click.argument("file", type=click.Path(path_type=Path))(beside_configuration(command))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,11 @@ class Given:
     def read(self) -> PropertiesText:
         """Its lines. Raises ConfigurationError."""
         from lockstep_config.legacy_files import legacy_text
-        from lockstep_config.load import read
+        from lockstep_config.load import read, settled
 
-        return read(self.path) if self.legacy is None else legacy_text(self.legacy)
+        if self.legacy is None:
+            return read(self.path, os.environ)
+        return settled(legacy_text(self.legacy), os.environ)
 
 
 def configuration_argument(command: F) -> Callable[..., Any]:
@@ -66,7 +69,7 @@ def configuration_argument(command: F) -> Callable[..., Any]:
         return command(given=Given(path, legacy), **parameters)
 
     argument = click.argument("file", required=False, type=click.Path(path_type=Path))
-    return argument(secrets_option(legacy_options(hidden=True)(taking)))
+    return argument(beside_configuration(legacy_options(hidden=True)(taking)))
 
 
 output_option = click.option(
@@ -83,8 +86,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     level = click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
-        default="info",
-        show_default=True,
+        show_default="what the configuration says, else info",
         help="Say this and what is graver.",
     )
     form = click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from lockstep_cli.loglines import LogLine, as_json, as_text, parse
@@ -18,10 +18,13 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class Log:
-    """Writes one line per event as it comes, of `level` and graver. `flow_width`: of the column, in the text form."""
+    """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `of`.
 
-    def __init__(self, *, level: str, json_lines: bool, flow_width: int) -> None:
+    `flow_width`: of the column, in the text form."""
+
+    def __init__(self, *, level: str, json_lines: bool, flow_width: int, of: Mapping[str, str] | None = None) -> None:
         self._least = LEVELS.index(level)
+        self._of = {service: LEVELS.index(own) for service, own in (of or {}).items()}
         self._json_lines = json_lines
         self._flow_width = flow_width
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -49,7 +52,7 @@ class Log:
         return address if isinstance(address, str) else None
 
     def _write(self, line: LogLine) -> None:
-        if line.level in LEVELS and LEVELS.index(line.level) < self._least:
+        if line.level in LEVELS and LEVELS.index(line.level) < self._of.get(line.service, self._least):
             return
         text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)
         try:

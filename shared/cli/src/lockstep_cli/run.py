@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli.instance import held_instance_name
-from lockstep_cli.output import Log
+from lockstep_cli.output import RUN, Log
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervise import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
@@ -51,7 +51,7 @@ def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
     return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
 
 
-def run(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str) -> int:
+def run(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_format: str) -> int:
     """Run everything for `file` until asked to end; returns the exit code. Raises CannotStart before any process."""
     configuration, services = check(file, os.environ)
     try:
@@ -59,13 +59,19 @@ def run(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str
     except DoorUnusable as exc:
         raise CannotStart(str(exc)) from exc
     config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
+    levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
     with held_instance_name() as instance:
         commands = {
-            plan.name: arguments(plan, config=config, instance=instance, door=door, debug=log_level == "debug")
+            plan.name: arguments(plan, config=config, instance=instance, door=door, debug=levels[plan.name] == "debug")
             for plan in services
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)
-        log = Log(level=log_level, json_lines=log_format == "json", flow_width=width)
+        log = Log(
+            level=log_level or configuration.log.level(RUN),
+            of=levels,
+            json_lines=log_format == "json",
+            flow_width=width,
+        )
         for settings in configuration.flows:
             log.say("info", route(settings, services), str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
@@ -73,7 +79,7 @@ def run(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str
         return asyncio.run(_supervise(commands, log))
 
 
-def run_or_say(file: Path | LegacyFiles, *, door: Door, log_level: str, log_format: str) -> int:
+def run_or_say(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_format: str) -> int:
     """`run` for a command: what stands against a start is on standard error, and the exit code is 2."""
     try:
         return run(file, door=door, log_level=log_level, log_format=log_format)

@@ -10,18 +10,21 @@ from lockstep_config.model import DataPlaneSettings
 from lockstep_config.reader import Reader
 from lockstep_config.spark import MASTER, check_together
 from lockstep_config.values import BadValue
+from lockstep_protocol.policy import ReplicationPolicy, keeps_names
 
 __all__ = ["check_agreements"]
 
 _LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def check_agreements(layers: Layers, of: Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+def check_agreements(
+    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Findings
+) -> None:
     """Everything about one flow."""
     if plane.enabled:
         _check_offset_syncs(of, findings)
         _check_checkpoints(of, findings)
-    _check_separator(of, findings)
+    _check_separator(of, policy, findings)
     _check_recompress(of, plane, findings)
     _check_exactly_once(of, plane, findings)
     _check_spark(layers, plane, findings)
@@ -86,8 +89,14 @@ def _check_checkpoints(of: Reader, findings: Findings) -> None:
     )
 
 
-def _check_separator(of: Reader, findings: Findings) -> None:
+def _check_separator(of: Reader, policy: ReplicationPolicy, findings: Findings) -> None:
     found = of.found("replication.policy.separator")
-    if found and not _LEGAL_IN_TOPIC.fullmatch(found.value.strip()):
+    separator = found.value.strip() if found else "."
+    if found is None or _LEGAL_IN_TOPIC.fullmatch(separator):
+        return
+    if separator:
         message = f"is {found.value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'"
         findings.problem(found.entry, message)
+    elif not keeps_names(policy):
+        message = "is empty, and topics get an alias before their names: the two could not be told apart again"
+        findings.problem(found.entry, f"{message}; write a separator, or a policy that keeps the names")

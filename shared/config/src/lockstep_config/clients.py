@@ -35,6 +35,7 @@ __all__ = [
     "offset_syncs_producer",
     "source_admin",
     "source_consumer",
+    "source_producer",
     "target_admin",
     "target_consumer",
     "target_producer",
@@ -63,6 +64,11 @@ def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
 def source_admin(settings: FlowSettings, role: str = "replication-source-admin") -> dict[str, Any]:
     """An admin client on the source."""
     return _client(settings, settings.clients.source_admin, "admin", role)
+
+
+def source_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
+    """A producer on the source, where nothing is written unless somebody asks for it."""
+    return _producer(settings, settings.clients.source_producer, role)
 
 
 def target_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:

@@ -70,8 +70,9 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     rules = values.version(of.text(MM2_VERSION))
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = data_plane_settings(layers, flow, source, worker, copies)
-    check_agreements(layers, of, plane, findings)
     filters = filters_of(layers, of, rules, findings)
+    policy = filters.policy if plane.legacy is None else legacy_policy(flow)
+    check_agreements(layers, of, plane, policy, findings)
     check_legacy(of, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
@@ -80,7 +81,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
-        policy=filters.policy if plane.legacy is None else legacy_policy(flow),
+        policy=policy,
         topics=filters.topics,
         groups=filters.groups,
         config_properties=filters.config_properties,

@@ -24,7 +24,7 @@ from lockstep_config.legacy_keys import (
     known_partitioner,
     names_of,
 )
-from lockstep_config.load import bytes_of, configured
+from lockstep_config.load import bytes_of, configured, settled
 from lockstep_config.model import Configuration
 from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.problems import Problem
@@ -49,7 +49,7 @@ class LegacyFiles:
 
 def load_legacy(files: LegacyFiles, environment: Mapping[str, str]) -> Configuration:
     """The configuration of its one flow, `source->target`. Raises ConfigurationError as `load`."""
-    return configured(legacy_text(files), files.consumer, environment)
+    return configured(settled(legacy_text(files), environment), files.consumer, environment)
 
 
 def legacy_text(files: LegacyFiles) -> PropertiesText:

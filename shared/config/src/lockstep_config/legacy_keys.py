@@ -40,7 +40,7 @@ def names_of(name: str, flow: Flow) -> Mapping[str, str]:
     somebody says: the lines that make it so, by key."""
     legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)
     if legal != name:
-        legal += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        legal += f"-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
     return {
         f"{flow.target}.group.id": legal,
         f"{flow.target}.offset.storage.topic": f"mm2-offsets-{legal}.{flow.source}.internal",

@@ -15,6 +15,7 @@ from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.legacy_flow import check_legacy_groups
 from lockstep_config.librdkafka import uses_sasl, uses_tls
+from lockstep_config.log_settings import log_settings
 from lockstep_config.model import Configuration, FlowSettings
 from lockstep_config.oauth import TokenSettings
 from lockstep_config.problems import ConfigurationError, Problem
@@ -22,6 +23,7 @@ from lockstep_config.properties import Entry, PropertiesText, read_properties
 from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import login_of
+from lockstep_config.settings_file import SETTINGS_VARIABLE, with_settings
 from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.sources import sources_of
 from lockstep_config.strimzi.recognised import is_resource
@@ -29,7 +31,7 @@ from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import BadValue, list_of
 
-__all__ = ["bytes_of", "configured", "layers_of", "load", "read"]
+__all__ = ["bytes_of", "configured", "layers_of", "load", "read", "settled"]
 
 MOST_CLUSTERS = 100
 """Each two of them are a flow, at least of heartbeats."""
@@ -37,17 +39,32 @@ MOST_CLUSTERS = 100
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
     """Read a file: mm2.properties, or YAML with one of Strimzi's resources. `environment` is what `${env:...}` may
-    name, and LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`); nothing else is taken from
-    outside but files the file names.
+    name; LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`), LOCKSTEP_SETTINGS names a file
+    of settings on top (`settings_file`). Nothing else is taken from outside but files the file names.
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    return configured(read(path), path, environment)
+    return configured(read(path, environment), path, environment)
 
 
-def read(path: Path) -> PropertiesText:
-    """The lines of a file, as they stand there, those of a resource as the lines they mean. Raises `ConfigurationError`
-    where it cannot be read at all; what is wrong with its lines is in what is returned."""
+def read(path: Path, environment: Mapping[str, str]) -> PropertiesText:
+    """The lines of a file, as they stand there, those of a resource as the lines they mean, and on top those of the
+    settings that the environment names. Raises `ConfigurationError` where a file cannot be read at all; what is wrong
+    with the lines is in what is returned."""
+    return settled(_read(path), environment)
+
+
+def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
+    """Lines with those of the settings that the environment names, if it does, on top. Raises `ConfigurationError`
+    where that file cannot be read."""
+    named = environment.get(SETTINGS_VARIABLE, "").strip()
+    if not named:
+        return text
+    file = Path(named)
+    return with_settings(text, read_properties(bytes_of(file), file), file)
+
+
+def _read(path: Path) -> PropertiesText:
     data = bytes_of(path)
     if not is_resource(data, path):
         return read_properties(data, path)
@@ -96,6 +113,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
     if problems:
         raise ConfigurationError(dict.fromkeys(problems))
+    log = log_settings(sound, environment, findings)
     _remark(sound, flows, findings)
     return Configuration(
         path=path,
@@ -103,6 +121,7 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
         flows=flows,
         unused=_in_order(findings.unused),
         notes=_in_order(findings.notes),
+        log=log,
         sources=sources_of(path, entries),
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from lockstep_config.connector_keys import ConnectorName
+from lockstep_config.log_levels import LogLevels
 from lockstep_config.per_topic import PerTopic
 from lockstep_config.problems import Problem, UnknownFlow
 from lockstep_config.sources import Sources
@@ -353,7 +354,8 @@ class Configuration:
     `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
     then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
     `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
-    shown once. `sources` is what it was made of, for who looks whether that has changed (`lockstep_config.rotation`).
+    shown once. `log` says how much is logged where no command line does. `sources` is what it was made of, for who
+    looks whether that has changed (`lockstep_config.rotation`).
     """
 
     path: Path
@@ -361,6 +363,7 @@ class Configuration:
     flows: tuple[FlowSettings, ...]
     unused: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    log: LogLevels = field(default_factory=LogLevels)
     sources: Sources = field(default=Sources(), compare=False, repr=False)
 
     def flow(self, flow: Flow) -> FlowSettings:

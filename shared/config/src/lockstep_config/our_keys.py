@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, SERVICES, level_key
 from lockstep_config.python_classes import PYTHON_KEYS
 from lockstep_config.spark import MASTER
 from lockstep_protocol.versions import DEFAULT_VERSION
@@ -144,6 +145,28 @@ OUR_KEYS = (
         meaning="where topics keep their names: copy only what originated on the source, or everything but what "
         "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
         "from the origin to the target directly, else relay",
+    ),
+    Key(
+        name=LEVEL_KEY,
+        default="info",
+        choices=tuple(LEVELS),
+        scopes=TOP_ONLY,
+        meaning="how much services log, where they are started without --log-level",
+    ),
+    *(
+        Key(
+            name=level_key(who),
+            choices=tuple(LEVELS),
+            scopes=TOP_ONLY,
+            meaning=f"the same of {'the libraries that speak to brokers' if who == CLIENTS else who}",
+        )
+        for who in (*SERVICES, CLIENTS)
+    ),
+    Key(
+        name=LOGGING_FILE_KEY,
+        scopes=TOP_ONLY,
+        meaning="a log4j.properties or log4j2.properties, below --logging-dir, whose levels count where none is set "
+        "here",
     ),
     Key(
         name=MASTER,

@@ -146,6 +146,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
         grants += [Grant("group", EVERY, "Read", why)]
     if settings.heartbeat.enabled:
         grants += _topic(policy.heartbeats_topic(), "heartbeats", "Create", "Write")
+        grants += _topic(policy.heartbeats_topic(), "lockstep probe sees that heartbeats come", "Read")
     if settings.data_plane.offset_syncs_location == "target":
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:

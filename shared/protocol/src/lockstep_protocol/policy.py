@@ -90,22 +90,18 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in
     the names of internal topics. `narrow_internal` False is the rule before MM2 4.0: whatever ends in `.internal` is
     MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name holds the separator
-    counts as remote. Raises ValueError for an empty separator.
+    counts as remote: with an empty one, as Java takes names apart, any of two letters or more, its first the source.
     """
 
     separator: str = "."
     internal_separator: bool = True
     narrow_internal: bool = True
 
-    def __post_init__(self) -> None:
-        if not self.separator:
-            raise ValueError("replication.policy.separator is empty: aliases and topics could not be told apart")
-
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{self.separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
-        source, *rest = topic.split(self.separator)
+        source, *rest = topic.split(self.separator) if self.separator else (topic[:1], topic[1:])
         # Java's String.split drops empty parts at the end: "A." and "A.." have one part and no source.
         return source if any(rest) else None
 
@@ -198,7 +194,7 @@ def keeps_names(policy: ReplicationPolicy) -> bool:
     A policy that keeps some names and changes others says so by an attribute `keeps_names`; the others are asked for
     the name of a topic."""
     own = getattr(policy, "keeps_names", None)
-    return policy.format_remote_topic("", "t") == "t" if own is None else bool(own)
+    return policy.format_remote_topic("alias", "t") == "t" if own is None else bool(own)
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False) -> bool:
@@ -213,9 +209,10 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: 
     been_on = {flow.target}
     if also_source and not keeps_names(policy):
         been_on.add(flow.source)
-    if isinstance(policy, DefaultReplicationPolicy):
+    if isinstance(policy, DefaultReplicationPolicy) and (_looks_like_heartbeats(topic) or not keeps_names(policy)):
         between = policy.separator
-        if any(between in alias and f"{between}{alias}{between}" in f"{between}{topic}" for alias in been_on):
+        before = f"{between}{topic.removesuffix(HEARTBEATS)}"
+        if any(between in alias and f"{between}{alias}{between}" in before for alias in been_on):
             return True
     at: str | None = topic
     seen: set[str] = set()

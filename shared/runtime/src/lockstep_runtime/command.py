@@ -18,14 +18,15 @@ import click
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
 from lockstep_config.connector_keys import ConnectorName, connector_name
 from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_config.log_levels import CLIENTS
 from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
+from lockstep_runtime.beside_configuration import beside_configuration
 from lockstep_runtime.door import Door
 from lockstep_runtime.door_options import door_options
 from lockstep_runtime.legacy_options import files_of, legacy_options
-from lockstep_runtime.secrets_option import secrets_option
 
 __all__ = ["service_command"]
 
@@ -77,7 +78,7 @@ def service_command(
         help="The mm2.properties file, or Strimzi's resource as YAML; the same for all services. Required, but for a"
         " legacy flow, whose options are those of lockstep legacy.",
     )
-    @secrets_option
+    @beside_configuration
     @legacy_options(hidden=True)
     @click.option(
         "--flow",
@@ -103,8 +104,7 @@ def service_command(
     )
     @click.option(
         "--log-level",
-        default="info",
-        show_default=True,
+        show_default="what the configuration says, else info",
         type=click.Choice(["debug", "info", "warning", "error"]),
         help="debug also shows tracebacks and what the libraries say.",
     )
@@ -121,15 +121,18 @@ def service_command(
         door: Door,
         port: int,
         instance: str,
-        log_level: str,
+        log_level: str | None,
         log_format: logs.LogFormat,
         **legacy: Any,
     ) -> None:
-        logs.configure(service, log_level, log_format)
+        logs.configure(service, log_level or "info", log_format)
         memory.keep_little()
         seen = partial(_seen, connector=connector_name(connector_of(service)))
         read = _reading(path, files_of(legacy))
         configuration = seen(_load(read))
+        if log_level is None:
+            levels = configuration.log
+            logs.configure(service, levels.level(service), log_format, libraries=levels.of.get(CLIENTS))
         settings = _chosen(service, configuration, flows, needs)
         if first:
             _named(first)(settings)

@@ -72,6 +72,21 @@ class GroupRequests(Requests):
         }
         return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
 
+    async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
+        """What we may do with each group, in Kafka's upper-case words, whether it exists or not."""
+        whole: Outcome[frozenset[str]] = Outcome()
+        for name in sorted(set(groups)):
+            futures = (await self._connected()).describe_consumer_groups(
+                [name], include_authorized_operations=True, request_timeout=self._timeout
+            )
+            outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+            done = {
+                group: frozenset(operation.name for operation in described.authorized_operations or ())
+                for group, described in outcome.done.items()
+            }
+            whole.add(Outcome(done, outcome.failed, outcome.denied))
+        return whole
+
     async def members_of(self, group: str) -> int:
         """Members of a group of whatever protocol, such as that of Connect's workers, which `describe_groups`
         refuses; 0 where there is no such group."""

@@ -30,8 +30,16 @@ LIBRARIES = ("faust", "mode", "aiokafka", "aiohttp", "kafka", "py4j")
 LogFormat = Literal["text", "json"]
 
 
-def configure(service: str, level: str = "info", log_format: LogFormat = "text", stream: TextIO | None = None) -> None:
-    """Send everything to `stream` (standard error) from now on. Replaces what was configured before."""
+def configure(
+    service: str,
+    level: str = "info",
+    log_format: LogFormat = "text",
+    stream: TextIO | None = None,
+    *,
+    libraries: str | None = None,
+) -> None:
+    """Send everything of `level` and graver to `stream` (standard error) from now on, and what `libraries` say at their
+    own level. Replaces what was configured before."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines(service) if log_format == "json" else CompactLines(service))
     root = logging.getLogger()
@@ -40,9 +48,10 @@ def configure(service: str, level: str = "info", log_format: LogFormat = "text",
     root.addHandler(handler)
     debug = level.lower() == "debug"
     root.setLevel(level.upper())
+    usual = logging.WARNING if debug else logging.CRITICAL + 1
     for name in LIBRARIES:
         # asyncio's own logger stays: an exception nobody awaited must be seen.
-        logging.getLogger(name).setLevel(logging.WARNING if debug else logging.CRITICAL + 1)
+        logging.getLogger(name).setLevel(libraries.upper() if libraries else usual)
 
 
 class CompactLines(logging.Formatter):

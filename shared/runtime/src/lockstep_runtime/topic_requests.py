@@ -65,6 +65,22 @@ class TopicRequests(Requests):
             found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, topic.is_internal)
         return Outcome(found, outcome.failed, outcome.denied)
 
+    async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
+        """What we may do with each topic, in Kafka's upper-case words; everything where nobody checks. One that does
+        not exist, or that we may not describe, is in `failed` or `denied`."""
+        return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
+
+    async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
+        futures = (await self._connected()).describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
+        )
+        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        done = {
+            name: frozenset(operation.name for operation in topic.authorized_operations or ())
+            for name, topic in outcome.done.items()
+        }
+        return Outcome(done, outcome.failed, outcome.denied)
+
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
         """Create each topic. One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`."""
 

@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 from lockstep_config.oauth import HANDLER, STRIMZIS_HANDLER
 from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.usual_providers import STRIMZI_SECRETS
 
-__all__ = ["SECRETS", "add_connection"]
+__all__ = ["add_connection"]
 
-SECRETS = "strimzisecrets"
 """The name of the config provider that Strimzi itself uses."""
 
 _JAAS_MODULES = MappingProxyType(
@@ -115,7 +115,7 @@ def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
     """ "" where the secret is not said whole (which is a mistake that is told already)."""
     name, key = secret.text("secretName"), secret.text(name_of_key)
     place = f"{namespace}/{name}" if namespace else name
-    return f"${{{SECRETS}:{place}:{key}}}" if name and key else ""
+    return f"${{{STRIMZI_SECRETS}:{place}:{key}}}" if name and key else ""
 
 
 def _certificates(of: Part, field: str, namespace: str, lines: Lines) -> str:

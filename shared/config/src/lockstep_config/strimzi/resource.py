@@ -11,32 +11,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lockstep_config.problems import Problem
-from lockstep_config.properties import Entry, PropertiesText
-from lockstep_config.providers import KAFKA, PROVIDERS_KEY, SECRETS_CLASS, STRIMZI
-from lockstep_config.strimzi.access import SECRETS
+from lockstep_config.properties import PropertiesText
 from lockstep_config.strimzi.fields import Finding, check_fields
 from lockstep_config.strimzi.lines import Lines, Part
+from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
 from lockstep_config.strimzi.schema import API_GROUP, KINDS, MIRROR_MAKER_2, VERSIONS
-from lockstep_config.values import BadValue, list_of
+from lockstep_config.usual_providers import with_usual_providers
 from lockstep_config.yaml_text import MapNode, Node, read_yaml
 
 __all__ = ["read_resource"]
-
-
-_PROVIDERS = {
-    SECRETS: SECRETS_CLASS,
-    "secrets": SECRETS_CLASS,
-    "configmaps": f"{STRIMZI}KubernetesConfigMapConfigProvider",
-    "file": f"{KAFKA}FileConfigProvider",
-    "dir": f"{KAFKA}DirectoryConfigProvider",
-    "env": f"{KAFKA}EnvVarConfigProvider",
-    "strimzifile": f"{KAFKA}FileConfigProvider",
-    "strimzidir": f"{KAFKA}DirectoryConfigProvider",
-    "strimzienv": f"{KAFKA}EnvVarConfigProvider",
-}
-"""Names that may be used in a resource without `config.providers`: Strimzi's own, and the usual ones."""
 
 _ANNOTATIONS = {
     "strimzi.io/restart-connector": "`lockstep restart FILE connector:NAME` does this",
@@ -62,7 +47,7 @@ def read_resource(data: bytes, file: Path) -> PropertiesText:
         _add(ours[0], lines)
     for one in others if ours else ():
         lines.note("kind", one.line, f"is {_text(one, 'kind') or 'missing'}, which is not read here")
-    _add_providers(lines)
+    lines.entries = with_usual_providers(lines.entries)
     return lines.text()
 
 
@@ -112,6 +97,7 @@ def _add(document: MapNode, lines: Lines) -> None:
     if spec is None:
         return
     before = len(lines.problems)
+    add_logging(spec, lines)
     add = add_mirror_maker_2 if kind == MIRROR_MAKER_2 else add_mirror_maker
     add(spec, metadata.text("namespace") if metadata else "", lines)
     if "clusters" in lines.entries and not lines.entries["clusters"].value:
@@ -141,32 +127,6 @@ def _add_annotations(metadata: Part | None, lines: Lines) -> None:
     for name in annotations.node.items:
         if name in _ANNOTATIONS:
             lines.without_effect(annotations.at(name), annotations.line_of(name), _ANNOTATIONS[name])
-
-
-def _add_providers(lines: Lines) -> None:
-    """The providers that values use, unless the resource has its own of that name."""
-    listed = lines.entries.get(PROVIDERS_KEY)
-    try:
-        own = list_of(listed.value) if listed else ()
-    except BadValue:
-        return  # its own line says so
-    used = [
-        name
-        for name in _PROVIDERS
-        if name not in own and any(f"${{{name}:" in entry.value for entry in lines.entries.values())
-    ]
-    if not used:
-        return
-    line, written = (listed.line, listed.written) if listed else (0, "")
-    lines.entries.pop(PROVIDERS_KEY, None)
-    lines.entries = {
-        PROVIDERS_KEY: Entry(PROVIDERS_KEY, ", ".join((*own, *used)), line, written=written),
-        **{
-            f"{PROVIDERS_KEY}.{name}.class": Entry(f"{PROVIDERS_KEY}.{name}.class", _PROVIDERS[name], line)
-            for name in used
-        },
-        **lines.entries,
-    }
 
 
 def _text(node: MapNode, name: str) -> str:

@@ -190,9 +190,18 @@ _NO_JMX = "there is no JMX here"
 _LOGGING: Fields = MappingProxyType(
     {
         "type": _text("inline or external", required=True, choices=("inline", "external")),
-        "loggers": Field(form=Form.CONFIG),
-        "name": _text("the ConfigMap", versions=OLD, why="write valueFrom.configMapKeyRef"),
-        "valueFrom": Field(form=Form.MAP, versions=BETA_ON),
+        "loggers": Field(
+            form=Form.CONFIG,
+            becomes="levels of the root and of loggers that have a counterpart; others are named, without effect",
+        ),
+        "name": _text(
+            "the ConfigMap; its key is log4j.properties", versions=OLD, why="write valueFrom.configMapKeyRef"
+        ),
+        "valueFrom": _object(
+            "a ConfigMap with a log4j.properties or log4j2.properties",
+            {"configMapKeyRef": Field(form=Form.MAP, becomes="its name and key")},
+            versions=BETA_ON,
+        ),
     }
 )
 _JVM: Fields = MappingProxyType(
@@ -215,7 +224,7 @@ _POD: Fields = MappingProxyType(
         "livenessProbe": _chart(Form.MAP, _PROBE),
         "readinessProbe": _chart(Form.MAP, _PROBE),
         "jvmOptions": _chart(Form.MAP, _JVM),
-        "logging": _chart(Form.MAP, _LOGGING, why="lockstep run has --log-level"),
+        "logging": _object("`lockstep.log.level` and `lockstep.log.level.SERVICE`, or `lockstep.log.file`", _LOGGING),
         "metrics": _unused("each service has its metrics page always", Form.MAP, versions=OLD),
         "metricsConfig": _unused("each service has its metrics page always", Form.MAP),
         "template": _chart(Form.MAP),

@@ -1,0 +1,233 @@
+"""`lockstep probe`: can a flow's clusters be reached with what the configuration says, may we do there what it needs,
+and does something arrive?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lockstep_cli.exits import Exit, end_with
+from lockstep_cli.options import file_argument, output_option, timeout_option
+
+if TYPE_CHECKING:
+    from lockstep_config import FlowSettings
+    from lockstep_config.permissions import Grant
+    from lockstep_runtime.admin import Admin
+    from lockstep_runtime.follow import Record
+
+__all__ = ["command"]
+
+HELP = """\
+Ask both clusters of each flow of FILE, with the credentials in it, whether the flow can do its work; then wait for a
+heartbeat to arrive on the target, if the flow has heartbeats.
+
+\b
+  lockstep probe mm2.properties
+  lockstep probe mm2.properties --flow 'A->B' --canary-topic canary
+
+Brokers are asked what we may do (topics that are not there yet cannot be asked about). Nothing is written, but for
+--canary-topic: a record to that topic on the source, which is then waited for on the target.
+"""
+
+EXIT_CODES = """\b
+Exit codes:
+  0  all is well
+  1  a cluster cannot be reached, a permission is missing, or nothing arrived in time; each in a line of its own
+  2  FILE or the arguments cannot be used"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one look. `ok` None: there was nothing to look at, and `detail` says why."""
+
+    flow: str
+    check: str
+    ok: bool | None
+    detail: str
+
+
+@click.command(name="probe", short_help="Reach both clusters, ask for rights, see a heartbeat.", help=HELP)
+@file_argument
+@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
+@timeout_option(30.0, "to wait for a cluster, and for what is to arrive")
+@output_option
+def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> None:
+    end_with(_probe(file, flows, canary_topic, timeout, output))
+
+
+command.epilog = EXIT_CODES
+
+
+async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: float, output: str) -> int:
+    from lockstep_cli.flows import flows_of
+
+    findings: list[Finding] = []
+
+    def tell(finding: Finding) -> None:
+        findings.append(finding)
+        if output == "text":
+            word = {True: "ok", False: "failed", None: "-"}[finding.ok]
+            click.echo(f"{finding.flow}  {word:6}  {finding.check}: {finding.detail}")
+
+    for settings in flows_of(file, flows, every=not flows):
+        await _probe_flow(settings, canary, within, tell)
+    if output == "json":
+        click.echo(json.dumps([asdict(one) for one in findings], indent=2, ensure_ascii=False))
+    return int(Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE)
+
+
+async def _probe_flow(
+    settings: FlowSettings, canary: str | None, within: float, tell: Callable[[Finding], None]
+) -> None:
+    from lockstep_cli.clusters import source_of, target_of
+    from lockstep_config.permissions import source_grants, target_grants
+
+    flow = str(settings.flow)
+
+    async def look(check: str, work: Awaitable[str]) -> bool:
+        from lockstep_runtime.errors import ClusterTrouble
+
+        try:
+            tell(Finding(flow, check, True, await work))
+        except (ClusterTrouble, Missing) as exc:
+            tell(Finding(flow, check, False, str(exc)))
+            return False
+        except TimeoutError:
+            tell(Finding(flow, check, False, f"no answer within {within:g} s"))
+            return False
+        return True
+
+    source, target = source_of(settings), target_of(settings)
+    reached = [await look(f"{one.alias} is reached", _reached(one, within)) for one in (source, target)]
+    if not all(reached):
+        return
+    names = [name for name in await source.topic_names() if settings.replicates(name)]
+    remote = [settings.policy.format_remote_topic(settings.flow.source, name) for name in names]
+    for cluster, grants, every in ((source, source_grants(settings), names), (target, target_grants(settings), remote)):
+        await look(f"permissions on {cluster.alias}", _permitted(cluster, grants, every))
+    if settings.heartbeat.enabled:
+        await look(f"heartbeat on {target.alias}", _heartbeat(settings, within))
+    else:
+        tell(Finding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
+    if canary is not None:
+        await look(f"canary through {canary}", _round_trip(settings, canary, within))
+
+
+class Missing(Exception):
+    """Something is not as it has to be; the message says what, and what to do."""
+
+
+async def _reached(cluster: Admin, within: float) -> str:
+    await cluster.probe(timedelta(seconds=within))
+    return cluster.bootstrap
+
+
+async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:
+    from lockstep_cli.rights import Held, lacks, named_groups, topics_for
+
+    there = await cluster.topic_names()
+    topics = await cluster.topic_operations(topics_for(grants, there, every))
+    groups = await cluster.group_operations(named_groups(grants))
+    held = Held(await cluster.cluster_operations(), topics.done, groups.done)
+    found = lacks(grants, held, every)
+    refused = [*topics.denied.values(), *groups.denied.values()]
+    if found or refused:
+        lines = [
+            *(str(cluster.access.remedy(lack.grant.resource, lack.grant.name, lack.grant.operation)) for lack in found),
+            *map(str, refused),
+        ]
+        raise Missing("\n    ".join(dict.fromkeys(lines)))
+    return f"{len(grants)} needed, and what can be asked is there"
+
+
+async def _heartbeat(settings: FlowSettings, within: float) -> str:
+    from lockstep_protocol.codec import MalformedRecord, decode_heartbeat
+
+    flow = settings.flow
+
+    def ours(record: Record) -> bool:
+        try:
+            beat = decode_heartbeat(record.key, record.value)
+        except MalformedRecord:
+            return False
+        return (beat.source, beat.target) == (flow.source, flow.target)
+
+    took = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
+    if took is None:
+        raise Missing(
+            f"none came within {within:g} s: does the service heartbeat run? Its pages and lockstep status say more"
+        )
+    return f"came after {took:.1f} s"
+
+
+async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
+    from lockstep_config import clients
+    from lockstep_config.permissions import access_of
+    from lockstep_runtime.facts import FactProducer
+
+    alias, flow = settings.flow.source, settings.flow
+    if not settings.replicates(topic):
+        raise Missing(f"{flow} does not mirror {topic}: name a topic that it does")
+    mark = f"lockstep canary {uuid.uuid4()}".encode()
+    remote = settings.policy.format_remote_topic(alias, topic)
+
+    async def write() -> None:
+        conf = clients.source_producer(settings, "canary")
+        producer = FactProducer(alias, conf, within=within, access=access_of(settings, alias))
+        producer.start()
+        try:
+            await producer.send(topic, mark, mark, None, None)
+        finally:
+            await producer.stop()
+
+    took = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
+    if took is None:
+        raise Missing(f"was written to {alias} and did not arrive in {remote} within {within:g} s")
+    return f"arrived in {remote} after {took:.1f} s"
+
+
+async def _arrival(
+    settings: FlowSettings,
+    topic: str,
+    meant: Callable[[Record], bool],
+    within: float,
+    begin: Callable[[], Awaitable[None]] | None = None,
+) -> float | None:
+    """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
+    ClusterTrouble, TopicMissing among them."""
+    from lockstep_cli.asking import first_of
+    from lockstep_config import clients
+    from lockstep_config.permissions import access_of
+    from lockstep_runtime.follow import follow
+
+    arrived = asyncio.Event()
+
+    def hear(records: Sequence[Record]) -> None:
+        if any(meant(record) for record in records):
+            arrived.set()
+
+    follower = follow(
+        clients.target_consumer(settings, "probe"),
+        topic,
+        on_records=hear,
+        from_beginning=False,
+        alias=settings.flow.target,
+        access=access_of(settings, settings.flow.target),
+    )
+    async with follower:
+        await asyncio.wait_for(follower.caught_up(), within)
+        began = time.monotonic()
+        if begin is not None:
+            await begin()
+        await first_of(arrived, follower.failed(), within)
+        return time.monotonic() - began if arrived.is_set() else None

@@ -1,0 +1,76 @@
+"""Which of the declared permissions we have, by what brokers say that we may do (KIP-430). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lockstep_config.permissions import EVERY, PREFIXED, Grant
+
+__all__ = ["Held", "Lack", "lacks", "named_groups", "topics_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics that exist, on groups. A topic
+    or group that is absent was not asked about, or is not there: nothing can be said of it."""
+
+    cluster: frozenset[str] = frozenset()
+    topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A grant that is missing on these resources, by name; the cluster has none."""
+
+    grant: Grant
+    names: tuple[str, ...] = ()
+
+
+def topics_for(grants: Iterable[Grant], there: Collection[str], every: Iterable[str]) -> frozenset[str]:
+    """The topics, of those that are `there`, that the grants are about; `every` are those that `*` stands for."""
+    found: set[str] = set()
+    for grant in grants:
+        if grant.resource == "topic":
+            found.update(_names(grant, there, every))
+    return frozenset(found)
+
+
+def named_groups(grants: Iterable[Grant]) -> frozenset[str]:
+    """The groups that grants name; those of a `*` are nobody's in particular."""
+    return frozenset(one.name for one in grants if one.resource == "group" and one.name != EVERY)
+
+
+def lacks(grants: Iterable[Grant], held: Held, every: Iterable[str]) -> tuple[Lack, ...]:
+    """What of the grants is missing, in their order. Create counts where either the cluster or the topic has it; what
+    cannot be asked for (transactional ids, topics that are not there yet) is not missing."""
+    missing = []
+    for grant in grants:
+        operation = _upper(grant.operation)
+        if grant.resource == "cluster":
+            if operation not in held.cluster:
+                missing.append(Lack(grant))
+            continue
+        if grant.operation == "Create" and (operation in held.cluster or grant.resource != "topic"):
+            continue
+        of = {"topic": held.topics, "group": held.groups}.get(grant.resource, {})
+        names = _names(grant, of, every) if grant.resource == "topic" else [one for one in of if one == grant.name]
+        without = tuple(sorted(name for name in names if operation not in of[name]))
+        # A topic that is there needs nobody to create it.
+        if without and grant.operation != "Create":
+            missing.append(Lack(grant, without))
+    return tuple(missing)
+
+
+def _names(grant: Grant, there: Collection[str], every: Iterable[str]) -> list[str]:
+    if grant.name == EVERY:
+        return [name for name in every if name in there]
+    if grant.pattern == PREFIXED:
+        return [name for name in there if name.startswith(grant.name)]
+    return [grant.name] if grant.name in there else []
+
+
+def _upper(operation: str) -> str:
+    """`DescribeConfigs` as `DESCRIBE_CONFIGS`."""
+    return "".join(f"_{letter}" if at and letter.isupper() else letter.upper() for at, letter in enumerate(operation))

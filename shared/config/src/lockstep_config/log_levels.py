@@ -1,0 +1,134 @@
+"""How much each service logs, by our own keys or by what a log4j or log4j2 configuration says to MirrorMaker. Pure.
+
+MirrorMaker's loggers are its classes; those that have a counterpart here are a service's, the root's is everybody's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+__all__ = [
+    "CLIENTS",
+    "LEVELS",
+    "LEVEL_KEY",
+    "LOGGING_FILE_KEY",
+    "LOGGING_VARIABLE",
+    "SERVICES",
+    "LogLevels",
+    "level_key",
+    "log4j_levels",
+]
+
+LEVEL_KEY = "lockstep.log.level"
+LOGGING_FILE_KEY = "lockstep.log.file"
+LOGGING_VARIABLE = "LOCKSTEP_LOGGING_DIR"
+"""Names the folder in which `lockstep.log.file` is looked for; without it that of the secrets is."""
+
+LEVELS: Mapping[str, str] = MappingProxyType(
+    {
+        "off": "critical",
+        "fatal": "critical",
+        "error": "error",
+        "warn": "warning",
+        "warning": "warning",
+        "info": "info",
+        "debug": "debug",
+        "trace": "debug",
+    }
+)
+"""Log4j's words and ours."""
+
+CLIENTS = "clients"
+"""Stands for the libraries that speak to brokers."""
+
+SERVICES = ("data-plane", "topic-sync", "acl-sync", "checkpoint", "heartbeat")
+
+_MIRROR = "org.apache.kafka.connect.mirror"
+_COUNTERPARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "org.apache.kafka.clients": (CLIENTS,),
+        "org.apache.kafka.connect": SERVICES,
+        _MIRROR: SERVICES,
+        f"{_MIRROR}.MirrorSourceTask": ("data-plane",),
+        f"{_MIRROR}.MirrorSourceConnector": ("topic-sync", "acl-sync"),
+        f"{_MIRROR}.MirrorCheckpointTask": ("checkpoint",),
+        f"{_MIRROR}.MirrorCheckpointConnector": ("checkpoint",),
+        f"{_MIRROR}.MirrorHeartbeatTask": ("heartbeat",),
+        f"{_MIRROR}.MirrorHeartbeatConnector": ("heartbeat",),
+        "kafka.tools.MirrorMaker": SERVICES,
+    }
+)
+"""Wider ones first: what is narrower counts."""
+
+_ROOT = re.compile(r"(?:log4j\.)?rootLogger(?:\.level)?|(?:connect|mirrormaker)\.root\.logger(?:\.level)?")
+_OLD_LOGGER = re.compile(r"log4j\.logger\.(.+)")
+_NEW_LOGGER = re.compile(r"logger\.([^.]+)\.(name|level)")
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevels:
+    """`root`: of everybody who has none of their own in `of` (by service, or `clients`); empty: nothing is said."""
+
+    root: str = ""
+    of: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def level(self, service: str) -> str:
+        """debug, info, warning, error or critical; info where nothing is said."""
+        return self.of.get(service) or self.root or "info"
+
+    def over(self, other: LogLevels) -> LogLevels:
+        """What both say, this one's word before the other's."""
+        return LogLevels(self.root or other.root, {**other.of, **self.of})
+
+
+def level_key(who: str) -> str:
+    """The key of a service's own level."""
+    return f"{LEVEL_KEY}.{who}"
+
+
+def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:
+    """What a log4j.properties, a log4j2.properties or a resource's inline loggers mean here; then the loggers that
+    have no counterpart, and the keys whose level is none. Appenders and layouts say nothing about levels."""
+    root, wrong = "", []
+    loggers: dict[str, str] = {}
+    names = {
+        found[1]: value.strip()
+        for key, value in properties.items()
+        if (found := _NEW_LOGGER.fullmatch(key)) and found[2] == "name"
+    }
+    for key in properties:
+        if _ROOT.fullmatch(key):
+            name = None
+        elif found := _OLD_LOGGER.fullmatch(key):
+            name = found[1].removesuffix(".level")
+        elif (found := _NEW_LOGGER.fullmatch(key)) and found[2] == "level":
+            name = names.get(found[1], found[1])
+        else:
+            continue
+        level = LEVELS.get(_first(key, properties))
+        if level is None:
+            wrong.append(key)
+        elif name is None:
+            root = level
+        else:
+            loggers[name] = level
+    of: dict[str, str] = {}
+    for name, services in _COUNTERPARTS.items():
+        if name in loggers:
+            of |= dict.fromkeys(services, loggers[name])
+    unknown = tuple(name for name in loggers if name not in _COUNTERPARTS)
+    return LogLevels(root, of), unknown, tuple(wrong)
+
+
+def _first(key: str, properties: Mapping[str, str]) -> str:
+    """The level in a line such as `INFO, CONSOLE` or `${connect.root.logger.level}, CONSOLE`."""
+    text = properties[key].split(",")[0].strip()
+    for _ in range(8):  # a placeholder that names itself ends somewhere
+        if (found := _PLACEHOLDER.fullmatch(text)) is None:
+            break
+        text = properties.get(found[1], "").split(",")[0].strip()
+    return text.lower()

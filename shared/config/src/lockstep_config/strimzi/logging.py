@@ -1,0 +1,44 @@
+"""`spec.logging` as lines: levels that stand in the resource, or the file that a ConfigMap is mounted as. Pure."""
+
+from __future__ import annotations
+
+from lockstep_config.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
+from lockstep_config.strimzi.lines import Lines, Part, text_of
+
+__all__ = ["add_logging"]
+
+OLD_KEY = "log4j.properties"
+"""The key of a ConfigMap that is named without one, as before v1beta2."""
+
+
+def add_logging(spec: Part, lines: Lines) -> None:
+    """The lines of a `logging` whose fields have been judged, if there is one."""
+    logging = spec.part("logging")
+    if logging is None:
+        return
+    if logging.text("type") == "external":
+        _add_external(logging, lines)
+        return
+    stated = {key: (text_of(leaf), path, line) for key, leaf, path, line in logging.settings("loggers")}
+    levels, unknown, wrong = log4j_levels({key: text for key, (text, _, _) in stated.items()})
+    for key in wrong:
+        text, path, line = stated[key]
+        lines.problem(path, line, f"is {text!r}: it takes {', '.join(LEVELS)}")
+    path, line = logging.at("loggers"), logging.line_of("loggers")
+    if levels.root:
+        lines.add(LEVEL_KEY, levels.root, path, line)
+    for who, level in levels.of.items():
+        lines.add(level_key(who), level, path, line)
+    if unknown:
+        lines.without_effect(path, line, f"no logger here is called {' or '.join(unknown)}")
+
+
+def _add_external(logging: Part, lines: Lines) -> None:
+    reference = logging.part("valueFrom")
+    reference = reference.part("configMapKeyRef") if reference else None
+    name, key = (reference.text("name"), reference.text("key")) if reference else (logging.text("name"), OLD_KEY)
+    if name and key:
+        lines.add(LOGGING_FILE_KEY, f"{name}/{key}", logging.path, logging.line)
+    else:
+        message = "names no ConfigMap: write valueFrom.configMapKeyRef with name and key"
+        lines.problem(logging.path, logging.line, message)

@@ -1,0 +1,77 @@
+"""`--secrets-dir`, `--settings`, `--logging-dir`: what lies beside a configuration, for every command that reads one.
+
+They are handed on as environment variables, so that the processes which a command starts look in the same places.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from lockstep_config.log_levels import LOGGING_VARIABLE
+from lockstep_config.providers import SECRETS_FOLDER, SECRETS_VARIABLE
+from lockstep_config.settings_file import SETTINGS_VARIABLE
+
+__all__ = ["beside_configuration"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def beside_configuration(command: F) -> F:
+    """Adds the three options; the command itself sees none of them."""
+    folder = click.Path(path_type=Path, file_okay=False)
+    for name, kind, variable, about in (
+        (
+            "--logging-dir",
+            folder,
+            LOGGING_VARIABLE,
+            "Folder of the ConfigMap that a resource's spec.logging names, as NAME/KEY in it. Default: that of the"
+            " secrets.",
+        ),
+        (
+            "--settings",
+            click.Path(path_type=Path, dir_okay=False),
+            SETTINGS_VARIABLE,
+            "An mm2.properties of settings that count on top of the configuration, as those of lockstep.spark, for"
+            " which a resource has no place.",
+        ),
+        (
+            "--secrets-dir",
+            folder,
+            SECRETS_VARIABLE,
+            f"Folder of the secrets that a resource names, as SECRET/KEY in it. Default: {SECRETS_FOLDER}.",
+        ),
+    ):
+        command = click.option(
+            name,
+            type=kind,
+            envvar=variable,
+            show_envvar=True,
+            expose_value=False,
+            callback=_handed_on(variable),
+            help=about,
+        )(command)
+    return command
+
+
+def _handed_on(variable: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
+    def hand_on(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+        if value is None or ctx.resilient_parsing:
+            return value
+        before = os.environ.get(variable)
+        os.environ[variable] = str(value.absolute())
+
+        def as_before() -> None:
+            if before is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = before
+
+        ctx.call_on_close(as_before)
+        return value
+
+    return hand_on

@@ -1,0 +1,62 @@
+"""Which declared permissions are missing, by what brokers say that we may do."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_cli.rights import Held, Lack, lacks, named_groups, topics_for
+from lockstep_config.permissions import PREFIXED, Grant
+
+
+def grant(resource: str, name: str, operation: str, pattern: str = "literal") -> Grant:
+    return Grant(resource, name, operation, "why", pattern)
+
+
+READ_ALL = grant("topic", "*", "Read")
+WRITE_COPIES = grant("topic", "A.", "Write", PREFIXED)
+STATE = grant("topic", "state", "Write")
+GROUP = grant("group", "g", "Read")
+ALTER = grant("cluster", "kafka-cluster", "AlterConfigs")
+
+
+def test_all_that_is_there_is_enough() -> None:
+    held = Held(
+        frozenset({"ALTER_CONFIGS"}),
+        {"orders": frozenset({"READ"}), "A.orders": frozenset({"WRITE"}), "state": frozenset({"WRITE"})},
+        {"g": frozenset({"READ"})},
+    )
+    assert lacks([READ_ALL, WRITE_COPIES, STATE, GROUP, ALTER], held, ["orders"]) == ()
+
+
+def test_what_is_missing_is_named_with_the_resources_that_it_is_missing_on() -> None:
+    held = Held(
+        topics={"orders": frozenset(), "bills": frozenset(), "A.orders": frozenset()}, groups={"g": frozenset()}
+    )
+    assert lacks([READ_ALL, WRITE_COPIES, GROUP, ALTER], held, ["orders", "bills"]) == (
+        Lack(READ_ALL, ("bills", "orders")),
+        Lack(WRITE_COPIES, ("A.orders",)),
+        Lack(GROUP, ("g",)),
+        Lack(ALTER),
+    )
+
+
+@pytest.mark.parametrize(
+    "one", [STATE, READ_ALL, GROUP, grant("topic", "state", "Create"), grant("transactional-id", "t", "Write")]
+)
+def test_of_what_is_not_there_or_cannot_be_asked_nothing_is_said(one: Grant) -> None:
+    assert lacks([one], Held(), ["orders"]) == ()
+
+
+def test_a_star_stands_for_the_topics_of_the_flow_alone() -> None:
+    held = Held(topics={"orders": frozenset({"READ"}), "secret": frozenset()})
+    assert lacks([READ_ALL], held, ["orders"]) == ()
+
+
+def test_what_is_to_be_asked() -> None:
+    there = ["orders", "secret", "A.orders", "state"]
+    assert topics_for([READ_ALL, WRITE_COPIES, STATE, GROUP], there, ["orders", "gone"]) == {
+        "orders",
+        "A.orders",
+        "state",
+    }
+    assert named_groups([GROUP, grant("group", "*", "Describe"), STATE]) == {"g"}

@@ -1,0 +1,69 @@
+"""A file of settings on top of a configuration: its lines count, and are told about as theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import ConfigurationError, load
+from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_config.settings_file import SETTINGS_VARIABLE
+from lockstep_protocol.names import Flow
+from tests.unit.config.conftest import TWO_CLUSTERS
+from tests.unit.config.test_strimzi import V1
+
+AB = Flow("A", "B")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    return tmp_path / "lockstep.properties"
+
+
+def _loaded(base: Path, text: str, settings: Path, settings_text: str):  # type: ignore[no-untyped-def]  # a Configuration
+    base.write_text(text)
+    settings.write_text(settings_text)
+    return load(base, {SETTINGS_VARIABLE: str(settings), "RACK": "eu-1a"})
+
+
+def test_what_a_resource_has_no_place_for_comes_from_beside_it(tmp_path: Path, settings: Path) -> None:
+    more = "lockstep.spark.conf.spark.driver.memory = 300m\nA.consumer.client.rack = ${env:RACK}\n"
+    loaded = _loaded(tmp_path / "mirror.yaml", V1, settings, more)
+    flow = loaded.flow(AB)
+    assert flow.data_plane.spark.conf == {"spark.driver.memory": "300m"}
+    assert flow.clients.source_consumer["client.rack"] == "eu-1a"
+    assert settings in loaded.sources.files
+
+
+def test_a_line_of_the_settings_counts_before_that_of_the_file_and_says_so(tmp_path: Path, settings: Path) -> None:
+    text = TWO_CLUSTERS + "A->B.tasks.max = 2\n"
+    loaded = _loaded(tmp_path / "mm2.properties", text, settings, "\nA->B.tasks.max = 5\n")
+    assert loaded.flow(AB).data_plane.tasks_max == 5
+    assert [str(note) for note in loaded.notes] == [
+        f"{settings}:2: A->B.tasks.max: counts, and not A->B.tasks.max in the configuration"
+    ]
+
+
+def test_a_mistake_in_the_settings_is_told_with_their_line(tmp_path: Path, settings: Path) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        _loaded(
+            tmp_path / "mm2.properties", TWO_CLUSTERS, settings, "A->B.tasks.max = many\nlockstep.sparc.master = x\n"
+        )
+    assert sorted((one.file, one.line) for one in raised.value.problems) == [(settings, 1), (settings, 2)]
+
+
+def test_settings_that_are_not_there_are_named(tmp_path: Path) -> None:
+    base = tmp_path / "mm2.properties"
+    base.write_text(TWO_CLUSTERS)
+    with pytest.raises(ConfigurationError, match=r"nowhere\.properties: there is no such file"):
+        load(base, {SETTINGS_VARIABLE: str(tmp_path / "nowhere.properties")})
+
+
+def test_they_count_over_mirror_maker_1s_files_too(tmp_path: Path, settings: Path) -> None:
+    files = LegacyFiles(tmp_path / "c.properties", tmp_path / "p.properties", {"num.streams": "3"})
+    files.consumer.write_text("bootstrap.servers = a:1\ngroup.id = mm1\n")
+    files.producer.write_text("bootstrap.servers = b:1\n")
+    settings.write_text("lockstep.spark.master = local[7]\n")
+    (flow,) = load_legacy(files, {SETTINGS_VARIABLE: str(settings)}).flows
+    assert flow.data_plane.spark.master == "local[7]"
