@@ -16,6 +16,8 @@ from tests.kube import images
 from tests.kube.kubernetes import CommandFailed, Namespace, environment, run
 from tests.kubelab.tools import KIT
 
+GROUP = "mirrormaker2-cluster"
+"""The name of a flow's instance, where a Strimzi resource does not say another."""
 HOST = "host.kubelab"
 """What pods of the lab call the place where the tests run."""
 
@@ -31,7 +33,7 @@ class Stage:
 
     @property
     def mirrored(self) -> MirroredFlow:
-        return MirroredFlow(Flow("a", "b"), self.source, self.target)
+        return MirroredFlow(Flow("a", "b"), self.source, self.target, GROUP)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
