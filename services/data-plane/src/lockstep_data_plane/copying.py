@@ -21,6 +21,7 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.ledger import Ledger
+from lockstep_data_plane.origin_lookup import OriginLookup
 from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
@@ -30,7 +31,6 @@ from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.room import Room
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
-from lockstep_data_plane.tracing import Tracing
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.policy import keeps_names
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
@@ -95,7 +95,7 @@ class Copying:
             lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
             self._transacting,
         )
-        self._tracing = Tracing(
+        self._origins = OriginLookup(
             settings,
             producer_id,
             self._source,
@@ -112,7 +112,7 @@ class Copying:
             self._plane.fetch,
             self._plane.isolation_level,
             room=self._plane.max_in_flight_bytes,
-            has_room=lambda p: not self._tracing.holds(p) and self.room.for_more_of(p),
+            has_room=lambda p: not self._origins.holds(p) and self.room.for_more_of(p),
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
             on_trouble=self._cut,
@@ -128,7 +128,7 @@ class Copying:
         self.room.close()
         await self._transacting.close()
         await self._fetching.close()
-        await self._tracing.close()
+        await self._origins.close()
         await self._source.close()
         await self._target.close()
         await self._telling.close()
@@ -138,7 +138,7 @@ class Copying:
         mistake, says when brokers slow us down."""
         self._fetching.end_stuck()
         self._producing.end_stuck()
-        if (crash := self._fetching.crashed() or self._tracing.crashed()) is not None:
+        if (crash := self._fetching.crashed() or self._origins.crashed()) is not None:
             raise crash
         for cluster in (self._source, self._target):
             if seconds := cluster.quota.news():
@@ -151,7 +151,7 @@ class Copying:
             self._left += partition.counters.records
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
-            self._tracing.forget(partition)
+            self._origins.forget(partition)
 
     def leave(self, tp: TopicPartition, rests: str = "") -> None:
         """The partition is to leave: what flies is awaited, then it is released. `rests`: why nobody is to copy it
@@ -183,8 +183,8 @@ class Copying:
         """See the partition through its phases until it is released."""
         partition = Partition(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
-        if self._tracing.concerns(partition.topic, partition.target_topic):
-            partition.traces = self._tracing
+        if self._origins.concerns(partition.topic, partition.target_topic):
+            partition.traces = self._origins
         self.partitions[tp] = partition
         changed = self._changes[partition] = asyncio.Event()
         backoff = Backoff()
@@ -281,7 +281,7 @@ class Copying:
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
     def _on_fetched(self, delivery: Delivery) -> None:
-        if delivery.partition.traces is not self._tracing or not self._tracing.takes(delivery):
+        if delivery.partition.traces is not self._origins or not self._origins.takes(delivery):
             self._judge(delivery)
 
     def _traced(self, partition: Partition) -> None:

@@ -13,7 +13,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ from lockstep_config.model import Cluster
 from lockstep_config.permissions import access_of
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service_group
 from lockstep_runtime.admin import Admin
-from lockstep_runtime.common_metrics import standing_samples
+from lockstep_runtime.common_metrics import certificate_samples, memory_samples, standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
 from lockstep_runtime.door import Door, DoorUnusable
 from lockstep_runtime.errors import ClusterTrouble, NotPermitted, ToldToEnd
@@ -36,7 +37,8 @@ from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.memory import resident
+from lockstep_runtime.metrics import Metrics, Sample
 from lockstep_runtime.pages import Pages
 from lockstep_runtime.rotation import Rotation
 from lockstep_runtime.sasl_session import renew_sessions
@@ -255,6 +257,13 @@ class Process:
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
         self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
         self.metrics.ask(lambda: standing_samples(service, self.runners))
+        self.metrics.ask(lambda: memory_samples(service, resident()))
+        self.metrics.ask(self._certificate_samples)
+
+    def _certificate_samples(self) -> Iterator[Sample]:
+        now = time.time()
+        for runner in self.runners:
+            yield from certificate_samples(runner.flow, runner.certificates, now)
 
     def live(self) -> str | None:
         return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
