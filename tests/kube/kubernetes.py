@@ -127,7 +127,8 @@ class Namespace:
 
     def left(self) -> list[str]:
         """The names of all objects but those that every namespace has."""
-        found = self.kubectl("get", KINDS, "--output", "name").split()
+        known = run("kubectl", "api-resources", "--api-group=monitoring.coreos.com", "--output", "name").split()
+        found = self.kubectl("get", ",".join([KINDS, *known]), "--output", "name").split()
         return sorted(set(found) - WHAT_THERE_IS_ANYWAY)
 
     def told(self) -> str:

@@ -3,8 +3,9 @@ it ended, so `make e2e` ends with the first that fails."""
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from tests.harness.eventually import wait_until
 from tests.harness.traffic import Traffic
 from tests.kube.conftest import Stage
 from tests.kube.kubernetes import COMPONENTS, Namespace, is_ready, name_of, run
-from tests.kube.memory import MEBIBYTE, memory_of
+from tests.kube.prometheus import Prometheus
 from tests.kube.resource import mirror_maker
+from tests.kube.usage import MEBIBYTE, usage_of
+from tests.pages.watched import RULES, dashboard, expressions, filled_in
 
 RELEASE, FLOW = "mirror", "a->b"
 ORDERS, PAYMENTS = "orders", "payments"
@@ -23,6 +26,8 @@ FIRST_RECORD_WITHIN = 60.0  # seconds from `helm install` on
 CONTROL_BELOW = 150 * MEBIBYTE
 TAKEN_OVER_WITHIN = 60.0  # seconds; usual is 10, but the node has two cores for everything
 LONGEST_PAUSE = 60.0  # seconds without a record while pods are exchanged
+WITHOUT_SAMPLES: frozenset[str] = frozenset()
+"""Panels that show nothing as long as nothing is wrong."""
 
 pytestmark = pytest.mark.timeout(420)
 
@@ -55,12 +60,20 @@ def test_every_pod_runs_as_restricted_asks(stage: Stage, capsys: pytest.CaptureF
         assert is_ready(pod), component
         assert not any(one["restartCount"] for one in pod["status"]["containerStatuses"]), component
         assert pod["metadata"]["labels"]["team"] == "payments"
-        there = stage.namespace.kubectl("exec", name_of(pod), "--", "sh", "-c", "id -u; touch /x 2>&1 || true")
-        assert there.split()[0] == "10001"
+        there = stage.namespace.kubectl("exec", name_of(pod), "--", "sh", "-c", "id -u; id -un; touch /x 2>&1 || true")
+        assert there.split()[:2] == ["10001", "lockstep"]
         assert "Read-only file system" in there
-        memory = memory_of(stage.namespace, name_of(pod))
-        say(capsys, f"{component} at rest: {memory}")
-        assert component == "data-plane" or memory.working < CONTROL_BELOW, component
+
+
+def test_control_services_are_small(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    pods = {component: name_of(stage.namespace.pods(component)[0]) for component in COMPONENTS}
+    before, began = {one: usage_of(stage.namespace, pod) for one, pod in pods.items()}, time.monotonic()
+    time.sleep(10)
+    for component, pod in pods.items():
+        usage, lasted = usage_of(stage.namespace, pod), time.monotonic() - began
+        cores = (usage.processor_s - before[component].processor_s) / lasted
+        say(capsys, f"{component} at rest: {usage}, {cores * 1000:.0f}m of a core")
+        assert component == "data-plane" or usage.working < CONTROL_BELOW, component
 
 
 def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
@@ -72,7 +85,7 @@ def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
 
 
 def test_helm_test(stage: Stage) -> None:
-    said = stage.namespace.helm("test", RELEASE, "--logs", within=120)
+    said = stage.namespace.helm("test", RELEASE, within=120)
     assert "Phase:          Succeeded" in said
 
 
@@ -97,7 +110,7 @@ def test_killed_under_load_the_data_plane_loses_and_doubles_nothing(
     [pod] = stage.namespace.pods("data-plane")
     with Traffic(stage.source, ORDERS, partitions=2, rate=400) as traffic:
         traffic.wait_for_more(2000)
-        say(capsys, f"data-plane under load: {memory_of(stage.namespace, name_of(pod))}")
+        say(capsys, f"data-plane under load: {usage_of(stage.namespace, name_of(pod))}")
         with pauses(stage) as pause:
             stage.namespace.kill(name_of(pod))
             traffic.wait_for_more(2000)
@@ -119,6 +132,36 @@ def test_an_upgrade_adds_topics_and_the_rest_keeps_flowing(stage: Stage, capsys:
     assert pause.longest < LONGEST_PAUSE
 
 
+def test_prometheus_finds_what_rules_and_dashboard_ask_for(
+    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not stage.in_lab:
+        pytest.skip("Prometheus runs beside the pods, which a cluster elsewhere does not let it reach")
+    [monitor] = stage.namespace.get("podmonitors")
+    with (
+        Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic,
+        Prometheus(tmp_path, monitor, RULES) as prometheus,
+    ):
+
+        def scraped() -> bool:
+            found = prometheus.targets()
+            assert len(found) == len(COMPONENTS), [one["labels"] for one in found]
+            assert all(one["health"] == "up" for one in found), [one["lastError"] for one in found]
+            return True
+
+        wait_until(scraped, within=60, every=1, what="every service's pod is scraped")
+        traffic.wait_for_more(4000)  # for rates there have to be some scrapes
+        rules = wait_until(lambda: evaluated(prometheus), within=60, every=1, what="every rule is evaluated")
+        firing = [rule["name"] for rule in rules if rule["state"] != "inactive"]
+        empty = [title for title, query in expressions(dashboard()) if not prometheus.query(filled_in(query))]
+        strimzis = prometheus.query('kafka_consumer_fetch_manager_records_lag{strimzi_io_kind="KafkaMirrorMaker2"}')
+        asked = sum(1 for _ in expressions(dashboard()))
+    say(capsys, f"Prometheus: {len(rules)} rules evaluated, {asked} queries asked, without samples: {empty}")
+    assert firing == [], "nothing is wrong"
+    assert strimzis, "Strimzi's dashboard selects by its own labels"
+    assert set(empty) <= WITHOUT_SAMPLES
+
+
 def test_slots_in_executors(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     values = mirror_maker(stage.source, stage.target, topics=f"{ORDERS}.*|{PAYMENTS}")
     with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic:
@@ -130,9 +173,9 @@ def test_slots_in_executors(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
     stage.mirrored.wait_copied(ORDERS)
     [owner] = executor["metadata"]["ownerReferences"]
     assert owner["name"] == name_of(stage.namespace.pods("data-plane")[0])
-    say(capsys, f"executor: {memory_of(stage.namespace, name_of(executor))}")
+    say(capsys, f"executor: {usage_of(stage.namespace, name_of(executor))}")
     [driver] = stage.namespace.pods("data-plane")
-    say(capsys, f"driver beside it: {memory_of(stage.namespace, name_of(driver))}")
+    say(capsys, f"driver beside it: {usage_of(stage.namespace, name_of(driver))}")
 
 
 def test_rollback(stage: Stage) -> None:
@@ -182,6 +225,14 @@ def copied(stage: Stage, topic: str) -> int:
         return sum(end_offsets(stage.target, remote).values())
     except KeyError:
         raise AssertionError(f"{remote} does not exist") from None
+
+
+def evaluated(prometheus: Prometheus) -> list[Mapping[str, Any]]:
+    """Every rule, once all were evaluated."""
+    rules = list(prometheus.rules())
+    assert rules
+    assert all(rule["health"] == "ok" for rule in rules), [(rule["name"], rule.get("lastError")) for rule in rules]
+    return rules
 
 
 def running(namespace: Namespace, component: str) -> list[Any]:
