@@ -1,6 +1,10 @@
 {{/* What would be refused later anyway, said at once in a sentence. Prints nothing. */}}
 {{- define "lockstep.check" -}}
 {{- $v := .Values -}}
+{{- /* A null takes the chart's own empty mapping away. */ -}}
+{{- range $field := list "metadata" "spec" "settings" "flows" -}}
+{{- if not (get $v $field) -}}{{- $_ := set $v $field dict -}}{{- end -}}
+{{- end -}}
 {{- if not (and $v.kind $v.spec) -}}
 {{- fail "lockstep: nothing to mirror: give a KafkaMirrorMaker2 or KafkaMirrorMaker resource of Strimzi as values (-f my-mirror-maker-2.yaml); it is used as it is" -}}
 {{- end -}}

@@ -12,7 +12,7 @@
   "metrics" "JMX rules are not applied; metrics are always on 9404, under MirrorMaker's and Strimzi's names"
   "metricsConfig" "JMX rules are not applied; metrics are always on 9404, under MirrorMaker's and Strimzi's names"
 -}}
-{{- if get $spec $field -}}{{- $found = append $found (printf "spec.%s: %s" $field $why) -}}{{- end -}}
+{{- if and (hasKey $spec $field) (not (kindIs "invalid" (get $spec $field))) -}}{{- $found = append $found (printf "spec.%s: %s" $field $why) -}}{{- end -}}
 {{- end -}}
 {{- range $field, $why := dict
   "apiService" "there is no REST API"
@@ -22,7 +22,7 @@
   "buildConfig" "nothing is built"
   "buildServiceAccount" "nothing is built"
 -}}
-{{- if get $template $field -}}{{- $found = append $found (printf "spec.template.%s: %s" $field $why) -}}{{- end -}}
+{{- if and (hasKey $template $field) (not (kindIs "invalid" (get $template $field))) -}}{{- $found = append $found (printf "spec.template.%s: %s" $field $why) -}}{{- end -}}
 {{- end -}}
 {{- if and (not .Values.spec.rack) $template.initContainer -}}
 {{- $found = append $found "spec.template.initContainer: there is none without spec.rack" -}}

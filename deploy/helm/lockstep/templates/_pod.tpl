@@ -23,10 +23,8 @@
 {{- end }}
 {{- end -}}
 
-{{/* Arguments that all services share. */}}
-{{- define "lockstep.configArgs" -}}
-- --config
-- /etc/lockstep/mirror.yaml
+{{/* Where what stands beside the resource is. */}}
+{{- define "lockstep.besideArgs" -}}
 - --settings
 - /etc/lockstep/lockstep.properties
 - --secrets-dir
@@ -206,7 +204,9 @@ spec:
       imagePullPolicy: {{ $root.Values.images.pullPolicy }}
       workingDir: /tmp
       args:
-        {{- include "lockstep.configArgs" $root | nindent 8 }}
+        - --config
+        - /etc/lockstep/mirror.yaml
+        {{- include "lockstep.besideArgs" $root | nindent 8 }}
         - --flow
         - {{ $w.flow.name | quote }}
         - --host
@@ -230,9 +230,9 @@ spec:
         - name: tcp-prometheus
           containerPort: 9404
         {{- if $driver }}
-        - name: tcp-spark-rpc
+        - name: tcp-spark
           containerPort: 7078
-        - name: tcp-spark-blocks
+        - name: tcp-blocks
           containerPort: 7079
         {{- end }}
       startupProbe:

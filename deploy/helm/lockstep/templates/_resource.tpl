@@ -1,13 +1,28 @@
 {{/*
-The resource as it was given. Helm has every number as a 64-bit float; written as JSON does it, whole ones stay whole
-(1073741824, never 1.073741824e+09).
+The resource as it was given. Helm has every number as a 64-bit float. Written as JSON does it, whole ones stay whole
+(1073741824, never 1.073741824e+09); Long.MAX_VALUE, which stands for "for ever", comes out too large and is mended;
+others beyond 2^53 are refused, for what they were cannot be known any more.
 */}}
 {{- define "lockstep.resource" -}}
 {{- $resource := dict -}}
 {{- range $field := list "apiVersion" "kind" "metadata" "spec" "status" -}}
 {{- if get $.Values $field -}}{{- $_ := set $resource $field (get $.Values $field) -}}{{- end -}}
 {{- end -}}
-{{- toYaml $resource -}}
+{{- include "lockstep.checkNumbers" (dict "node" $resource.spec "path" "spec") -}}
+{{- regexReplaceAllLiteral "(?m): 9223372036854776000$" (toYaml $resource) ": 9223372036854775807" -}}
+{{- end -}}
+
+{{- define "lockstep.checkNumbers" -}}
+{{- $path := .path -}}
+{{- if kindIs "map" .node -}}
+{{- range $key, $value := .node -}}{{- include "lockstep.checkNumbers" (dict "node" $value "path" (printf "%s.%s" $path $key)) -}}{{- end -}}
+{{- else if kindIs "slice" .node -}}
+{{- range $index, $value := .node -}}{{- include "lockstep.checkNumbers" (dict "node" $value "path" (printf "%s[%d]" $path $index)) -}}{{- end -}}
+{{- else if kindIs "float64" .node -}}
+{{- if and (or (gt .node 9007199254740991.0) (lt .node -9007199254740991.0)) (ne (printf "%.0f" .node) "9223372036854775808") -}}
+{{- fail (printf "lockstep: %s is a number of more than 53 bits, which Helm cannot pass on as it was written: put it in quotes" $path) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/*

@@ -109,7 +109,7 @@ the options; the options stand before Lockstep's own, which stay.
 {{- $config := include "lockstep.connectorConfig" (dict "mirror" .w.flow.mirror "connector" "sourceConnector") | fromJson -}}
 {{- if not (or (hasKey $config "consumer.client.rack") (hasKey $config "source.consumer.client.rack")) -}}
 {{- if include "lockstep.rackInit" .root -}}
-{{- $_ := set $found $key "${file:/etc/lockstep/rack/rack.properties:client.rack}" -}}
+{{- $_ := set $found $key "${file:/etc/lockstep/rack/rack.properties:rack}" -}}
 {{- else if and (eq (toString $rack.type) "environment-variable") $rack.envVarName -}}
 {{- $_ := set $found $key (printf "${env:%s}" $rack.envVarName) -}}
 {{- end -}}
