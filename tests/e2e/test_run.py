@@ -146,6 +146,7 @@ def test_all_services_become_ready_are_started_again_when_killed_and_end_with_si
     assert run.left() == []
 
 
+@pytest.mark.long
 def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_end_the_others_at_once(
     pair: Pair, start: Callable[[str], LockstepRun]
 ) -> None:
