@@ -9,20 +9,29 @@ MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
 PREPARED := .cache/kafka/.prepared
 
+IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BASE)) $(if $(BUILD_BASE),--build-base $(BUILD_BASE)) \
+           $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
+           $(if $(OFFLINE),--offline)
+
 export DURATION KEEP ONLY SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench faults test-long lock audit sbom clean clean-all java
+.PHONY: help demo test setup check bench faults test-long e2e images kube-tools lock audit sbom clean clean-all java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
 	@$(PY) -m tests.e2e.demo
 
 test: setup ## every test that takes at most 12 minutes together, on real brokers
-	$(PY) -m pytest -q -m "not long" tests
+	@# Those without a broker run beside the others, which wait more than they compute; what they said comes last.
+	@mkdir -p build
+	@nice $(PY) -m pytest -q -m "not long" -p no:cacheprovider tests/unit >build/unit-tests.txt 2>&1 & unit=$$!; \
+	trap 'kill $$unit 2>/dev/null' EXIT INT TERM; \
+	$(PY) -m pytest -q -rs -m "not long and not kube" --ignore=tests/unit tests; brokers=$$?; \
+	wait $$unit; unit=$$?; trap - EXIT INT TERM; cat build/unit-tests.txt; exit $$((brokers | unit))
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 
@@ -42,6 +51,15 @@ faults: setup ## break a running Lockstep in every way and count what is lost or
 
 test-long: setup ## the long tests (at most 60 minutes)
 	$(PY) -m pytest -q -m long tests
+
+e2e: setup ## install the chart on a real Kubernetes, break it and count (starts one with kube-tools; under 12 minutes)
+	@$(PY) -m tests.kube
+
+images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1)
+	@$(PY) .ci/images.py $(IMAGES)
+
+kube-tools: ## build the Kubernetes that e2e runs on, and helm, kubeconform and the like (once, about 5 minutes; Debian 12, root, Go)
+	@tests/kubelab/ensure
 
 lock: $(if $(findstring .cache,$(UV)),$(UV)) ## resolve requirements.lock anew from the pyproject files (UPGRADE=1 moves every pin)
 	$(PYTHON) .ci/lock.py write --uv $(UV) $(if $(UPGRADE),--upgrade)

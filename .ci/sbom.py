@@ -12,7 +12,7 @@ import re
 import sys
 import tomllib
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -74,15 +74,20 @@ def licences(found: Distribution | None) -> Iterator[str]:
     yield from classified or [line for line in words[:1] if line and len(words) < 3]
 
 
-def needed_to_run(members: Iterable[Mapping[str, Any]]) -> set[str]:
+def needed_to_run(members: Sequence[Mapping[str, Any]]) -> set[str]:
     """Names of what Lockstep's own packages need, and what that needs in its turn, here."""
     own = {_name(member["project"]["name"]) for member in members}
-    waiting = [Requirement(one) for member in members for one in member["project"]["dependencies"]]
+    return needed_by([one for member in members for one in member["project"]["dependencies"]]) - own
+
+
+def needed_by(requirements: Iterable[str]) -> set[str]:
+    """Names of the packages asked for, and of what those that are installed need in their turn, here."""
+    waiting = [Requirement(one) for one in requirements]
     found: set[str] = set()
     while waiting:
         one = waiting.pop()
         name = _name(one.name)
-        if name in found or name in own:
+        if name in found:
             continue
         found.add(name)
         there = installed(name)
@@ -94,16 +99,15 @@ def needed_to_run(members: Iterable[Mapping[str, Any]]) -> set[str]:
     return found
 
 
-def bill(text: str, members: Sequence[Mapping[str, Any]], version: str) -> str:
-    """The document, for the lock `text`."""
-    runs = needed_to_run(members)
+def bill(text: str, runs: Collection[str], version: str, name: str = "lockstep") -> str:
+    """The document, for the lock `text`, of `name`, which needs the packages `runs` of it."""
     factory = LicenseFactory()
     bom = Bom(serial_number=uuid.uuid5(NAMESPACE, text))
     whole = bom.metadata.component = Component(
-        name="lockstep",
+        name=name,
         version=version,
         type=ComponentType.APPLICATION,
-        bom_ref="lockstep",
+        bom_ref=name,
         licenses=[factory.make_from_string("Apache-2.0")],
     )
     run_by: list[Component] = []
@@ -133,6 +137,12 @@ def bill(text: str, members: Sequence[Mapping[str, Any]], version: str) -> str:
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
+def version() -> str:
+    """Lockstep's own."""
+    project: Mapping[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
+
+
 def _name(text: str) -> str:
     return re.sub(r"[-_.]+", "-", text).lower()
 
@@ -142,8 +152,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, help="where to write it; - for standard output")
     file = parser.parse_args().file
     members = [tomllib.loads(found.read_text()) for pattern in MEMBERS for found in sorted(REPOSITORY.glob(pattern))]
-    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
-    text = bill(LOCK.read_text(), members, version)
+    text = bill(LOCK.read_text(), needed_to_run(members), version())
     if str(file) == "-":
         sys.stdout.write(text)
         return

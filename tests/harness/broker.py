@@ -5,8 +5,8 @@ within 1.5 s: the feature levels that `StorageTool` would write are taken from a
 less), and a class-data archive halves the JVM's own work. Both lie in the cache beside the jars.
 
 The settings suit tests: small coordinators, no auto-created topics, a cleaner that looks twice a second, and nothing is
-deleted for its age unless the topic says so (tests write old timestamps). Everything is bound to 127.0.0.1, the data
-lies in a temporary folder, and no process outlives us (`tests.harness.processes`).
+deleted for its age unless the topic says so (tests write old timestamps). Everything is bound to 127.0.0.1 unless asked
+otherwise, the data lies in a temporary folder, and no process outlives us (`tests.harness.processes`).
 """
 
 import atexit
@@ -37,6 +37,8 @@ from tests.harness.processes import end, kill, spawn, tail
 from tests.harness.proxy import Proxy
 
 __all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "listening", "prepare", "started"]
+
+LOCAL = "127.0.0.1"
 
 STARTED_WITHIN = 120.0  # seconds; usual is 1.5, but the cores may be busy with something else
 STOPPED_WITHIN = 20.0
@@ -119,8 +121,12 @@ class Broker:
 
     `kafka` is its version. `properties` are added to server.properties (they win). With `authorizer` ACLs can be
     created and listed. `behind` a proxy the broker has a second listener whose advertised address is the proxy's:
-    clients that bootstrap from `proxy.bootstrap` stay behind it, clients that use `bootstrap` do not.
+    clients that bootstrap from `proxy.bootstrap` stay behind it, clients that use `bootstrap` do not. With a `host` it
+    listens on every address of this machine and tells clients that name, which has to lead here from where they are.
     """
+
+    LOGGERS: ClassVar[Mapping[str, str]] = {}
+    """Levels of single loggers, from Kafka 4 on; all others have `log_level`."""
 
     AUTHORIZER: ClassVar[Mapping[str, str]] = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -140,8 +146,10 @@ class Broker:
         log_level: str = "warn",
         quorum: Quorum | None = None,
         node: int = 1,
+        host: str | None = None,
     ) -> None:
         self.alias = alias
+        self._host = host
         self.kafka = kafka
         self.node = node
         self._quorum = quorum or Quorum.of(1)
@@ -167,7 +175,7 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         """Where clients connect, past the proxy if there is one. The same after every restart."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self._host or LOCAL}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -261,7 +269,10 @@ class Broker:
             "".join(f"{key}={value}\n" for key, value in (self._listeners() | self._properties).items())
         )
         template = LOGGING if self.kafka.major >= 4 else LOGGING_BEFORE_4
-        (self.folder / "log4j.properties").write_text(template.format(level=self._log_level))
+        own = "".join(
+            f"logger.{n}.name={name}\nlogger.{n}.level={to}\n" for n, (name, to) in enumerate(self.LOGGERS.items())
+        )
+        (self.folder / "log4j.properties").write_text(template.format(level=self._log_level) + own)
 
     def _command(self) -> list[str]:
         archive, logging = _archive(self.kafka), self.folder / "log4j.properties"
@@ -281,7 +292,7 @@ class Broker:
             "node.id": str(self.node),
             "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items()),
             "controller.listener.names": "CONTROLLER",
-            **listening(listen | {"CONTROLLER": controllers[self.node]}, advertise),
+            **listening(listen | {"CONTROLLER": controllers[self.node]}, advertise, self._host),
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
         }
@@ -354,10 +365,12 @@ def _archive(kafka: kafka_jars.Kafka) -> Path:
     return kafka.cache / f"broker-{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
 
 
-def listening(listen: Mapping[str, int], advertise: Mapping[str, int]) -> dict[str, str]:
+def listening(listen: Mapping[str, int], advertise: Mapping[str, int], host: str | None = None) -> dict[str, str]:
+    """The listeners' settings. With a `host` those that are advertised are bound to every address and bear its name."""
+    bound = {name: "0.0.0.0" if host and name in advertise else LOCAL for name in listen}
     return {
-        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listen.items()),
-        "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in advertise.items()),
+        "listeners": ",".join(f"{name}://{bound[name]}:{port}" for name, port in listen.items()),
+        "advertised.listeners": ",".join(f"{name}://{host or LOCAL}:{port}" for name, port in advertise.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
     }
 

@@ -130,3 +130,17 @@ def test_secrets_are_told_in_a_file_of_our_own_that_is_gone_afterwards(
 def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
     with told_secretly({}, tmp_path):
         assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_the_file_count_over_ours_and_a_collector_takes_the_place_of_ours() -> None:
+    found = settings_for(kubernetes(spark_driver_defaultJavaOptions="-Xss2m -XX:+UseG1GC"), 2, Pod())
+    options = found["spark.driver.extraJavaOptions"].split()
+    assert "-XX:+UseSerialGC" not in options
+    assert options.index("-Xss512k") < options.index("-Xss2m")
+    assert any(option.startswith("-Dlog4j2.configurationFile=") for option in options)
+    assert "spark.driver.defaultJavaOptions" not in found
+    assert "-XX:+UseSerialGC" in found["spark.executor.extraJavaOptions"], "nothing was said of the executors"
+    chosen = {"spark_driver_defaultJavaOptions": "-Xss2m", "spark_driver_extraJavaOptions": "-Da=b"}
+    both = settings_for(kubernetes(**chosen), 2, Pod())
+    assert both["spark.driver.defaultJavaOptions"] == "-Xss2m"
+    assert both["spark.driver.extraJavaOptions"] == "-Da=b"

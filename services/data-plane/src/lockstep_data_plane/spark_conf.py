@@ -41,6 +41,8 @@ CLUSTER: Mapping[str, str] = {
     "spark.executor.maxNumFailures": "2147483647",
 }
 
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_OUR_COLLECTOR = re.compile(r"-XX:\+UseSerialGC\s*")
 _ARCHIVE_NAME = re.compile(r"#([^,#/\s]+)\s*(?:,|$)")
 
 
@@ -67,9 +69,22 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         found["spark.cores.max"] = str(slots + SPARE)
     if master.startswith("k8s://"):
         found |= _kubernetes(spark, slots, pod)
-    found |= spark.conf
+    found = _with_java_options({**found, **spark.conf}, spark.conf)
     found |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
     return {**found, "spark.master": master}
+
+
+def _with_java_options(found: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Options that the file gives the JVMs beside ours (`defaultJavaOptions`) stand behind ours, so that they win, and
+    a collector of the file's takes the place of ours: a JVM refuses two."""
+    both = dict(found)
+    for side in ("driver", "executor"):
+        options, ours = chosen.get(f"spark.{side}.defaultJavaOptions"), f"spark.{side}.extraJavaOptions"
+        if options and ours in found and ours not in chosen:
+            kept = _OUR_COLLECTOR.sub("", found[ours]) if _COLLECTOR.search(options) else found[ours]
+            both[ours] = f"{kept} {options}"
+            del both[f"spark.{side}.defaultJavaOptions"]
+    return both
 
 
 def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:

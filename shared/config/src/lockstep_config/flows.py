@@ -11,11 +11,11 @@ from itertools import permutations
 
 from lockstep_config import layering, values
 from lockstep_config.agreements import check_agreements
-from lockstep_config.check import Findings
 from lockstep_config.client_keys import CLIENT, ClientKind
 from lockstep_config.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
 from lockstep_config.data_plane import data_plane_settings
 from lockstep_config.filters import filters_of
+from lockstep_config.findings import Findings
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.legacy_flow import check_legacy, legacy_defaults, legacy_policy
 from lockstep_config.librdkafka import translated
@@ -92,6 +92,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             sync_configs_every=of.seconds("sync.topic.configs.interval.seconds"),
             replication_factor=of.integer("replication.factor"),
             heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
+            keeps_counts=plane.by_key,
         ),
         acl_sync=AclSyncSettings(
             enabled=copies and of.boolean("sync.topic.acls.enabled"),

@@ -64,7 +64,7 @@ class Cluster:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSyncSettings:
     """Remote topics, partitions and configs (`mm2.md` §4.1 to 4.5). `refresh_every` is the longest time, not the usual
-    one."""
+    one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the source's is."""
 
     refresh_enabled: bool = True
     refresh_every: timedelta = timedelta(seconds=600)
@@ -72,6 +72,7 @@ class TopicSyncSettings:
     sync_configs_every: timedelta = timedelta(seconds=600)
     replication_factor: int = 2
     heartbeats_replicated: bool = True
+    keeps_counts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +245,11 @@ class DataPlaneSettings:
     transaction_timeout: timedelta = timedelta(seconds=60)
     spark: SparkSettings = LOCAL_SPARK
     legacy: LegacySettings | None = None
+
+    @property
+    def by_key(self) -> bool:
+        """Each record goes into the partition that its key chooses; then `exactly_once` holds too."""
+        return self.legacy is not None and self.legacy.partitioning == "key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

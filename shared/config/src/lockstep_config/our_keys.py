@@ -227,8 +227,8 @@ OUR_KEYS = (
         default="preserve",
         choices=("preserve", "key"),
         scopes=CONNECTOR,
-        meaning="of a legacy flow: preserve keeps each record in its partition; key, which would choose it "
-        "from the record's key as Java's producer does, is refused for now",
+        meaning="of a legacy flow: preserve keeps each record in its partition; key chooses it from the record's key "
+        "among the target's partitions, as Java's producer does, and copies in transactions",
     ),
     _flag(
         LEGACY_ABORT,

@@ -233,7 +233,6 @@ class FlowContext:
         is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
         if self._acts is None:
             raise StoodDown("the target has not been reached yet")
-        self._acts.start()  # most services never ask for it, so it is not there before
         return FactLog(self._acts, topic)
 
     async def every(

@@ -63,6 +63,16 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
     return whole
 
 
+ASKING = {
+    # It would write each reconnect to stderr; error_cb hears the same and we say it once.
+    "log_level": 0,
+    # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the
+    # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
+    # groups would be answered any more.
+    "metadata.recovery.strategy": "none",
+}
+
+
 class Requests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
     concurrent use within one event loop."""
@@ -85,8 +95,7 @@ class Requests:
 
     def _use(self, conf: Mapping[str, Any]) -> None:
         self.bootstrap = str(conf.get("bootstrap.servers", ""))
-        # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
-        self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
+        self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
 
     async def renew(self, conf: Mapping[str, Any]) -> None:
         """Ask with these settings from now on. Nothing is to be under way."""

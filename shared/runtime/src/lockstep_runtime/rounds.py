@@ -4,7 +4,7 @@ trouble."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
@@ -19,10 +19,12 @@ __all__ = ["Rounds", "Troubles"]
 
 class Troubles:
     """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster and a permission that is missing once for all who notice."""
+    cluster and a permission that is missing once for all who notice. `others_say`: clusters of which somebody else says
+    when they cannot be reached."""
 
-    def __init__(self, log: FlowLog) -> None:
+    def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log
+        self._others_say = frozenset(others_say)
         self._now: dict[str, ClusterTrouble | ClassFailed] = {}
 
     @property
@@ -36,7 +38,7 @@ class Troubles:
         known = self._unreachable()
         self._now[name] = trouble
         if isinstance(trouble, ClusterUnreachable):
-            if trouble.alias not in known:
+            if trouble.alias not in known | self._others_say:
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
@@ -68,7 +70,7 @@ class Troubles:
         return {t.alias for t in self._now.values() if isinstance(t, ClusterUnreachable)}
 
     def _say_reached(self, known: set[str]) -> None:
-        for alias in sorted(known - self._unreachable()):
+        for alias in sorted(known - self._unreachable() - self._others_say):
             self._log.say("cluster reachable again", alias, cluster=alias)
 
 

@@ -1,0 +1,172 @@
+"""`make images`: the container image of each service and of the command, with docker, podman or buildah.
+
+`deploy/images/Dockerfile` says what is in them. What it needs beside the sources is written to build/images first: for
+each kind of image the part of `requirements.lock` that it needs, hashes and all, and its bill of materials. With
+`--offline` the packages' files as well, so that the build itself needs no network, only base images that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sbom
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PREPARED = REPOSITORY / "build" / "images"
+DOCKERFILE = REPOSITORY / "deploy" / "images" / "Dockerfile"
+
+CONTROL = ("topic-sync", "heartbeat", "checkpoint", "acl-sync")
+"""Images that need the same packages."""
+IMAGES = (*CONTROL, "cli", "data-plane")
+COMMON = ("protocol", "config", "runtime")
+"""Members that all of them have."""
+BUILDERS = ("docker", "podman", "buildah")
+PYTHON = "3.11"
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+"""What an offline build is for: the base images of the tests. Any other build asks pip, in the image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bases:
+    """The images that ours are made from: the services' own, the data plane's, and the one that has venv and pip."""
+
+    python: str | None = None
+    java: str | None = None
+    build: str | None = None
+
+    def arguments(self, image: str) -> list[str]:
+        """The build arguments for an image."""
+        base = self.java if image == "data-plane" and self.java else self.python
+        chosen = {"BASE": base, "BUILD_BASE": self.build or self.python}
+        return [word for key, value in chosen.items() if value for word in ("--build-arg", f"{key}={value}")]
+
+
+def entries(lock: str) -> dict[str, str]:
+    """The lock's entries, each with its hashes, by name."""
+    parts = (part for part in re.split(r"\n(?=\S)", lock) if "==" in part.splitlines()[0])
+    return {part.partition("==")[0]: part for part in parts}
+
+
+def part_of(lock: str, names: Collection[str]) -> str:
+    """The lock of these packages alone."""
+    return "".join(f"{text}\n" for name, text in entries(lock).items() if name in names)
+
+
+def members() -> dict[str, Mapping[str, Any]]:
+    """What each member's pyproject.toml says, by the name of its folder."""
+    found = (file for pattern in sbom.MEMBERS for file in sorted(REPOSITORY.glob(pattern)))
+    return {file.parent.name: tomllib.loads(file.read_text()) for file in found}
+
+
+def needed(image: str, known: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Names of the packages that an image needs."""
+    return sbom.needed_to_run([known[name] for name in (*COMMON, image)])
+
+
+def prepare(version: str) -> None:
+    """Writes build/images, always the same for one lock."""
+    known, lock = members(), sbom.LOCK.read_text()
+    control = needed(CONTROL[0], known)
+    data_plane = needed("data-plane", known) - control
+    parts = {
+        "build": sbom.needed_by(["setuptools", "hatchling"]),
+        "control": control,
+        "cli": needed("cli", known) - control,
+        "data-plane": data_plane - {"pyspark"},
+        "pyspark": data_plane & {"pyspark"},  # there are only its sources, which something has to build
+    }
+    (PREPARED / "wheels").mkdir(parents=True, exist_ok=True)
+    for name, packages in parts.items():
+        (PREPARED / f"{name}.txt").write_text(part_of(lock, packages))
+    for image in IMAGES:
+        text = sbom.bill(part_of(lock, needed(image, known)), needed(image, known), version, f"lockstep-{image}")
+        (PREPARED / f"sbom-{image}.cdx.json").write_text(text)
+
+
+def download() -> None:
+    """Fetches into build/images/wheels what pip would ask for in the images, once for each lock."""
+    files = [PREPARED / f"{name}.txt" for name in ("build", "control", "cli", "data-plane", "pyspark")]
+    whole = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    stamp = PREPARED / "wheels" / ".of"
+    if stamp.exists() and stamp.read_text() == whole:
+        return
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+    pip += ["--dest", str(PREPARED / "wheels"), "--find-links", str(PREPARED / "wheels")]
+    built = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", PYTHON]
+    built += [word for platform in PLATFORMS for word in ("--platform", platform)]
+    sources = ["--no-binary", ":all:", "--no-build-isolation"]
+    for file in files:
+        kind = sources if file.stem == "pyspark" else built
+        subprocess.run([*pip, *kind, "--requirement", file], check=True)
+    stamp.write_text(whole)
+
+
+def works(builder: str) -> bool:
+    """Whether the command is there and has what it needs (docker: its daemon)."""
+    ask = ["version"] if builder != "buildah" else ["images"]
+    return shutil.which(builder) is not None and not subprocess.run([builder, *ask], capture_output=True).returncode
+
+
+def building(builder: str, tag: str, options: Sequence[str]) -> list[str]:
+    """The command that builds one image. A builder of another name is called as TAG CONTEXT OPTION..."""
+    options = [*options, "--file", str(DOCKERFILE)]
+    if Path(builder).name not in BUILDERS:
+        return [builder, tag, str(REPOSITORY), *options]
+    verb = "bud" if Path(builder).name == "buildah" else "build"
+    layers = ["--layers"] if verb == "bud" else []
+    return [builder, verb, *layers, *options, "--tag", tag, str(REPOSITORY)]
+
+
+def build(builder: str, images: Sequence[str], bases: Bases, repository: str, tag: str, offline: bool) -> list[str]:
+    """Builds them, one after the other, and returns their names. `prepare` must have run."""
+    version = sbom.version()
+    made = []
+    for image in images:
+        name = f"{repository}/lockstep-{image}:{tag}"
+        options = ["--target", image, "--build-arg", f"VERSION={version}", *bases.arguments(image)]
+        options += ["--build-arg", "PIP_NO_INDEX=1"] if offline else []
+        sys.stdout.write(f"images: {name}\n")
+        sys.stdout.flush()
+        subprocess.run(building(builder, name, options), check=True, stdout=sys.stderr)
+        made.append(name)
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("images", nargs="*", help=f"all of them unless named: {', '.join(IMAGES)}")
+    parser.add_argument("--builder", help="docker, podman, buildah, or a command that takes TAG CONTEXT OPTION...")
+    parser.add_argument("--base", help="image with Python 3.11 to 3.13 in the place of the Dockerfile's")
+    parser.add_argument("--java-base", help="the data plane's, with Java 17 and tini too")
+    parser.add_argument("--build-base", help="the same Python with venv")
+    parser.add_argument("--repository", default="ghcr.io/lockstep")
+    parser.add_argument("--tag", default=sbom.version())
+    parser.add_argument("--offline", action="store_true", help="fetch the packages here, not in the build")
+    given = parser.parse_args()
+    if unknown := set(given.images) - set(IMAGES):
+        parser.error(f"no image is named {', '.join(sorted(unknown))}: there are {', '.join(IMAGES)}")
+    builder = given.builder or next((one for one in BUILDERS if works(one)), None)
+    if builder is None:
+        sys.exit(f"images: none of {', '.join(BUILDERS)} works here: install one, or name one with BUILDER=")
+    prepare(sbom.version())
+    if given.offline:
+        download()
+    bases = Bases(given.base, given.java_base, given.build_base)
+    try:
+        build(builder, given.images or IMAGES, bases, given.repository, given.tag, given.offline)
+    except subprocess.CalledProcessError as failed:
+        sys.exit(f"images: {' '.join(map(str, failed.cmd))} ended with {failed.returncode}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+{{/* The parts of a pod. `w` is a workload of lockstep.workloads. */}}
+
+{{/* Environment variables: ours, the resource's as they are, and the values', which are templates; of one name the last counts. */}}
+{{- define "lockstep.environment" -}}
+{{- $names := list "POD_NAME" "LOCKSTEP_LOGGING_DIR" -}}
+{{- $all := .settings.env | default list -}}
+{{- with .settings.extraEnv -}}{{- $all = concat $all (tpl (toYaml .) $.root | fromYamlArray) -}}{{- end -}}
+{{- $last := dict -}}
+{{- range $one := $all -}}{{- $_ := set $last $one.name $one -}}{{- end -}}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+{{- if include "lockstep.loggingConfigMap" .root }}
+- name: LOCKSTEP_LOGGING_DIR
+  value: /etc/lockstep/logging
+{{- end }}
+{{- $written := dict }}
+{{- range $one := $all }}
+{{- if and (not (has $one.name $names)) (not (hasKey $written $one.name)) }}
+{{- $_ := set $written $one.name true }}
+- {{ toYaml (get $last $one.name) | nindent 2 | trim }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Where what stands beside the resource is. */}}
+{{- define "lockstep.besideArgs" -}}
+- --settings
+- /etc/lockstep/lockstep.properties
+- --secrets-dir
+- /etc/lockstep/secrets
+{{- end -}}
+
+{{/*
+The files of the configuration are mounted one by one: a folder would be a volume, in which no further volume can be
+mounted. So they stay as they were when the pod began, and a change comes with a new pod; secrets are folders and follow.
+*/}}
+{{- define "lockstep.configMounts" -}}
+- name: config
+  mountPath: /etc/lockstep/mirror.yaml
+  subPath: mirror.yaml
+  readOnly: true
+- name: config
+  mountPath: /etc/lockstep/lockstep.properties
+  subPath: {{ .settings | default "lockstep.properties" }}
+  readOnly: true
+{{- $mounted := include "lockstep.mounted" .root | fromJson }}
+{{- range $index, $name := $mounted.secrets }}
+- name: secret-{{ $index }}
+  mountPath: /etc/lockstep/secrets/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- range $index, $name := $mounted.configMaps }}
+- name: configmap-{{ $index }}
+  mountPath: /etc/lockstep/secrets/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- with include "lockstep.loggingConfigMap" .root }}
+- name: logging
+  mountPath: /etc/lockstep/logging/{{ . }}
+  readOnly: true
+{{- end }}
+{{- range ((.root.Values.spec.externalConfiguration | default dict).volumes) }}
+- name: {{ include "lockstep.short" (dict "name" (printf "external-%s" (.name | replace "." "-")) "length" 63) }}
+  mountPath: /opt/kafka/external-configuration/{{ .name }}
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "lockstep.configVolumes" -}}
+- name: config
+  configMap:
+    name: {{ include "lockstep.name" (dict "root" . "suffix" "config") }}
+{{- $mounted := include "lockstep.mounted" . | fromJson }}
+{{- range $index, $name := $mounted.secrets }}
+- name: secret-{{ $index }}
+  secret:
+    secretName: {{ $name }}
+    defaultMode: 288 # 0440: the group, which is the pod's fsGroup
+{{- end }}
+{{- range $index, $name := $mounted.configMaps }}
+- name: configmap-{{ $index }}
+  configMap:
+    name: {{ $name }}
+{{- end }}
+{{- with include "lockstep.loggingConfigMap" . }}
+- name: logging
+  configMap:
+    name: {{ . }}
+{{- end }}
+{{- range ((.Values.spec.externalConfiguration | default dict).volumes) }}
+- name: {{ include "lockstep.short" (dict "name" (printf "external-%s" (.name | replace "." "-")) "length" 63) }}
+  {{- if .secret }}
+  secret:
+    {{- toYaml .secret | nindent 4 }}
+    {{- if not .secret.defaultMode }}
+    defaultMode: 288
+    {{- end }}
+  {{- else }}
+  configMap:
+    {{- toYaml .configMap | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Where pods may be; `w` as above. */}}
+{{- define "lockstep.scheduling" -}}
+{{- $s := .w.settings -}}
+{{- with $s.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $s.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $s.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- $selector := include "lockstep.selector" (dict "root" .root "component" .w.kebab "flow" .w.flow) | fromYaml }}
+{{- if $s.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range $s.topologySpreadConstraints }}
+  {{- $one := deepCopy . }}
+  {{- if not $one.labelSelector }}{{- $_ := set $one "labelSelector" (dict "matchLabels" $selector) }}{{- end }}
+  - {{ toYaml $one | nindent 4 | trim }}
+  {{- end }}
+{{- else if gt (int .w.replicas) 1 }}
+topologySpreadConstraints:
+  # The replicas of one workload on different nodes, where that can be.
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- toYaml $selector | nindent 8 }}
+{{- end }}
+{{- with $s.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- range $key := list "schedulerName" "hostAliases" "dnsPolicy" "dnsConfig" "hostUsers" "runtimeClassName" }}
+{{- if hasKey $s $key }}
+{{ $key }}: {{ toJson (get $s $key) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* A probe: path, and the defaults and the values' options of it. */}}
+{{- define "lockstep.probe" -}}
+httpGet:
+  path: {{ .path }}
+  port: tcp-prometheus
+{{- toYaml .options | nindent 0 }}
+{{- end -}}
+
+{{/* The names of secrets that pull images, as a list of {name}. */}}
+{{- define "lockstep.pullSecrets" -}}
+{{- $found := list -}}
+{{- range $one := concat ((.root.Values.global | default dict).imagePullSecrets | default list) (.root.Values.imagePullSecrets | default list) (.more | default list) -}}
+{{- $found = append $found (ternary $one (dict "name" $one) (kindIs "map" $one)) -}}
+{{- end -}}
+{{- with $found | uniq -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{/* The pod of a workload: metadata and spec. */}}
+{{- define "lockstep.podTemplate" -}}
+{{- $root := .root -}}{{- $w := .w -}}{{- $s := $w.settings -}}
+{{- $resource := include "lockstep.resourceMetadata" $root | fromJson -}}
+{{- $annotations := dict -}}
+{{- range $from := list $resource.annotations $root.Values.commonAnnotations $s.podAnnotations -}}
+{{- range $key, $value := $from -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
+{{- end -}}
+{{- $_ := set $annotations "lockstep/flow" $w.flow.name -}}
+{{- $_ := set $annotations "checksum/config" (include "lockstep.checksum" (dict "root" $root "w" $w)) -}}
+{{- $rack := and (eq $w.service "dataPlane") (include "lockstep.rackInit" $root) -}}
+{{- $driver := and (eq $w.service "dataPlane") (gt (int $root.Values.dataPlane.executors) 0) -}}
+metadata:
+  labels:
+    {{- include "lockstep.labels" (dict "root" $root "component" $w.kebab "flow" $w.flow "more" $s.podLabels "pod" true) | nindent 4 }}
+  annotations:
+    {{- toYaml $annotations | nindent 4 }}
+spec:
+  serviceAccountName: {{ include "lockstep.serviceAccount" (dict "root" $root "service" $w.service) }}
+  automountServiceAccountToken: false
+  enableServiceLinks: {{ $s.enableServiceLinks | default false }}
+  {{- with include "lockstep.pullSecrets" (dict "root" $root "more" $s.imagePullSecrets) }}
+  imagePullSecrets:
+    {{- . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    {{- toYaml $s.podSecurityContext | nindent 4 }}
+  terminationGracePeriodSeconds: {{ $s.terminationGracePeriodSeconds | int }}
+  {{- with include "lockstep.scheduling" (dict "root" $root "w" $w) | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- if $rack }}
+  initContainers:
+    {{- include "lockstep.rackContainer" (dict "root" $root "settings" $s) | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: {{ $w.kebab }}
+      image: {{ include "lockstep.image" (dict "root" $root "which" $w.service) }}
+      imagePullPolicy: {{ $root.Values.images.pullPolicy }}
+      workingDir: /tmp
+      args:
+        - --config
+        - /etc/lockstep/mirror.yaml
+        {{- include "lockstep.besideArgs" $root | nindent 8 }}
+        - --flow
+        - {{ $w.flow.name | quote }}
+        - --host
+        - 0.0.0.0
+        - --port
+        - "9404"
+        - --instance
+        - $(POD_NAME)
+        - --log-format
+        - {{ $root.Values.logFormat }}
+        {{- range $s.extraArgs }}
+        - {{ tpl (toString .) $root | quote }}
+        {{- end }}
+      env:
+        {{- include "lockstep.environment" (dict "root" $root "settings" $s) | nindent 8 }}
+      {{- with $s.extraEnvFrom }}
+      envFrom:
+        {{- tpl (toYaml .) $root | nindent 8 }}
+      {{- end }}
+      ports:
+        - name: tcp-prometheus
+          containerPort: 9404
+        {{- if $driver }}
+        - name: tcp-spark
+          containerPort: 7078
+        - name: tcp-blocks
+          containerPort: 7079
+        {{- end }}
+      startupProbe:
+        {{- include "lockstep.probe" (dict "path" "/live" "options" $s.startupProbe) | nindent 8 }}
+      livenessProbe:
+        {{- include "lockstep.probe" (dict "path" "/live" "options" $s.livenessProbe) | nindent 8 }}
+      readinessProbe:
+        {{- include "lockstep.probe" (dict "path" "/ready" "options" $s.readinessProbe) | nindent 8 }}
+      resources:
+        {{- toYaml $s.resources | nindent 8 }}
+      securityContext:
+        {{- toYaml $s.securityContext | nindent 8 }}
+      volumeMounts:
+        - name: tmp
+          mountPath: /tmp
+        {{- include "lockstep.configMounts" (dict "root" $root "settings" (include "lockstep.settingsFile" $w)) | nindent 8 }}
+        {{- if $rack }}
+        - name: rack
+          mountPath: /etc/lockstep/rack
+          readOnly: true
+        {{- end }}
+        {{- if $driver }}
+        - name: config
+          mountPath: /etc/lockstep/executor.yaml
+          subPath: executor-{{ $w.flow.id }}.yaml
+          readOnly: true
+        - name: kube-api
+          mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+          readOnly: true
+        {{- end }}
+        {{- with include "lockstep.moreMounts" (dict "root" $root "settings" $s) }}
+        {{- . | nindent 8 }}
+        {{- end }}
+  volumes:
+    - name: tmp
+      emptyDir:
+        sizeLimit: {{ $s.tmpSizeLimit }}
+    {{- include "lockstep.configVolumes" $root | nindent 4 }}
+    {{- if $rack }}
+    - name: rack
+      emptyDir:
+        sizeLimit: 1Mi
+    {{- end }}
+    {{- if or $rack $driver }}
+    {{- include "lockstep.apiToken" $root | nindent 4 }}
+    {{- end }}
+    {{- with include "lockstep.moreVolumes" (dict "root" $root "settings" $s) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+{{- end -}}
+
+{{/* Volumes of the resource, as they are, and of the values, which are templates. */}}
+{{- define "lockstep.moreVolumes" -}}
+{{- with .settings.volumes }}{{ toYaml . }}{{ end }}
+{{- with .settings.extraVolumes }}
+{{ tpl (toYaml .) $.root }}
+{{- end }}
+{{- end -}}
+
+{{/* Where they are mounted. */}}
+{{- define "lockstep.moreMounts" -}}
+{{- with .settings.volumeMounts }}{{ toYaml . }}{{ end }}
+{{- with .settings.extraVolumeMounts }}
+{{ tpl (toYaml .) $.root }}
+{{- end }}
+{{- end -}}
+
+{{/*
+Access to the Kubernetes API, as kubelet mounts it by default; here it is a volume of its own, so that only the container
+which needs it has it.
+*/}}
+{{- define "lockstep.apiToken" -}}
+- name: kube-api
+  projected:
+    defaultMode: 288
+    sources:
+      - serviceAccountToken:
+          expirationSeconds: 3607
+          path: token
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - key: ca.crt
+              path: ca.crt
+      - downwardAPI:
+          items:
+            - path: namespace
+              fieldRef:
+                fieldPath: metadata.namespace
+{{- end -}}

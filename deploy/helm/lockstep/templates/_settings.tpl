@@ -1,0 +1,118 @@
+{{/*
+What the chart adds to the resource, as lines of a properties file (--settings), which win over it: where the data
+plane's slots run, its JVMs, the rack, and the user's own `settings`, which win over everything.
+*/}}
+
+{{/* A key or a value as Java's properties have it. */}}
+{{- define "lockstep.propertyKey" -}}
+{{- . | replace "\\" "\\\\" | replace ":" "\\:" | replace "=" "\\=" | replace " " "\\ " | replace "#" "\\#" -}}
+{{- end -}}
+{{- define "lockstep.propertyValue" -}}
+{{- $escaped := toString . | replace "\\" "\\\\" | replace "\r" "\\r" | replace "\n" "\\n" | replace "\t" "\\t" -}}
+{{- regexReplaceAll "^ " $escaped "\\ " -}}
+{{- end -}}
+
+{{/* A value of `settings`: numbers as they are written, never as 1e+06. */}}
+{{- define "lockstep.scalar" -}}
+{{- if kindIs "float64" . -}}
+{{- if eq (floor .) . -}}{{- int64 . -}}{{- else -}}{{- . -}}{{- end -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The lines for a workload, as JSON: key to value. Only the data plane has more than the user's own. */}}
+{{- define "lockstep.settings" -}}
+{{- $found := dict -}}
+{{- if eq .w.service "dataPlane" -}}
+{{- $parts := list "lockstep.jvmSettings" "lockstep.slotSettings" "lockstep.rackSettings" -}}
+{{- if gt (int .root.Values.dataPlane.executors) 0 -}}{{- $parts = append $parts "lockstep.sparkSettings" -}}{{- end -}}
+{{- $given := . -}}
+{{- range $part := $parts -}}
+{{- range $key, $value := include $part $given | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := .root.Values.settings -}}{{- $_ := set $found $key (include "lockstep.scalar" $value) -}}{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{/* The key of the ConfigMap with the lines of a workload. */}}
+{{- define "lockstep.settingsFile" -}}
+{{- if eq .service "dataPlane" -}}data-plane-{{ .flow.id }}.properties{{- else -}}lockstep.properties{{- end -}}
+{{- end -}}
+
+{{/* Lines as the text of a properties file. */}}
+{{- define "lockstep.properties" -}}
+# Added by the chart. What stands here counts before mirror.yaml.
+{{- range $key, $value := . }}
+{{ include "lockstep.propertyKey" $key }}={{ include "lockstep.propertyValue" $value }}
+{{- end }}
+{{- end -}}
+
+{{/*
+spec.jvmOptions, for the driver's JVM and the executors'. The heap has a setting of Spark's own, which refuses -Xmx among
+the options; the options stand before Lockstep's own, which stay.
+*/}}
+{{- define "lockstep.jvmSettings" -}}
+{{- $jvm := .root.Values.spec.jvmOptions | default dict -}}
+{{- $options := list -}}
+{{- with get $jvm "-Xms" -}}{{- $options = append $options (printf "-Xms%v" .) -}}{{- end -}}
+{{- range $name, $value := get $jvm "-XX" | default dict -}}
+{{- if has (toString $value) (list "true" "false") -}}
+{{- $options = append $options (printf "-XX:%s%s" (ternary "+" "-" (eq (toString $value) "true")) $name) -}}
+{{- else -}}
+{{- $options = append $options (printf "-XX:%s=%s" $name (include "lockstep.scalar" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- range $jvm.javaSystemProperties -}}
+{{- $pair := printf "-D%s=%s" .name (toString .value) -}}
+{{- $options = append $options (ternary (printf "\"%s\"" ($pair | replace "\\" "\\\\" | replace "\"" "\\\"")) $pair (regexMatch "[\\s\"'\\\\]" $pair)) -}}
+{{- end -}}
+{{- if eq (toString $jvm.gcLoggingEnabled) "true" -}}{{- $options = append $options "-Xlog:gc*:stdout:time" -}}{{- end -}}
+{{- $found := dict -}}
+{{- $sides := list "driver" -}}
+{{- if gt (int .root.Values.dataPlane.executors) 0 -}}{{- $sides = append $sides "executor" -}}{{- end -}}
+{{- range $side := $sides -}}
+{{- with get $jvm "-Xmx" -}}{{- $_ := set $found (printf "lockstep.spark.conf.spark.%s.memory" $side) (include "lockstep.sparkMemory" .) -}}{{- end -}}
+{{- if $options -}}{{- $_ := set $found (printf "lockstep.spark.conf.spark.%s.defaultJavaOptions" $side) (join " " $options) -}}{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{/* A JVM's heap size as Spark writes it: a number alone is bytes to a JVM. */}}
+{{- define "lockstep.sparkMemory" -}}
+{{- $text := toString . | lower | trim -}}
+{{- if regexMatch "^[0-9.e+]+$" $text -}}{{- printf "%dk" (div (include "lockstep.scalar" . | int64) 1024) -}}{{- else -}}{{- $text -}}{{- end -}}
+{{- end -}}
+
+{{/* How many slots a flow has: tasksMax, else dataPlane.slots. One per core of the node, as outside of Kubernetes, would be more than the pod has. */}}
+{{- define "lockstep.slots" -}}
+{{- $connector := .flow.mirror.sourceConnector | default dict -}}
+{{- $legacy := dig "consumer" "numStreams" 1 .root.Values.spec -}}
+{{- if .flow.legacy -}}{{- $legacy | int -}}{{- else -}}{{- $connector.tasksMax | default .root.Values.dataPlane.slots | int -}}{{- end -}}
+{{- end -}}
+
+{{/* The slots of a flow that does not say how many. */}}
+{{- define "lockstep.slotSettings" -}}
+{{- $found := dict -}}
+{{- if and (not .w.flow.legacy) (not (.w.flow.mirror.sourceConnector | default dict).tasksMax) -}}
+{{- $_ := set $found (printf "%s.lockstep.connector.source.tasks.max" .w.flow.name) (include "lockstep.slots" (dict "root" .root "flow" .w.flow)) -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{/* The replica that is read is the one in the rack of the pod's node; what the resource says itself counts. */}}
+{{- define "lockstep.rackSettings" -}}
+{{- $found := dict -}}
+{{- $rack := .root.Values.spec.rack | default dict -}}
+{{- $key := printf "%s.consumer.client.rack" .w.flow.source -}}
+{{- $config := include "lockstep.connectorConfig" (dict "mirror" .w.flow.mirror "connector" "sourceConnector") | fromJson -}}
+{{- if not (or (hasKey $config "consumer.client.rack") (hasKey $config "source.consumer.client.rack")) -}}
+{{- if include "lockstep.rackInit" .root -}}
+{{- $_ := set $found $key "${file:/etc/lockstep/rack/rack.properties:rack}" -}}
+{{- else if and (eq (toString $rack.type) "environment-variable") $rack.envVarName -}}
+{{- $_ := set $found $key (printf "${env:%s}" $rack.envVarName) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}

@@ -1,0 +1,62 @@
+"""What the seeds' resources become, kept as text: `python -m tests.chart.golden` writes it anew, to be read as a diff.
+
+An outline of every seed, with each object and what its pods mount; and, of four that have little in common, all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.chart.helm import GOLDEN, SEEDS, Objects, rendered
+
+__all__ = ["OUTLINES", "WHOLE", "golden", "outlines", "whole"]
+
+OUTLINES = GOLDEN / "outlines.txt"
+WHOLE = tuple(
+    seed
+    for seed in SEEDS
+    if seed.stem in ("streams-9.9-whole", "streams-9.9.7-mtls", "strimzi-0.18-mirror-maker", "strimzi-0.17-minimal")
+)
+
+
+def golden(seed: Path) -> Path:
+    return GOLDEN / f"{seed.stem}.yaml"
+
+
+def whole(seed: Path) -> str:
+    """Everything that Helm renders of a seed."""
+    return rendered(seed).text
+
+
+def outlines() -> str:
+    """Of each seed its objects, a line each."""
+    return "\n".join(line for seed in SEEDS for line in ("", seed.stem, *_lines(rendered(seed))))[1:] + "\n"
+
+
+def _lines(objects: Objects) -> Iterator[str]:
+    for one in objects.all:
+        yield f"  {one['kind']} {one['metadata']['name']}{_more(one)}"
+
+
+def _more(one: dict[str, Any]) -> str:
+    if "template" not in one.get("spec", {}):
+        return ""
+    spec = one["spec"]["template"]["spec"]
+    flow = one["metadata"]["annotations"]["lockstep/flow"]
+    mounts = [path for one in spec["containers"][0]["volumeMounts"] if (path := one["mountPath"]) != "/tmp"]
+    beside = [path.removeprefix("/etc/lockstep/") for path in mounts if not path.endswith((".yaml", ".properties"))]
+    inits = [container["name"] for container in spec.get("initContainers", [])]
+    return f" x{one['spec']['replicas']} of {flow}{_listed(' with ', beside)}{_listed(' after ', inits)}"
+
+
+def _listed(before: str, names: list[str]) -> str:
+    return before + ", ".join(names) if names else ""
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    OUTLINES.write_text(outlines(), encoding="utf-8")
+    for one in WHOLE:
+        golden(one).write_text(whole(one), encoding="utf-8")

@@ -1,0 +1,104 @@
+"""The chart as Helm renders it, without a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.kubelab.tools import WHY, tools
+
+__all__ = ["CHART", "GOLDEN", "NAMESPACE", "NEEDS_TOOLS", "RELEASE", "SEEDS", "Objects", "refused", "rendered", "run"]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
+GOLDEN = Path(__file__).resolve().parent / "golden"
+RELEASE, NAMESPACE = "mirror", "kafka"
+SEEDS: tuple[Path, ...] = tuple(
+    file
+    for file in sorted((REPOSITORY / "tests" / "seeds").glob("*.yaml"))
+    if not file.stem.endswith(("-cluster", "-user"))  # for Strimzi's other operators
+)
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+NEEDS_TOOLS = pytest.mark.skipif(tools() is None, reason=WHY)
+
+
+def run(*command: str | Path, cwd: Path = REPOSITORY, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """One of the tools. Nothing of it asks a cluster."""
+    folder = tools()
+    assert folder is not None, WHY
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": "/dev/null"}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, input=stdin, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """What Helm would apply: `text` as it prints it, `all` parsed."""
+
+    text: str
+    all: tuple[dict[str, Any], ...]
+
+    def of(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The objects of a kind, by name."""
+        return {one["metadata"]["name"]: one for one in self.all if one["kind"] == kind}
+
+    def workloads(self) -> list[dict[str, Any]]:
+        return [*self.of("Deployment").values(), *self.of("StatefulSet").values()]
+
+    def workload(self, service: str, flow: str = "") -> dict[str, Any]:
+        """The only workload of a service, or that of a flow."""
+        (found,) = (
+            one
+            for one in self.workloads()
+            if one["metadata"]["labels"]["app.kubernetes.io/component"] == service
+            and flow in ("", one["metadata"]["annotations"]["lockstep/flow"])
+        )
+        return found
+
+    def config(self) -> dict[str, str]:
+        """The files of the ConfigMap."""
+        (found,) = (one for name, one in self.of("ConfigMap").items() if name.endswith("-config"))
+        data: dict[str, str] = found["data"]
+        return data
+
+
+def _template(values: tuple[Path | Mapping[str, Any], ...], sets: tuple[str, ...], chart: Path) -> list[str | Path]:
+    command: list[str | Path] = ["helm", "template", RELEASE, chart, "--namespace", NAMESPACE]
+    for one in values:
+        if isinstance(one, Path):
+            command += ["-f", one]
+        else:
+            command += [f"--set-json={key}={json.dumps(value)}" for key, value in one.items()]
+    for pair in sets:
+        command += ["--set", pair]
+    return command
+
+
+def rendered(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> Objects:
+    """The objects for values, each a file or a mapping of top-level keys; `sets` as Helm's --set."""
+    return _rendered(tuple(_template(values, sets, chart)))
+
+
+@cache
+def _rendered(command: tuple[str | Path, ...]) -> Objects:
+    ran = run(*command)
+    assert ran.returncode == 0, ran.stderr
+    return Objects(ran.stdout, tuple(one for one in yaml.load_all(ran.stdout, LOADER) if one))
+
+
+def refused(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> str:
+    """What Helm says where it refuses values; it must."""
+    ran = run(*_template(values, sets, chart))
+    assert ran.returncode != 0, "Helm took it"
+    return ran.stderr

@@ -1,0 +1,100 @@
+"""What the chart adds to a resource is understood by the loader, and means what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import Configuration, load
+from lockstep_config.model import FlowSettings
+from lockstep_protocol.names import Flow
+from tests.chart.helm import CHART, NEEDS_TOOLS, rendered
+
+pytestmark = NEEDS_TOOLS
+
+RACK = "/etc/lockstep/rack/rack.properties"
+
+
+def loaded(folder: Path, values: str, settings: str) -> Configuration:
+    """As a pod with these values loads it."""
+    config = rendered(CHART / "ci" / f"{values}-values.yaml").config()
+    (folder / "rack.properties").write_text("rack=west-1\n")
+    (folder / "mirror.yaml").write_text(config["mirror.yaml"])
+    (folder / "settings").write_text(config[settings].replace(RACK, str(folder / "rack.properties")))
+    environment = {"POD_NAME": "spread-data-plane-a-to-t-0", "ZONE": "east-1"}
+    return load(folder / "mirror.yaml", {**environment, "LOCKSTEP_SETTINGS": str(folder / "settings")})
+
+
+def flow_of(configuration: Configuration, source: str, target: str) -> FlowSettings:
+    return configuration.flow(Flow(source, target))
+
+
+def test_executors_a_rack_and_the_heap_are_settings_of_the_data_plane(tmp_path: Path) -> None:
+    plane = flow_of(loaded(tmp_path, "executors", "data-plane-a-to-t.properties"), "A", "T").data_plane
+    assert plane.spark.master == "k8s://https://kubernetes.default.svc"
+    assert plane.spark.conf["spark.driver.host"] == "spread-data-plane-a-to-t-0.spread-data-plane.kafka.svc"
+    assert plane.spark.conf["spark.executor.instances"] == "3"
+    assert plane.spark.conf["spark.executor.cores"] == "4"
+    assert plane.spark.conf["spark.kubernetes.container.image"] == "ghcr.io/lockstep/lockstep-data-plane:0.1.0"
+    assert plane.spark.conf["spark.executor.memory"] == "768m"
+    assert plane.fetch.rack == "west-1"
+    assert plane.tasks_max == 10
+
+
+def test_the_other_services_have_none_of_it(tmp_path: Path) -> None:
+    plane = flow_of(loaded(tmp_path, "executors", "lockstep.properties"), "A", "T").data_plane
+    assert not plane.spark.master
+    assert not plane.spark.conf
+    assert not plane.fetch.rack
+
+
+def test_a_rack_may_come_from_the_environment(tmp_path: Path) -> None:
+    plane = flow_of(loaded(tmp_path, "own-accounts", "data-plane-a-to-b.properties"), "A", "B").data_plane
+    assert plane.fetch.rack == "east-1"
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "source", "target", "slots"),
+    [
+        ("minimal", "data-plane-a-to-b.properties", "A", "B", 2),  # dataPlane.slots
+        ("executors", "data-plane-c-to-t.properties", "C", "T", 3),  # tasksMax
+        ("mirror-maker-1", "data-plane-source-to-target.properties", "source", "target", 2),  # numStreams
+    ],
+)
+def test_slots_are_as_many_as_asked_for(
+    values: str, settings: str, source: str, target: str, slots: int, tmp_path: Path
+) -> None:
+    assert flow_of(loaded(tmp_path, values, settings), source, target).data_plane.tasks_max == slots
+
+
+def test_the_users_settings_count_last(tmp_path: Path) -> None:
+    configuration = loaded(tmp_path, "everything", "lockstep.properties")
+    plane = flow_of(configuration, "A", "B").data_plane
+    assert plane.max_in_flight_bytes == 134217728
+    assert str(plane.on_gap.of("orders")) == "skip"
+
+
+def test_what_properties_could_misread_arrives_as_it_was_written(tmp_path: Path) -> None:
+    texts = {
+        "lockstep.spark.conf.spark.a": " a blank, a \\ and a tab\t",
+        "lockstep.spark.conf.spark.b": "two\nlines = one: value # no comment",
+        "lockstep.spark.conf.spark.c": "C:\\u0041 \u00fcber",
+        "lockstep.spark.conf.spark.d": 1073741824,
+        "lockstep.spark.conf.spark.e": False,
+        "lockstep.spark.conf.spark.f": 0.5,
+    }
+    config = rendered(CHART / "ci" / "minimal-values.yaml", {"settings": texts}).config()
+    (tmp_path / "mirror.yaml").write_text(config["mirror.yaml"])
+    (tmp_path / "settings").write_text(config["lockstep.properties"])
+    conf = flow_of(
+        load(tmp_path / "mirror.yaml", {"LOCKSTEP_SETTINGS": str(tmp_path / "settings")}), "A", "B"
+    ).data_plane.spark.conf
+    assert [conf[f"spark.{letter}"] for letter in "abcdef"] == [
+        "a blank, a \\ and a tab",  # Spark's settings are stripped
+        "two\nlines = one: value # no comment",
+        "C:\\u0041 \u00fcber",
+        "1073741824",
+        "false",
+        "0.5",
+    ]

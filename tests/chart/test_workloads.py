@@ -1,0 +1,164 @@
+"""Which workloads there are: one for each service and flow, by the same rules as the services' own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lockstep_cli.services import plan_services
+from lockstep_config.load import configured
+from lockstep_config.properties import PropertiesText
+from lockstep_config.strimzi.resource import read_resource
+from tests.chart.helm import NEEDS_TOOLS, SEEDS, Objects, refused, rendered
+
+pytestmark = NEEDS_TOOLS
+
+
+def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A KafkaMirrorMaker2 of v1beta2 whose mirrors have `from` and `to` in the place of the clusters' fields."""
+    aliases = list(dict.fromkeys(alias for one in mirrors for alias in (one["from"], one["to"])))
+    return {
+        "apiVersion": "kafka.strimzi.io/v1beta2",
+        "kind": "KafkaMirrorMaker2",
+        "metadata": {"name": "my-mirror"},
+        "spec": {
+            "connectCluster": mirrors[0]["to"],
+            "clusters": [{"alias": alias, "bootstrapServers": f"{alias.lower()}:9092"} for alias in aliases],
+            "mirrors": [
+                {"sourceCluster": one["from"], "targetCluster": one["to"]}
+                | {key: value for key, value in one.items() if key not in ("from", "to")}
+                for one in mirrors
+            ],
+            **spec,
+        },
+    }
+
+
+def v1(**connectors: Any) -> dict[str, Any]:
+    """The same in v1, of one mirror."""
+    return {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaMirrorMaker2",
+        "metadata": {"name": "my-mirror"},
+        "spec": {
+            "target": {
+                "alias": "B",
+                "bootstrapServers": "b:9092",
+                "groupId": "group",
+                "offsetStorageTopic": "offsets",
+                "configStorageTopic": "configs",
+                "statusStorageTopic": "status",
+            },
+            "mirrors": [{"source": {"alias": "A", "bootstrapServers": "a:9092"}, **connectors}],
+        },
+    }
+
+
+EVERYTHING: dict[str, Any] = {"sourceConnector": {}, "checkpointConnector": {}, "heartbeatConnector": {}}
+
+
+def off(connector: str, key: str, value: Any = False) -> dict[str, Any]:
+    return {**EVERYTHING, connector: {"config": {key: value}}}
+
+
+RESOURCES = {
+    "everything": resource({"from": "A", "to": "B", **EVERYTHING}),
+    "v1": v1(**EVERYTHING),
+    "v1, source only": v1(sourceConnector={}),
+    "heartbeats only": resource({"from": "A", "to": "B", "heartbeatConnector": {}}),
+    "checkpoints only": resource({"from": "A", "to": "B", "checkpointConnector": {}}),
+    "two mirrors": resource({"from": "A", "to": "B", **EVERYTHING}, {"from": "C", "to": "B", "sourceConnector": {}}),
+    "empty connectors": resource({"from": "A", "to": "B", "sourceConnector": None, "heartbeatConnector": {}}),
+    "no ACLs": resource({"from": "A", "to": "B", **off("sourceConnector", "sync.topic.acls.enabled", "False")}),
+    "no checkpoints": resource({"from": "A", "to": "B", **off("checkpointConnector", "emit.checkpoints.enabled")}),
+    "no syncs": resource(
+        {
+            "from": "A",
+            "to": "B",
+            "sourceConnector": {"config": {"emit.offset-syncs.enabled": "false"}},
+            "checkpointConnector": {"config": {"emit.offset-syncs.enabled": "false"}},
+        }
+    ),
+    "no heartbeats": resource({"from": "A", "to": "B", **off("heartbeatConnector", "emit.heartbeats.enabled")}),
+    "source off": resource({"from": "A", "to": "B", **off("sourceConnector", "enabled", "false")}),
+    "checkpoint off": resource({"from": "A", "to": "B", **off("checkpointConnector", "enabled")}),
+    "stopped": resource({"from": "A", "to": "B", **EVERYTHING, "sourceConnector": {"state": "stopped"}}),
+}
+
+
+def asked_for(data: str) -> set[tuple[str, str]]:
+    """(service, flow) as `lockstep run` would start them."""
+    read = read_resource(data.encode(), Path("mirror.yaml"))
+    # Where secrets are does not matter here: what names them is left out.
+    entries = tuple(one for one in read.entries if "${" not in one.value and ".ssl." not in one.key)
+    entries = tuple(one for one in entries if not one.key.endswith("security.protocol"))
+    plans = plan_services(configured(PropertiesText(entries, read.problems), Path("mirror.yaml"), {}))
+    return {(plan.name, str(flow)) for plan in plans for flow in plan.flows}
+
+
+def there(objects: Objects) -> set[tuple[str, str]]:
+    return {
+        (one["metadata"]["labels"]["app.kubernetes.io/component"], one["metadata"]["annotations"]["lockstep/flow"])
+        for one in objects.workloads()
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
+def test_a_seed_has_the_workloads_that_its_services_need(seed: Path) -> None:
+    assert there(rendered(seed)) == asked_for(seed.read_text())
+
+
+@pytest.mark.parametrize("name", RESOURCES)
+def test_a_connector_that_is_absent_or_off_has_no_workload(name: str) -> None:
+    values = RESOURCES[name]
+    assert there(rendered(values)) == asked_for(yaml.safe_dump(values))
+
+
+def test_settings_switch_services_too() -> None:
+    flow, settings = resource({"from": "A", "to": "B", **EVERYTHING}), {"A->B.sync.topic.acls.enabled": False}
+    assert ("acl-sync", "A->B") not in there(rendered(flow, {"settings": settings}))
+    legacy = next(seed for seed in SEEDS if seed.stem == "strimzi-0.18-mirror-maker")
+    beats = {"source->target.emit.heartbeats.enabled": "true"}
+    assert there(rendered(legacy)) == {("data-plane", "source->target"), ("topic-sync", "source->target")}
+    assert ("heartbeat", "source->target") in there(rendered(legacy, {"settings": beats}))
+
+
+def test_a_service_can_be_left_out_and_nothing_at_all_is_refused() -> None:
+    flow = RESOURCES["everything"]
+    less = rendered(flow, {"services": {"aclSync": {"enabled": False}}})
+    assert {service for service, _ in there(less)} == {"topic-sync", "checkpoint", "heartbeat", "data-plane"}
+    of_flow = rendered(RESOURCES["two mirrors"], {"flows": {"C->B": {"topicSync": {"enabled": False}}}})
+    assert ("topic-sync", "C->B") not in there(of_flow)
+    assert ("topic-sync", "A->B") in there(of_flow)
+    nothing = resource({"from": "A", "to": "B", "sourceConnector": None})
+    assert "nothing would run" in refused(nothing)
+
+
+def test_flows_that_kubernetes_cannot_tell_apart_have_names_of_their_own() -> None:
+    flows = resource(*({"from": alias, "to": "T", "sourceConnector": {}} for alias in ("a_b", "A-B", "c")))
+    objects = rendered(flows)
+    names = [workload["metadata"]["name"] for workload in objects.workloads()]
+    assert len(names) == len(set(names)) == 3 * 3
+    flow_of = {
+        workload["spec"]["selector"]["matchLabels"]["lockstep/flow"]: workload["metadata"]["annotations"][
+            "lockstep/flow"
+        ]
+        for workload in objects.workloads()
+    }
+    assert sorted(flow_of.values()) == ["A-B->T", "a_b->T", "c->T"]
+    assert "c-to-t" in flow_of  # whose name is its own anyway
+
+
+def test_names_are_never_too_long() -> None:
+    long = resource({"from": "source-" + "x" * 90, "to": "target-" + "y" * 90, **EVERYTHING})
+    long["metadata"]["name"] = "a-name.with-dots." + "z" * 120
+    objects = rendered(long, {"dataPlane": {"executors": 1}, "metrics": {"serviceMonitor": {"enabled": True}}})
+    for one in objects.all:
+        limit = 52 if one in objects.workloads() else 63
+        assert len(one["metadata"]["name"]) <= limit
+        labels = one["metadata"]["labels"] | one.get("spec", {}).get("selector", {}).get("matchLabels", {})
+        assert all(len(str(value)) <= 63 for value in labels.values())
+    assert len({one["metadata"]["name"] for one in objects.workloads()}) == 5

@@ -1,0 +1,114 @@
+"""Debian's Prometheus as a process beside the cluster: it finds the pods through the API server, as the PodMonitor that
+the chart made tells the Prometheus operator to, and evaluates the chart's alert rules."""
+
+import json
+import os
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from tests.harness.broker import free_port
+from tests.harness.eventually import wait_until
+from tests.harness.processes import kill, spawn, tail
+
+__all__ = ["Prometheus", "scraping"]
+
+EVERY = "2s"
+"""How often pods are scraped and rules evaluated: a test does not wait for the usual half minute."""
+
+_RENAMED = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
+
+
+def scraping(monitor: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
+    """The scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint."""
+    spec = monitor["spec"]
+    [endpoint] = spec["podMetricsEndpoints"]
+    wanted = [_kept("__meta_kubernetes_pod_container_port_name", endpoint["port"])]
+    for label, value in spec["selector"].get("matchLabels", {}).items():
+        wanted.append(_kept(f"__meta_kubernetes_pod_label_{_plain(label)}", value))
+    for one in spec["selector"].get("matchExpressions", ()):
+        assert one["operator"] == "In", one
+        wanted.append(_kept(f"__meta_kubernetes_pod_label_{_plain(one['key'])}", "|".join(one["values"])))
+    shown = [
+        {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+        {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
+        {"source_labels": ["__meta_kubernetes_pod_container_name"], "target_label": "container"},
+        {"target_label": "job", "replacement": f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"},
+        {"target_label": "endpoint", "replacement": endpoint["port"]},
+    ]
+    asked = [{_RENAMED.get(key, key): value for key, value in one.items()} for one in endpoint.get("relabelings", ())]
+    names = spec["namespaceSelector"]["matchNames"]
+    return {
+        "job_name": "pods",
+        "metrics_path": endpoint["path"],
+        "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig, "namespaces": {"names": names}}],
+        "relabel_configs": [*wanted, *shown, *asked],
+    }
+
+
+class Prometheus:
+    """A server that scrapes one PodMonitor's pods and evaluates rules; a context manager."""
+
+    def __init__(self, folder: Path, monitor: Mapping[str, Any], rules: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        configuration = {
+            "global": {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY},
+            "rule_files": [str(rules)],
+            "scrape_configs": [scraping(monitor, os.environ["KUBECONFIG"])],
+        }
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+        self._log = folder / "prometheus.log"
+
+    def __enter__(self) -> Self:
+        command = ["prometheus", f"--config.file={self._folder}/prometheus.yml", "--log.level=warn"]
+        command += [f"--storage.tsdb.path={self._folder}/data", f"--web.listen-address=127.0.0.1:{self._port}"]
+        self._process = spawn(command, output=self._log)
+        wait_until(self._ready, within=30, every=0.2, what=f"Prometheus is ready:\n{tail(self._log)}")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        kill(self._process)
+
+    def asked(self, path: str, **parameters: str) -> Any:
+        """`data` of an answer of its API. Raises HTTPError for a query that cannot be evaluated."""
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/api/v1/{path}?{query}", timeout=20) as answer:
+            found: Mapping[str, Any] = json.load(answer)
+        assert found["status"] == "success", found
+        return found["data"]
+
+    def query(self, expression: str) -> Sequence[Mapping[str, Any]]:
+        """The samples of an expression now."""
+        found: Sequence[Mapping[str, Any]] = self.asked("query", query=expression)["result"]
+        return found
+
+    def targets(self) -> Sequence[Mapping[str, Any]]:
+        """What is scraped."""
+        found: Sequence[Mapping[str, Any]] = self.asked("targets", state="active")["activeTargets"]
+        return found
+
+    def rules(self) -> Sequence[Mapping[str, Any]]:
+        """Every rule with its state and health."""
+        return [rule for group in self.asked("rules")["groups"] for rule in group["rules"]]
+
+    def _ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def _plain(label: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", label)
+
+
+def _kept(label: str, value: str) -> dict[str, Any]:
+    return {"source_labels": [label], "regex": value, "action": "keep"}

@@ -1,0 +1,271 @@
+"""The life of a release on a real Kubernetes, in the order in which it happens: each test goes on where the one before
+it ended, so `make e2e` ends with the first that fails."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.clusters import Record, commit_offset, committed_offset, create_topic, end_offsets, produce
+from tests.harness.eventually import wait_until
+from tests.harness.traffic import Traffic
+from tests.kube.conftest import Stage
+from tests.kube.kubernetes import COMPONENTS, Namespace, is_ready, name_of, run
+from tests.kube.prometheus import Prometheus
+from tests.kube.resource import mirror_maker
+from tests.kube.usage import MEBIBYTE, usage_of
+from tests.pages.watched import RULES, dashboard, expressions, filled_in
+
+RELEASE, FLOW = "mirror", "a->b"
+ORDERS, PAYMENTS = "orders", "payments"
+FIRST_RECORD_WITHIN = 60.0  # seconds from `helm install` on
+CONTROL_BELOW = 150 * MEBIBYTE
+TAKEN_OVER_WITHIN = 60.0  # seconds; usual is 10, but the node has two cores for everything
+LONGEST_PAUSE = 60.0  # seconds without a record while pods are exchanged
+WITHOUT_SAMPLES: frozenset[str] = frozenset()
+"""Panels that show nothing as long as nothing is wrong."""
+
+pytestmark = pytest.mark.timeout(420)
+
+
+def say(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """A figure, on the terminal."""
+    with capsys.disabled():
+        print(f"\n  {text}", end="", flush=True)  # noqa: T201
+
+
+def test_install_to_first_mirrored_record(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    create_topic(stage.source, ORDERS, partitions=2)
+    create_topic(stage.source, PAYMENTS, partitions=1)
+    produce(stage.source, ORDERS, [Record(key=b"%d" % i, value=b"early %d" % i, partition=i % 2) for i in range(500)])
+    produce(stage.source, PAYMENTS, [Record(value=b"paid %d" % i, partition=0) for i in range(100)])
+    began = time.monotonic()
+    ready = stage.namespace.install("install", RELEASE, mirror_maker(stage.source, stage.target))
+    wait_until(lambda: copied(stage, ORDERS) > 0, within=120, every=0.2, what="a record on the target")
+    first = time.monotonic() - began
+    say(capsys, f"helm install --wait: {ready:.1f} s; first mirrored record after {first:.1f} s")
+    stage.mirrored.wait_copied(ORDERS)
+    assert first < FIRST_RECORD_WITHIN
+
+
+def test_every_pod_runs_as_restricted_asks(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = run("kubectl", "get", "namespace", stage.namespace.name, "--output", "jsonpath={.metadata.labels}")
+    assert '"pod-security.kubernetes.io/enforce":"restricted"' in labels
+    for component in COMPONENTS:
+        [pod] = stage.namespace.pods(component)
+        assert is_ready(pod), component
+        assert not any(one["restartCount"] for one in pod["status"]["containerStatuses"]), component
+        assert pod["metadata"]["labels"]["team"] == "payments"
+        there = stage.namespace.kubectl("exec", name_of(pod), "--", "sh", "-c", "id -u; id -un; touch /x 2>&1 || true")
+        assert there.split()[:2] == ["10001", "lockstep"]
+        assert "Read-only file system" in there
+
+
+def test_control_services_are_small(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    pods = {component: name_of(stage.namespace.pods(component)[0]) for component in COMPONENTS}
+    before, began = {one: usage_of(stage.namespace, pod) for one, pod in pods.items()}, time.monotonic()
+    time.sleep(10)
+    for component, pod in pods.items():
+        usage, lasted = usage_of(stage.namespace, pod), time.monotonic() - began
+        cores = (usage.processor_s - before[component].processor_s) / lasted
+        say(capsys, f"{component} at rest: {usage}, {cores * 1000:.0f}m of a core")
+        assert component == "data-plane" or usage.working < CONTROL_BELOW, component
+
+
+def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
+    commit_offset(stage.source, "readers", ORDERS, 0, 200)
+    remote = stage.mirrored.remote(ORDERS)
+    at = wait_until(lambda: committed_offset(stage.target, "readers", remote, 0), within=60, every=1)
+    assert at == 200
+    wait_until(lambda: sum(end_offsets(stage.target, "heartbeats").values()) > 0, within=30)
+
+
+def test_helm_test(stage: Stage) -> None:
+    said = stage.namespace.helm("test", RELEASE, within=120)
+    assert "Phase:          Succeeded" in said
+
+
+def test_another_pod_takes_over_from_the_acting_one(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    values = mirror_maker(stage.source, stage.target)
+    stage.namespace.install("upgrade", RELEASE, values, "--set", "services.topicSync.replicas=2")
+    stage.namespace.wait_ready("topic-sync", 2)
+    acting = wait_until(lambda: stage.namespace.acting("topic-sync", FLOW), within=60, what="one acts")
+    began = time.monotonic()
+    stage.namespace.kill(acting)
+    create_topic(stage.source, "orders-after-the-kill")
+    produce(stage.source, "orders-after-the-kill", [Record(value=b"1", partition=0)])
+    stage.mirrored.wait_copied("orders-after-the-kill", within=TAKEN_OVER_WITHIN)
+    say(capsys, f"acting topic-sync killed: a new topic's record mirrored {time.monotonic() - began:.1f} s later")
+    assert wait_until(lambda: stage.namespace.acting("topic-sync", FLOW), within=60) != acting
+    stage.namespace.wait_ready("topic-sync", 2)
+
+
+def test_killed_under_load_the_data_plane_loses_and_doubles_nothing(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [pod] = stage.namespace.pods("data-plane")
+    with Traffic(stage.source, ORDERS, partitions=2, rate=400) as traffic:
+        traffic.wait_for_more(2000)
+        say(capsys, f"data-plane under load: {usage_of(stage.namespace, name_of(pod))}")
+        with pauses(stage) as pause:
+            stage.namespace.kill(name_of(pod))
+            traffic.wait_for_more(2000)
+            stage.namespace.wait_ready("data-plane")
+            traffic.wait_for_more(400)
+    records = stage.mirrored.wait_copied(ORDERS)
+    say(capsys, f"data-plane killed under load: {len(records)} records, 0 lost, 0 doubled; pause {pause}")
+
+
+def test_an_upgrade_adds_topics_and_the_rest_keeps_flowing(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage.mirrored.mirrored(PAYMENTS) is None
+    values = mirror_maker(stage.source, stage.target, topics=f"{ORDERS}.*|{PAYMENTS}")
+    with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage) as pause:
+        took = stage.namespace.install("upgrade", RELEASE, values)
+        stage.mirrored.wait_copied(PAYMENTS)
+        traffic.wait_for_more(200)
+    stage.mirrored.wait_copied(ORDERS)
+    say(capsys, f"helm upgrade --wait: {took:.1f} s; longest pause {pause}")
+    assert pause.longest < LONGEST_PAUSE
+
+
+def test_prometheus_finds_what_rules_and_dashboard_ask_for(
+    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not stage.in_lab:
+        pytest.skip("Prometheus runs beside the pods, which a cluster elsewhere does not let it reach")
+    [monitor] = stage.namespace.get("podmonitors")
+    with (
+        Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic,
+        Prometheus(tmp_path, monitor, RULES) as prometheus,
+    ):
+
+        def scraped() -> bool:
+            found = prometheus.targets()
+            assert len(found) == len(COMPONENTS), [one["labels"] for one in found]
+            assert all(one["health"] == "up" for one in found), [one["lastError"] for one in found]
+            return True
+
+        wait_until(scraped, within=60, every=1, what="every service's pod is scraped")
+        traffic.wait_for_more(4000)  # for rates there have to be some scrapes
+        rules = wait_until(lambda: evaluated(prometheus), within=60, every=1, what="every rule is evaluated")
+        firing = [rule["name"] for rule in rules if rule["state"] != "inactive"]
+        empty = [title for title, query in expressions(dashboard()) if not prometheus.query(filled_in(query))]
+        strimzis = prometheus.query('kafka_consumer_fetch_manager_records_lag{strimzi_io_kind="KafkaMirrorMaker2"}')
+        asked = sum(1 for _ in expressions(dashboard()))
+    say(capsys, f"Prometheus: {len(rules)} rules evaluated, {asked} queries asked, without samples: {empty}")
+    assert firing == [], "nothing is wrong"
+    assert strimzis, "Strimzi's dashboard selects by its own labels"
+    assert set(empty) <= WITHOUT_SAMPLES
+
+
+def test_slots_in_executors(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    values = mirror_maker(stage.source, stage.target, topics=f"{ORDERS}.*|{PAYMENTS}")
+    with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic:
+        stage.namespace.install("upgrade", RELEASE, values, "--set", "dataPlane.executors=1")
+        [executor] = wait_until(lambda: running(stage.namespace, "executor"), within=120, what="an executor")
+        began = end_offsets(stage.target, stage.mirrored.remote(ORDERS))
+        wait_until(lambda: end_offsets(stage.target, stage.mirrored.remote(ORDERS)) != began, within=120)
+        traffic.wait_for_more(400)
+    stage.mirrored.wait_copied(ORDERS)
+    [owner] = executor["metadata"]["ownerReferences"]
+    assert owner["name"] == name_of(stage.namespace.pods("data-plane")[0])
+    say(capsys, f"executor: {usage_of(stage.namespace, name_of(executor))}")
+    [driver] = stage.namespace.pods("data-plane")
+    say(capsys, f"driver beside it: {usage_of(stage.namespace, name_of(driver))}")
+
+
+def test_rollback(stage: Stage) -> None:
+    stage.namespace.helm("rollback", RELEASE, "3", "--wait")
+    wait_until(lambda: not stage.namespace.pods("executor"), within=60, what="the executor goes with its driver")
+    stage.namespace.wait_ready("data-plane")
+    produce(stage.source, ORDERS, [Record(value=b"late", partition=0)])
+    produce(stage.source, PAYMENTS, [Record(value=b"late", partition=0)])
+    stage.mirrored.wait_copied(ORDERS)
+    stage.mirrored.wait_copied(PAYMENTS)
+
+
+def test_uninstall_leaves_nothing_but_topics(stage: Stage) -> None:
+    stage.namespace.helm("uninstall", RELEASE, "--wait")
+    wait_until(lambda: stage.namespace.left() == [], within=60, every=0.5, what="nothing left")
+    whole = run("kubectl", "get", "clusterrole,clusterrolebinding", "-l", f"app.kubernetes.io/instance={RELEASE}")
+    assert whole.strip() in ("", "No resources found")
+    stage.mirrored.wait_copied(ORDERS)
+
+
+def test_a_pod_says_which_secret_it_waits_for(stage: Stage) -> None:
+    values: dict[str, Any] = mirror_maker(stage.source, stage.target, name="waiting")
+    secret = {"secretName": "not-there", "password": "password"}
+    values["spec"]["clusters"][0]["authentication"] = {"type": "plain", "username": "u", "passwordSecret": secret}
+    stage.namespace.install("install", "waiting", values, wait=False)
+
+    def told() -> bool:
+        events = stage.namespace.get("events")
+        about = [one["message"] for one in events if one["involvedObject"]["name"].startswith("waiting")]
+        assert any('secret "not-there" not found' in message for message in about), about[-5:]
+        return True
+
+    try:
+        wait_until(told, within=60, every=1, what="the pods' events name the secret")
+    finally:
+        stage.namespace.helm("uninstall", "waiting", "--wait")
+        wait_until(lambda: stage.namespace.left() == [], within=60, every=0.5, what="nothing left")
+
+
+# -- what the target shows ---------------------------------------------------------------------------------------------
+
+
+def copied(stage: Stage, topic: str) -> int:
+    """How many records of the topic's copy there are. Raises AssertionError while there is no copy."""
+    remote = stage.mirrored.remote(topic)
+    try:
+        return sum(end_offsets(stage.target, remote).values())
+    except KeyError:
+        raise AssertionError(f"{remote} does not exist") from None
+
+
+def evaluated(prometheus: Prometheus) -> list[Mapping[str, Any]]:
+    """Every rule, once all were evaluated."""
+    rules = list(prometheus.rules())
+    assert rules
+    assert all(rule["health"] == "ok" for rule in rules), [(rule["name"], rule.get("lastError")) for rule in rules]
+    return rules
+
+
+def running(namespace: Namespace, component: str) -> list[Any]:
+    return [pod for pod in namespace.pods(component) if is_ready(pod)]
+
+
+class Pause:
+    """The longest time in seconds in which no record arrived; what follows the last one counts too."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.longest:.1f} s"
+
+
+@contextmanager
+def pauses(stage: Stage) -> Iterator[Pause]:
+    """Looks at the copy of the orders four times a second."""
+    pause, leaving = Pause(), threading.Event()
+
+    def look() -> None:
+        last, since = -1, time.monotonic()
+        while not leaving.wait(0.25):
+            now = copied(stage, ORDERS)
+            if now != last:
+                last, since = now, time.monotonic()
+            pause.longest = max(pause.longest, time.monotonic() - since)
+
+    thread = threading.Thread(target=look, name="pauses", daemon=True)
+    thread.start()
+    try:
+        yield pause
+    finally:
+        leaving.set()
+        thread.join(30)

@@ -1,0 +1,67 @@
+"""The chart's README names every value, and what becomes of every field of the resource that is the chart's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from lockstep_config.strimzi.fields import Use
+from lockstep_config.strimzi.schema import KINDS
+from tests.pages.chart import CHART, PAGE, VALUES, described, filled, undescribed
+
+VALUES_TEXT = VALUES.read_text(encoding="utf-8")
+PAGE_TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_the_table_is_what_values_yaml_says() -> None:
+    assert filled(PAGE_TEXT, VALUES_TEXT) == PAGE_TEXT, "python -m tests.pages.chart writes it anew"
+
+
+def test_every_value_is_described() -> None:
+    assert undescribed(VALUES_TEXT) == []
+
+
+def test_comments_are_read_as_descriptions() -> None:
+    text = "# About all.\n# -- First\n# and more.\na: 1\nb:\n  # -- Inner\n  c: {d: 2}\n  # no description\n  e: 3\n"
+    assert [(one.path, one.default, one.text) for one in described(text)] == [
+        ("a", 1, "First and more."),
+        ("b.c", {"d": 2}, "Inner"),
+    ]
+    assert undescribed(text) == ["b.e"]
+
+
+def test_the_schema_knows_every_value_and_values_yaml_every_one_of_the_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert set(yaml.safe_load(VALUES_TEXT)) | {"status"} == set(schema["properties"])
+    # global is shared with other charts; the others are the resource's.
+    assert sorted(_open(schema, schema, "")) == ["global", "metadata", "spec", "status"]
+
+
+def _open(node: Any, schema: Any, path: str) -> Iterator[str]:
+    """The mappings that take a key which the schema does not know, and are not Kubernetes' own."""
+    for name, one in node.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        while "$ref" in one:
+            one = schema["$defs"][one["$ref"].rpartition("/")[2]]
+        if "object" in one.get("type", []):
+            if "additionalProperties" in one:
+                yield from _open(one, schema, here)
+            elif path == "" or "properties" in one:
+                yield here
+
+
+def test_every_field_that_is_the_charts_has_a_line() -> None:
+    rows = set(re.findall(r"`([^`|]+)`", " ".join(re.findall(r"^\|([^|]*)\|", PAGE_TEXT, re.MULTILINE))))
+    fields = {
+        f"spec.{name}"
+        for kind in KINDS.values()
+        for name, field in kind["spec"].fields.items()
+        if field.use is Use.CHART or name in ("metrics", "metricsConfig", "jmxOptions")
+    }
+    assert (
+        sorted(field for field in fields if not any(row == field or row.startswith(f"{field}.") for row in rows)) == []
+    )

@@ -1,0 +1,81 @@
+"""What `make images` writes down for the builds: which packages go into which image, and how builders are called."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+LOCK = (REPOSITORY / "requirements.lock").read_text()
+DOCKERFILE = (REPOSITORY / "deploy" / "images" / "Dockerfile").read_text()
+
+
+def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """`.ci/NAME.py`, which is in no package and imports its neighbours."""
+    monkeypatch.syspath_prepend(str(REPOSITORY / ".ci"))
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def images(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return script("images", monkeypatch)
+
+
+def test_a_part_of_the_lock_has_the_hashes_and_nothing_else(images: ModuleType) -> None:
+    part = images.part_of(LOCK, {"aiokafka", "six"})
+    assert [line.split("==")[0] for line in part.splitlines() if "==" in line] == ["aiokafka", "six"]
+    assert set(re.findall(r"sha256:\w+", part)) < set(re.findall(r"sha256:\w+", LOCK))
+    assert part.count("--hash=sha256:") == part.count("sha256:") > 2
+
+
+def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need(images: ModuleType) -> None:
+    known = images.members()
+    packages = {image: images.needed(image, known) for image in images.IMAGES}
+    assert {image for image, needed in packages.items() if "pyspark" in needed} == {"data-plane"}
+    assert all("faust-streaming" in needed for needed in packages.values())
+    tools = {"pytest", "ruff", "mypy", "pip", "setuptools", "hatchling", "psutil"}
+    assert {image: needed & tools for image, needed in packages.items() if needed & tools} == {"cli": {"psutil"}}
+    assert len({frozenset(packages[image]) for image in images.CONTROL}) == 1, "they share a layer"
+
+
+def test_each_image_has_a_target_that_starts_its_command(images: ModuleType) -> None:
+    targets = dict(re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE))
+    named = set(re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
+    assert set(images.IMAGES) < named, targets
+    services = {path.name for path in (REPOSITORY / "services").iterdir() if path.is_dir()}
+    assert services | {"cli"} == set(images.IMAGES)
+
+
+def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
+    docker = images.building("docker", "x/y:1", ["--target", "cli"])
+    assert docker[:4] == ["docker", "build", "--target", "cli"]
+    assert docker[-3:] == ["--tag", "x/y:1", str(REPOSITORY)]
+    assert images.building("buildah", "x/y:1", [])[:3] == ["buildah", "bud", "--layers"]
+    assert images.building("tests/kubelab/image", "x/y:1", ["-q"])[:4] == [
+        "tests/kubelab/image",
+        "x/y:1",
+        str(REPOSITORY),
+        "-q",
+    ]
+
+
+def test_the_data_plane_has_a_base_of_its_own(images: ModuleType) -> None:
+    bases = images.Bases("python", "java", "build")
+    assert bases.arguments("data-plane") == ["--build-arg", "BASE=java", "--build-arg", "BUILD_BASE=build"]
+    assert bases.arguments("cli") == ["--build-arg", "BASE=python", "--build-arg", "BUILD_BASE=build"]
+    assert images.Bases().arguments("cli") == [], "the Dockerfile's own"
+    assert images.Bases("python").arguments("data-plane") == [
+        "--build-arg",
+        "BASE=python",
+        "--build-arg",
+        "BUILD_BASE=python",
+    ]
