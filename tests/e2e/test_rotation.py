@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from cryptography.x509 import load_pem_x509_certificates
 
 from lockstep_protocol.names import Flow
 from tests.faults.unleased import Unleased
@@ -28,6 +29,7 @@ from tests.harness.clusters import (
     read_topic,
 )
 from tests.harness.eventually import wait_until
+from tests.harness.metrics import read_page, values
 from tests.harness.mirror import MirroredFlow
 from tests.harness.processes import end, spawn, tail
 from tests.harness.proxy import Proxy
@@ -75,6 +77,11 @@ class Scene:
     def alive(self) -> bool:
         assert self.run.is_running(), tail(self.log)
         return True
+
+    def until_said(self, message: str) -> None:
+        wait_until(
+            lambda: self.alive() and self.said(message), within=TAKEN_UP_WITHIN, every=0.5, what=f"{message!r} is said"
+        )
 
     def service_pids(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -143,6 +150,17 @@ class Scene:
     def beats(self) -> int:
         return sum(end_offsets(self.b.bootstrap, "heartbeats").values())
 
+    def until_pages_tell_end_of(self, certificate: Path) -> None:
+        """Each service's page says when the certificate ends that it shows to both clusters."""
+        (ends,) = {one.not_valid_after_utc.timestamp() for one in load_pem_x509_certificates(certificate.read_bytes())}
+        name = "lockstep_certificate_expires_timestamp_seconds"
+
+        def told() -> bool:
+            pages = [read_page(text(f"{at}/metrics")) for at in self.addresses().values()]
+            return all(values(page, name, use="keystore") == [ends, ends] for page in pages)
+
+        wait_until(told, within=TAKEN_UP_WITHIN, every=0.5, what="every page tells when the certificate ends")
+
     def check_copies(self) -> None:
         """Nothing is lost, nothing is doubled, the order is kept."""
         for topic in self.topics:
@@ -158,10 +176,15 @@ class Scene:
             assert not self.said("crashed", service)
 
 
+def text(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=10.0) as answer:  # noqa: S310 - our own address
+        read: bytes = answer.read()
+    return read.decode()
+
+
 def page(address: str) -> dict[str, Any]:
     """A service's /status."""
-    with urllib.request.urlopen(f"{address}/status", timeout=10.0) as answer:  # noqa: S310 - our own address
-        found: dict[str, Any] = json.load(answer)
+    found: dict[str, Any] = json.loads(text(f"{address}/status"))
     return found
 
 
@@ -306,6 +329,18 @@ def test_a_password_is_replaced_broker_first_and_file_first(scene: Scene) -> Non
     scene.check_nothing_restarted()
 
 
+@pytest.mark.long  # half a minute
+def test_a_service_that_crashes_while_a_secret_is_half_written_comes_back(scene: Scene) -> None:
+    scene.mount.replace({"passwords.properties": "a=first-a\n"})  # the rest is still to come
+    psutil.Process(scene.pids["heartbeat"]).kill()
+    scene.until_said("heartbeat ended with exit code 2")
+    scene.mount.replace({"passwords.properties": secrets("first-a", "first-b")})
+    scene.until_said("heartbeat is ready again")
+    wait_until(lambda: scene.leading() == set(SERVICES), within=TAKEN_UP_WITHIN, every=0.5, what="all lead")
+    now = scene.service_pids()
+    assert {name for name in SERVICES if now[name] != scene.pids[name]} == {"heartbeat"}
+
+
 @pytest.mark.long  # about a minute
 def test_a_client_certificate_and_an_authority_are_replaced(scene: Scene, authority: Authority, tmp_path: Path) -> None:
     second = Authority(tmp_path, "second")
@@ -324,9 +359,11 @@ def test_a_client_certificate_and_an_authority_are_replaced(scene: Scene, author
         scene.until_it_goes_on()
 
         before = scene.renewals()
-        scene.mount.replace({"user.pem": second.issue(USER).read_text()})
+        renewed = second.issue(USER)
+        scene.mount.replace({"user.pem": renewed.read_text()})
         scene.until_taken_up(before)
         scene.until_it_goes_on()
+        scene.until_pages_tell_end_of(renewed)
 
         (tmp_path / "trusted.pem").write_text(second.certificate.read_text())
         for broker in scene.brokers:

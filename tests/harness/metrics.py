@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.harness.eventually import wait_until
 from tests.harness.services import ServiceProcess
 from tests.pages.metrics import declared_by
+from tests.pages.watched import watched
 
 __all__ = ["Page", "read_page", "values", "wait_for_all_declared", "wait_for_value"]
 
@@ -40,13 +41,18 @@ def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: 
 
 
 def wait_for_all_declared(process: ServiceProcess, service: str, *, within: float = 60.0) -> Page:
-    """The page once it shows each metric that the service declares. It never shows another one."""
+    """The page once it shows each metric that the service declares, and every series of it that an alert or a panel of
+    the dashboard selects. It never shows another metric."""
+    declared = declared_by(service)
+    selectors = [selector for selector in watched() if selector.metric in declared]
 
     def all_of_them() -> Page | None:
         page = read_page(process.page("/metrics")[1])
-        assert page.keys() >= declared_by(service), declared_by(service) - page.keys()
+        assert page.keys() >= declared, declared - page.keys()
+        unseen = [one for one in selectors if not any(one.selects(labels) for labels, _ in page[one.metric])]
+        assert unseen == []
         return page
 
     page = wait_until(all_of_them, within=within, every=0.25, what=f"every metric of {service}")
-    assert page.keys() == declared_by(service), page.keys() - declared_by(service)
+    assert page.keys() == declared, page.keys() - declared
     return page

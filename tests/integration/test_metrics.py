@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from tests.harness.broker import free_port
+from tests.harness.certificates import Authority
 from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.metrics import values, wait_for_all_declared, wait_for_value
+from tests.harness.eventually import wait_until
+from tests.harness.metrics import read_page, values, wait_for_all_declared, wait_for_value
 from tests.harness.mirror import COPIED_WITHIN, Mirror, MirroredFlow
+from tests.harness.services import ServiceProcess, two_cluster_file
 
 RECORDS = 300
 
@@ -53,3 +59,30 @@ def test_topic_syncs_page_tells_of_topics_and_rounds(mirror: Mirror, there: Mirr
     assert values(page, "lockstep_rounds_total", flow=str(there), round="topic refresh")[0] >= 1
     assert values(page, "lockstep_acting", flow=str(there)) == [1]
     assert values(page, "kafka_connect_worker_rebalance_rebalancing") == [0]
+
+
+def test_a_page_tells_when_certificates_end_before_any_cluster_answers(tmp_path: Path) -> None:
+    authority = Authority()
+    client = authority.certify("mirror", days=(-1, 7))
+    trusted, own = tmp_path / "ca.pem", client.pem(tmp_path / "own.pem")
+    trusted.write_text(authority.pem)
+    nowhere = f"127.0.0.1:{free_port()}"
+    file = two_cluster_file(
+        tmp_path,
+        ("A", nowhere),
+        ("B", nowhere),
+        "A->B.enabled = true",
+        "B.security.protocol = SSL",
+        *("B.ssl.truststore.type = PEM", f"B.ssl.truststore.location = {trusted}"),
+        *("B.ssl.keystore.type = PEM", f"B.ssl.keystore.location = {own}"),
+    )
+    name = "lockstep_certificate_expires_timestamp_seconds"
+    with ServiceProcess("lockstep_heartbeat", file, "A->B") as heartbeat:
+        page = wait_until(
+            lambda: name in (read := read_page(heartbeat.page("/metrics")[1])) and read, within=60.0, what=name
+        )
+    ends = {labels["use"]: (labels["flow"], labels["cluster"], value) for labels, value in page[name]}
+    assert ends == {
+        "keystore": ("A->B", "B", client.certificate.not_valid_after_utc.timestamp()),
+        "truststore": ("A->B", "B", authority.own.certificate.not_valid_after_utc.timestamp()),
+    }

@@ -16,7 +16,7 @@ import lockstep_runtime.common_metrics
 import lockstep_topic_sync.metrics
 from lockstep_runtime.metrics import Metric
 
-__all__ = ["DECLARED", "PAGE", "SERVICES", "declared_by", "filled"]
+__all__ = ["DECLARED", "PAGE", "SERVICES", "WITH_TLS", "declared_by", "filled"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 
@@ -29,6 +29,9 @@ SERVICES: Mapping[str, tuple[Metric, ...]] = {
 }
 COMMON = lockstep_runtime.common_metrics.METRICS
 DECLARED: Mapping[str, tuple[Metric, ...]] = {"every service": COMMON, **SERVICES}
+
+WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.common_metrics.OF_TLS)
+"""What a page shows beside that where its flows have certificates."""
 
 BLOCK = re.compile(r"(<!-- metrics of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 

@@ -1,10 +1,16 @@
 """What a page shows is declared, adds up, and goes with its owner."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lockstep_config.certificate_ends import KEYSTORE, CertificateEnds
 from lockstep_protocol.names import Flow
-from lockstep_runtime.common_metrics import standing_samples
+from lockstep_runtime.common_metrics import certificate_samples, memory_samples, standing_samples
+from lockstep_runtime.memory import resident
 from lockstep_runtime.metrics import Metric, Metrics, Sample, Type
 
 DONE = Metric("done", Type.COUNTER, ("flow",), "Done")
@@ -90,3 +96,28 @@ def test_parts_of_the_source_connector_count_as_none(service: str) -> None:
     assert page["kafka_connect_worker_connector_count",] == 0
     assert not [key for key in page if "task" in key[0]]
     assert page["lockstep_acting", "A->T", service] == 1
+
+
+def test_the_page_tells_what_this_process_and_those_it_started_hold() -> None:
+    metrics = Metrics()
+    metrics.ask(lambda: memory_samples("data-plane", resident()))
+    child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        held = shown(metrics)
+    finally:
+        child.communicate(b"\n")
+    assert held[("lockstep_memory_bytes", "service", "data-plane")] > 1_000_000
+    assert held[("lockstep_memory_bytes", "spark", "data-plane")] > 1_000_000
+
+
+def test_where_there_is_no_proc_nothing_is_told_of_memory(tmp_path: Path) -> None:
+    assert resident(tmp_path) == {}
+
+
+def test_the_page_tells_when_certificates_end() -> None:
+    metrics = Metrics()
+    ends = [CertificateEnds("A", KEYSTORE, (5.0, 7.0))]
+    metrics.ask(lambda: certificate_samples(Flow("A", "B"), ends, 6.0))
+    assert shown(metrics) == {("lockstep_certificate_expires_timestamp_seconds", "A", "A->B", "keystore"): 5.0}

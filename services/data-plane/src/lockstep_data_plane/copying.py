@@ -20,7 +20,9 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of, kaf
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
+from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.ledger import Ledger
+from lockstep_data_plane.origin_lookup import OriginLookup
 from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
@@ -30,7 +32,6 @@ from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.room import Room
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
-from lockstep_data_plane.tracing import Tracing
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.policy import keeps_names
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
@@ -68,6 +69,7 @@ class Copying:
         self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
         self._left = 0
+        self._left_bytes = 0
         self._changes: dict[Partition, asyncio.Event] = {}
         flow = settings.flow
         self._source = cluster_of(
@@ -95,7 +97,7 @@ class Copying:
             lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
             self._transacting,
         )
-        self._tracing = Tracing(
+        self._origins = OriginLookup(
             settings,
             producer_id,
             self._source,
@@ -112,7 +114,7 @@ class Copying:
             self._plane.fetch,
             self._plane.isolation_level,
             room=self._plane.max_in_flight_bytes,
-            has_room=lambda p: not self._tracing.holds(p) and self.room.for_more_of(p),
+            has_room=lambda p: not self._origins.holds(p) and self.room.for_more_of(p),
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
             on_trouble=self._cut,
@@ -123,12 +125,17 @@ class Copying:
         """Records acknowledged by the target in this run."""
         return self._left + sum(p.counters.records for p in self.partitions.values())
 
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of their batches."""
+        return self._left_bytes + sum(p.counters.bytes for p in self.partitions.values())
+
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
         self.room.close()
         await self._transacting.close()
         await self._fetching.close()
-        await self._tracing.close()
+        await self._origins.close()
         await self._source.close()
         await self._target.close()
         await self._telling.close()
@@ -138,7 +145,7 @@ class Copying:
         mistake, says when brokers slow us down."""
         self._fetching.end_stuck()
         self._producing.end_stuck()
-        if (crash := self._fetching.crashed() or self._tracing.crashed()) is not None:
+        if (crash := self._fetching.crashed() or self._origins.crashed()) is not None:
             raise crash
         for cluster in (self._source, self._target):
             if seconds := cluster.quota.news():
@@ -149,9 +156,10 @@ class Copying:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._left += partition.counters.records
+            self._left_bytes += partition.counters.bytes
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
-            self._tracing.forget(partition)
+            self._origins.forget(partition)
 
     def leave(self, tp: TopicPartition, rests: str = "") -> None:
         """The partition is to leave: what flies is awaited, then it is released. `rests`: why nobody is to copy it
@@ -176,15 +184,18 @@ class Copying:
             ids = (partition.written.source_topic_id, partition.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
                 self._failed(partition, "its topic was re-created")
+            elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
+                self._failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
 
     # -- one partition's phases ----------------------------------------------------------------------------------------
 
     async def tend(self, tp: TopicPartition, topic: MirroredTopic) -> None:
         """See the partition through its phases until it is released."""
-        partition = Partition(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
+        kind = KeyedPartition if self._plane.by_key else Partition
+        partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
-        if self._tracing.concerns(partition.topic, partition.target_topic):
-            partition.traces = self._tracing
+        if self._origins.concerns(partition.topic, partition.target_topic):
+            partition.traces = self._origins
         self.partitions[tp] = partition
         changed = self._changes[partition] = asyncio.Event()
         backoff = Backoff()
@@ -268,6 +279,12 @@ class Copying:
 
     async def _resume(self, partition: Partition) -> None:
         row, end = await self._resuming.look(partition, self._topics[partition.topic])
+        there = self._target.partitions(partition.target_topic)
+        if not there:
+            raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self._target.alias)
+        if not partition.fits(there):
+            self._producing.detach(partition)
+        partition.spread_over(there)
         await self._producing.attach(partition)
         if partition.phase is not Phase.RESUMING:
             return
@@ -281,7 +298,7 @@ class Copying:
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
     def _on_fetched(self, delivery: Delivery) -> None:
-        if delivery.partition.traces is not self._tracing or not self._tracing.takes(delivery):
+        if delivery.partition.traces is not self._origins or not self._origins.takes(delivery):
             self._judge(delivery)
 
     def _traced(self, partition: Partition) -> None:
@@ -335,7 +352,7 @@ class Copying:
                 if receipt.foreign and not self._keeps_names:
                     self._telling.foreign(partition, receipt)
             if receipts:
-                if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
+                if answer.rewrote_times(flight.piece):
                     self._telling.times_rewritten(partition)
                 self._fetching.nudge(partition)
                 if partition.transactions is None:

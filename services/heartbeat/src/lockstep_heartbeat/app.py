@@ -118,8 +118,9 @@ class Heartbeats:
             await self._ctx.state.write(row)
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics: who stands by does not beat, and that is no trouble."""
-        if not self._ctx.acting:
+        """For /metrics: who stands by, or rests because an operator or the file wants it so, does not beat, and that is
+        no trouble."""
+        if not (self._ctx.acting and self._ctx.to_run):
             return
         flow = self._ctx.flow
         yield Sample(metrics.AGE, (str(flow), flow.source, flow.target), self._age())

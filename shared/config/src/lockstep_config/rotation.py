@@ -17,7 +17,16 @@ from lockstep_config.model import ClientProperties, FlowSettings
 from lockstep_config.properties import Entry
 from lockstep_config.sources import named_files
 
-__all__ = ["Identity", "differing_keys", "identities", "identity", "is_credential", "named_by", "with_identity_of"]
+__all__ = [
+    "Identity",
+    "by_client",
+    "differing_keys",
+    "identities",
+    "identity",
+    "is_credential",
+    "named_by",
+    "with_identity_of",
+]
 
 Identity = tuple[tuple[tuple[str, str], ...], ...]
 """Who a flow is to one of its clusters; with an equal one no new connection is needed. Holds secrets: only to be
@@ -53,13 +62,18 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
 
 def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
     """The files that the connections to one side are made with."""
-    return frozenset().union(*(named_files(_credentials(properties)) for properties in _maps(settings, side).values()))
+    return frozenset().union(
+        *(named_files(_credentials(properties)) for properties in by_client(settings, side).values())
+    )
 
 
 def identity(settings: FlowSettings, side: Side, content: Mapping[Path, str]) -> Identity:
     """`content` tells one content of a file from another; files that are not in it are not looked at."""
     return (
-        *(tuple(sorted(_credentials(properties).items())) for _, properties in sorted(_maps(settings, side).items())),
+        *(
+            tuple(sorted(_credentials(properties).items()))
+            for _, properties in sorted(by_client(settings, side).items())
+        ),
         tuple(sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)),
     )
 
@@ -72,8 +86,8 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
 def with_identity_of(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
     """The same settings with the credentials of `newer` for these sides, and nothing else of it."""
     for side in sides:
-        theirs = _maps(newer, side)
-        renewed = {name: _renewed(ours, theirs[name]) for name, ours in _maps(settings, side).items()}
+        theirs = by_client(newer, side)
+        renewed = {name: _renewed(ours, theirs[name]) for name, ours in by_client(settings, side).items()}
         cluster, other = (settings.source, newer.source) if side == "source" else (settings.target, newer.target)
         cluster = replace(cluster, properties=_renewed(cluster.properties, other.properties))
         clients = replace(settings.clients, **renewed)
@@ -85,7 +99,7 @@ def with_identity_of(settings: FlowSettings, newer: FlowSettings, sides: Iterabl
     return settings
 
 
-def _maps(settings: FlowSettings, side: Side) -> dict[str, Mapping[str, str]]:
+def by_client(settings: FlowSettings, side: Side) -> dict[str, Mapping[str, str]]:
     """The properties of all clients on one side, by the field that has them."""
     names = [field.name for field in fields(ClientProperties)]
     of_side = [name for name in names if name.startswith(side) or (side == "target" and name == _DATA_PRODUCER)]

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from lockstep_config.certificate_ends import CertificateEnds, first_end
 from lockstep_protocol.names import Flow
 from lockstep_runtime.metrics import Metric, Sample, Type
 
 __all__ = [
     "ASSIGNED_TASKS",
+    "CERTIFICATE_EXPIRES",
     "CHECKPOINT",
     "CONNECTOR_STATUS",
     "FAILED_TASKS",
     "HEARTBEAT",
+    "MEMORY",
     "METRICS",
     "ROUNDS",
     "ROUND_FAILURES",
     "SOURCE",
     "TASKS",
     "Standing",
+    "certificate_samples",
     "connector",
+    "memory_samples",
     "quoted",
     "shown_by",
     "standing_samples",
@@ -48,6 +53,22 @@ ROUND_FAILURES = Metric(
     Type.COUNTER,
     (*STANDING, "round"),
     "Rounds that a cluster refused or did not answer; each is tried again with back-off",
+)
+
+MEMORY = Metric(
+    "lockstep_memory_bytes",
+    Type.GAUGE,
+    ("service", "part"),
+    "Resident memory: of the service's own process (`service`), and of all that it started (`spark`: the JVM and the"
+    " slots of the data plane; what they share counts for each)",
+)
+CERTIFICATE_EXPIRES = Metric(
+    "lockstep_certificate_expires_timestamp_seconds",
+    Type.GAUGE,
+    ("flow", "cluster", "use"),
+    "When the first of the certificates in use ends, Unix seconds, by what it is for: `keystore` is what we show,"
+    " `truststore` what the brokers' are checked against, `token-truststore` a token endpoint's; absent without TLS,"
+    " and for the system's own",
 )
 
 CONNECTOR_COUNT = Metric(
@@ -101,16 +122,17 @@ FAILED_TASKS = Metric(
     like="kafka.connect:type=connect-worker-metrics connector-failed-task-count",
 )
 
-OF_ALL = (READY, ACTING, DEGRADED, CONNECTOR_COUNT, ASSIGNED_CONNECTORS, REBALANCING)
+OF_ALL = (READY, ACTING, DEGRADED, MEMORY, CONNECTOR_COUNT, ASSIGNED_CONNECTORS, REBALANCING)
+OF_TLS = (CERTIFICATE_EXPIRES,)
 OF_ROUNDS = (ROUNDS, ROUND_FAILURES)
 OF_TASKS = (TASKS, ASSIGNED_TASKS, CONNECTOR_STATUS, FAILED_TASKS)
 
-METRICS = (*OF_ALL, *OF_ROUNDS, *OF_TASKS)
+METRICS = (*OF_ALL, *OF_TLS, *OF_ROUNDS, *OF_TASKS)
 
 
 def shown_by(service: str) -> tuple[Metric, ...]:
     """Those of them that a service's page has: the data plane works in no rounds, topic-sync and acl-sync have no
-    tasks."""
+    tasks. With TLS it has those about certificates too."""
     return (*OF_ALL, *(OF_ROUNDS if service != "data-plane" else ()), *(OF_TASKS if service in CONNECTORS else ()))
 
 
@@ -158,3 +180,15 @@ def standing_samples(service: str, flows: Iterable[Standing]) -> Iterator[Sample
             if acts:
                 status = "failed" if one.degraded else "running"
                 yield Sample(CONNECTOR_STATUS, (connector(one.flow, kind), "0", status), 1)
+
+
+def memory_samples(service: str, bytes_by_part: Mapping[str, int]) -> Iterator[Sample]:
+    """What a service's processes hold (`memory.resident`)."""
+    for part, held in bytes_by_part.items():
+        yield Sample(MEMORY, (service, part), held)
+
+
+def certificate_samples(flow: Flow, ends: Iterable[CertificateEnds], now: float) -> Iterator[Sample]:
+    """Of the certificates that a flow's clients were made with; `now` in Unix seconds."""
+    for one in ends:
+        yield Sample(CERTIFICATE_EXPIRES, (str(flow), one.cluster, one.use), first_end(one, now))

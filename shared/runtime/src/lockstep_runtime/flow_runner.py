@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings, clients
+from lockstep_config.certificate_ends import CertificateEnds, certificate_ends
 from lockstep_config.clients import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
@@ -87,6 +88,8 @@ class FlowRunner:
         self._renewing = asyncio.Event()
         self.rebalancing = False
         """Our share of the flow's work is being decided."""
+        self.certificates: tuple[CertificateEnds, ...] = ()
+        """When those end that the present life's clients were made with."""
 
     # -- seen from outside ---------------------------------------------------------------------------------------------
 
@@ -196,6 +199,10 @@ class FlowRunner:
 
     async def _life(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings
+        try:
+            self.certificates = await asyncio.to_thread(certificate_ends, settings)
+        except OSError as exc:
+            raise StoresUnusable(str(exc)) from exc
         await ctx.target.probe()
         factor = settings.control.replication_factor
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
@@ -204,7 +211,7 @@ class FlowRunner:
         conf = clients.target_producer(settings, ctx.service)
         facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
         acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
-        facts.start()
+        await facts.start()
         try:
             ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
             await self._replay_and_serve(facts)

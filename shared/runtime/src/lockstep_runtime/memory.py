@@ -1,10 +1,17 @@
-"""What the C library keeps of the memory that a process gave back. Nothing happens where it is not glibc."""
+"""What the C library keeps of the memory that a process gave back (nothing happens where it is not glibc), and how much
+this process and those that it started hold (nothing is known where there is no /proc)."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
-__all__ = ["keep_little", "keep_much"]
+__all__ = ["keep_little", "keep_much", "resident"]
+
+PROC = Path("/proc")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 TRIM_BYTES = 128 * 1024
@@ -32,3 +39,39 @@ def _set(options: dict[int, int]) -> None:
     if hasattr(library, "mallopt"):
         for option, value in options.items():
             library.mallopt(option, value)
+
+
+def resident(proc: Path = PROC) -> dict[str, int]:
+    """Resident bytes: `service` is this process, `spark` all that it started, where it started any."""
+    own = _resident_of(proc, os.getpid())
+    if own is None:
+        return {}
+    started = [_resident_of(proc, pid) for pid in _started_by(proc, os.getpid())]
+    return {"service": own, **({"spark": sum(filter(None, started))} if started else {})}
+
+
+def _resident_of(proc: Path, pid: int) -> int | None:
+    """None for one that has ended meanwhile."""
+    try:
+        return int((proc / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES
+    except OSError:
+        return None
+
+
+def _started_by(proc: Path, pid: int) -> Iterator[int]:
+    """Its children, theirs and so on."""
+    for thread in _names_in(proc / str(pid) / "task"):
+        try:
+            children = (proc / str(pid) / "task" / thread / "children").read_text().split()
+        except OSError:
+            continue
+        for child in map(int, children):
+            yield child
+            yield from _started_by(proc, child)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -13,7 +13,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ from lockstep_config.model import Cluster
 from lockstep_config.permissions import access_of
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service_group
 from lockstep_runtime.admin import Admin
-from lockstep_runtime.common_metrics import standing_samples
+from lockstep_runtime.common_metrics import certificate_samples, memory_samples, standing_samples
 from lockstep_runtime.context import Clock, FlowContext, FlowService
 from lockstep_runtime.door import Door, DoorUnusable
 from lockstep_runtime.errors import ClusterTrouble, NotPermitted, ToldToEnd
@@ -36,10 +37,13 @@ from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT, Leadership
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.memory import resident
+from lockstep_runtime.metrics import Metrics, Sample
 from lockstep_runtime.pages import Pages
 from lockstep_runtime.rotation import Rotation
 from lockstep_runtime.sasl_session import renew_sessions
+from lockstep_runtime.tracing import NO_TRACING
+from lockstep_runtime.tracing_start import start_tracing
 
 __all__ = ["Place", "serve"]
 
@@ -52,6 +56,9 @@ that is gone."""
 ENDS_WITHIN = 9.0
 """Seconds from the first signal to the end of the process, at most."""
 
+
+LAST_SPANS = 0.8
+"""Seconds for the spans of the last moments; they do not hold up the end."""
 
 LOCAL = Door()
 
@@ -237,6 +244,8 @@ class Process:
         self.place = place
         self.metrics = Metrics()
         self.log = FlowLog(service, "")
+        traced = any(settings.tracing for settings in flows)
+        self._tracing = start_tracing(service, place.instance, os.environ, self.log) if traced else NO_TRACING
         clock = Clock()
         self.runners: list[FlowRunner] = []
         for settings in flows:
@@ -251,10 +260,18 @@ class Process:
                 clock=clock,
                 divided=divided,
                 pauses_itself=pauses_itself,
+                tracing=self._tracing,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
         self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
         self.metrics.ask(lambda: standing_samples(service, self.runners))
+        self.metrics.ask(lambda: memory_samples(service, resident()))
+        self.metrics.ask(self._certificate_samples)
+
+    def _certificate_samples(self) -> Iterator[Sample]:
+        now = time.time()
+        for runner in self.runners:
+            yield from certificate_samples(runner.flow, runner.certificates, now)
 
     def live(self) -> str | None:
         return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
@@ -301,6 +318,7 @@ class Process:
                 self.log.warn("ended before everything was drained", f"after {ENDS_WITHIN:.0f} s")
         stopping.cancel()
         await pages.close()
+        await asyncio.to_thread(self._tracing.end, LAST_SPANS)
         self.log.say("ended")
         return code
 

@@ -23,7 +23,7 @@ from lockstep_protocol.names import state_topic
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import cancelled
 
-__all__ = ["Tracing"]
+__all__ = ["OriginLookup"]
 
 KNOWN_AT_MOST = 200_000
 """Producer ids whose origin is remembered; when there are more, all are forgotten and asked for again."""
@@ -33,7 +33,7 @@ PAUSE_FACTOR = 4
 """Between two look-ups lies at least so many times what the last one took, within these limits."""
 
 
-class Tracing:
+class OriginLookup:
     """The `Traces` of one flow in one slot, and the deliveries that wait for them."""
 
     def __init__(

@@ -1,0 +1,110 @@
+"""When the certificates of a flow end: read from the stores that its clients name, and judged by what they are for."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import FlowSettings
+from lockstep_config.certificate_ends import (
+    KEYSTORE,
+    TOKEN_TRUSTSTORE,
+    TRUSTSTORE,
+    CertificateEnds,
+    certificate_ends,
+    first_end,
+)
+from lockstep_protocol.names import Flow
+from tests.harness.certificates import Authority, Certified
+
+from .conftest import LoadText
+
+DAY = 86_400.0
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+
+def tls(alias: str, trusted: Path, identity: Path | None = None) -> str:
+    own = "" if identity is None else f"{alias}.ssl.keystore.type = PEM\n{alias}.ssl.keystore.location = {identity}\n"
+    return (
+        f"{alias}.security.protocol = SSL\n{alias}.ssl.truststore.type = PEM\n"
+        f"{alias}.ssl.truststore.location = {trusted}\n{own}"
+    )
+
+
+def end_of(certified: Certified) -> float:
+    return certified.certificate.not_valid_after_utc.timestamp()
+
+
+def of(load_text: LoadText, lines: str) -> FlowSettings:
+    return load_text(lines).flow(Flow("A", "B"))
+
+
+def test_each_cluster_and_use_has_its_own(load_text: LoadText, tmp_path: Path) -> None:
+    first, second = Authority("first"), Authority("second")
+    client = first.certify("mirror", days=(-1, 7))
+    trusted, both = tmp_path / "first.pem", tmp_path / "both.pem"
+    trusted.write_text(first.pem)
+    both.write_text(first.pem + second.pem)
+    settings = of(load_text, tls("A", trusted, client.pem(tmp_path / "own.pem")) + tls("B", both))
+    assert set(certificate_ends(settings)) == {
+        CertificateEnds("A", TRUSTSTORE, (end_of(first.own),)),
+        CertificateEnds("A", KEYSTORE, (end_of(client), end_of(first.own))),
+        CertificateEnds("B", TRUSTSTORE, tuple(sorted({end_of(first.own), end_of(second.own)}))),
+    }
+
+
+def test_what_stands_in_the_file_itself_counts_too(load_text: LoadText) -> None:
+    authority = Authority()
+    pem = authority.pem.replace("\n", "\\n")
+    lines = f"A.security.protocol = SSL\nA.ssl.truststore.type = PEM\nA.ssl.truststore.certificates = {pem}\n"
+    assert certificate_ends(of(load_text, lines)) == (CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),)
+
+
+def test_one_client_that_has_another_store_is_seen(load_text: LoadText, tmp_path: Path) -> None:
+    authority, other = Authority(), Authority("other")
+    (tmp_path / "a.pem").write_text(authority.pem)
+    soon = other.certify("soon", days=(-1, 1))
+    (tmp_path / "b.pem").write_text(soon.certificate_pem)
+    lines = tls("A", tmp_path / "a.pem") + f"A->B.source.consumer.ssl.truststore.location = {tmp_path / 'b.pem'}\n"
+    (ends,) = certificate_ends(of(load_text, lines))
+    assert ends.at == tuple(sorted((end_of(soon), end_of(authority.own))))
+
+
+def test_a_token_endpoints_authority_is_a_use_of_its_own(load_text: LoadText, tmp_path: Path) -> None:
+    authority = Authority()
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    lines = (
+        "A.security.protocol = SASL_PLAINTEXT\nA.sasl.mechanism = OAUTHBEARER\n"
+        f'A.sasl.jaas.config = {OAUTH} oauth.token.endpoint.uri="https://tokens.example/token" oauth.client.id="me" '
+        f'oauth.client.secret="s" oauth.ssl.truststore.location="{tmp_path / "ca.pem"}" '
+        'oauth.ssl.truststore.type="PEM";\n'
+    )
+    assert certificate_ends(of(load_text, lines)) == (CertificateEnds("A", TOKEN_TRUSTSTORE, (end_of(authority.own),)),)
+
+
+@pytest.mark.parametrize("lines", ["", "A.security.protocol = SSL\n"], ids=["no TLS", "the system's"])
+def test_what_has_no_certificates_of_its_own_says_nothing(load_text: LoadText, lines: str) -> None:
+    assert certificate_ends(of(load_text, lines)) == ()
+
+
+def test_a_store_that_has_gone_is_named(load_text: LoadText, tmp_path: Path) -> None:
+    trusted = tmp_path / "ca.pem"
+    trusted.write_text(Authority().pem)
+    settings = of(load_text, tls("A", trusted))
+    trusted.unlink()
+    with pytest.raises(OSError, match=r"ca\.pem"):
+        certificate_ends(settings)
+
+
+def test_of_what_we_show_the_earliest_counts_even_when_it_is_past() -> None:
+    now = time.time()
+    ends = CertificateEnds("A", KEYSTORE, (now - DAY, now + 90 * DAY))
+    assert first_end(ends, now) == now - DAY
+
+
+def test_of_what_we_trust_one_that_has_ended_does_not_count_while_another_is_good() -> None:
+    now = time.time()
+    assert first_end(CertificateEnds("A", TRUSTSTORE, (now - DAY, now + DAY, now + 90 * DAY)), now) == now + DAY
+    assert first_end(CertificateEnds("A", TRUSTSTORE, (now - 2 * DAY, now - DAY)), now) == now - DAY

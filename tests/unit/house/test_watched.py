@@ -1,0 +1,134 @@
+"""Alert rules and dashboard name what pages show, say what to do, and are fit for Grafana.
+
+What promtool says of them is in `tests/chart/test_rules.py`; that live pages show what they select, in
+`tests.harness.metrics.wait_for_all_declared`."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from tests.pages.promql import OF_TARGETS, Selector, named_in, undeclared
+from tests.pages.watched import ALERTS_PAGE, LABELS, Alert, alerts, dashboard, expressions
+
+BOARD = dashboard()
+PANELS: list[dict[str, Any]] = BOARD["panels"]
+SHOWN = [panel for panel in PANELS if panel["type"] != "row"]
+
+
+def test_an_expression_names_metrics_selectors_and_groups() -> None:
+    named = named_in(
+        'max by (flow, case) (max_over_time(a_total{b="c{d}", e=~"$f"}[5m:1m])) / on (flow) group_left (x) g offset 1h'
+    )
+    assert named.selectors == [Selector("a_total", (("b", "=", "c{d}"), ("e", "=~", "$f"))), Selector("g")]
+    assert named.grouped == {"flow", "case", "x"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "text", "selected"),
+    [
+        ("=", "A", {"A"}),
+        ("!=", "A", {"B", ""}),
+        ("=~", "A|B", {"A", "B"}),
+        ("!~", ".+", {""}),
+        ("=~", ".*", {"A", "B", ""}),
+    ],
+)
+def test_a_selector_selects_as_prometheus_does(operator: str, text: str, selected: set[str]) -> None:
+    selector = Selector("m", (("l", operator, text),))
+    assert {one for one in ("A", "B", "") if selector.selects({"l": one} if one else {})} == selected
+
+
+def test_what_is_not_declared_is_found() -> None:
+    declared = {"a": frozenset({"flow"})}
+    assert undeclared('sum by (namespace, flow) (a{job="x", flow="y"})', declared) == []
+    assert undeclared('sum by (topic) (a{state="x"}) + b', declared) == [
+        "no metric b",
+        "a has no label state",
+        "nothing there has a label topic",
+    ]
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert.name)
+def test_an_alert_names_what_pages_show_and_says_what_to_do(alert: Alert) -> None:
+    assert undeclared(alert.expression, LABELS) == []
+    assert alert.severity in ("warning", "critical")
+    assert alert.annotations.keys() == {"summary", "description", "runbook_url"}
+    shown = set(re.findall(r"\$labels\.(\w+)", " ".join(alert.annotations.values())))
+    left = named_in(alert.expression).grouped | OF_TARGETS
+    assert shown <= left, "a label that the expression does not keep"
+    _, _, anchor = alert.annotations["runbook_url"].partition("docs/alerts.md#")
+    words = re.sub(r"(?<!^)(?=[A-Z])", "-", alert.name).lower()
+    assert anchor == words
+
+
+def test_each_alert_has_its_section_and_no_section_is_of_none() -> None:
+    sections = re.findall(r"^## (Lockstep [\w ]+)$", ALERTS_PAGE.read_text(), re.MULTILINE)
+    assert [one.lower().replace(" ", "-") for one in sections] == [
+        re.sub(r"(?<!^)(?=[A-Z])", "-", alert.name).lower() for alert in alerts()
+    ]
+
+
+def test_each_section_says_what_it_means_where_to_look_and_what_to_do() -> None:
+    for section in ALERTS_PAGE.read_text().split("\n## ")[1:]:
+        if section.startswith("Lockstep "):
+            for part in ("**Means.**", "**Look at.**", "**Do.**"):
+                assert part in section, f"{part} is missing of {section.splitlines()[0]}"
+
+
+@pytest.mark.parametrize(("title", "expression"), list(expressions(BOARD)))
+def test_a_panel_names_what_pages_show(title: str, expression: str) -> None:
+    assert undeclared(expression, LABELS) == []
+
+
+def test_every_query_selects_by_the_variables() -> None:
+    names = {one["name"] for one in BOARD["templating"]["list"]}
+    for title, expression in expressions(BOARD):
+        used = set(re.findall(r"\$(\w+)", re.sub(r"\$__\w+", "", expression)))
+        assert {"namespace", "job"} <= used <= names, title
+        for selector in named_in(expression).selectors:
+            assert ("flow" in used) or "flow" not in LABELS[selector.metric], title
+
+
+def test_panels_are_told_apart_and_do_not_overlap() -> None:
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    assert len({panel["title"] for panel in PANELS}) == len(PANELS)
+    for panel in PANELS:
+        place = panel["gridPos"]
+        assert 0 <= place["x"] < place["x"] + place["w"] <= 24, panel["title"]
+    for one, other in combinations(PANELS, 2):
+        a, b = one["gridPos"], other["gridPos"]
+        apart = (
+            a["x"] + a["w"] <= b["x"]
+            or b["x"] + b["w"] <= a["x"]
+            or a["y"] + a["h"] <= b["y"]
+            or b["y"] + b["h"] <= a["y"]
+        )
+        assert apart, f"{one['title']} and {other['title']}"
+
+
+@pytest.mark.parametrize("panel", SHOWN, ids=lambda panel: panel["title"])
+def test_a_panel_says_what_it_is_and_has_what_grafana_wants(panel: dict[str, Any]) -> None:
+    assert len(panel["description"]) > 20
+    assert panel["type"] in ("stat", "timeseries", "table", "state-timeline")
+    assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+    references = [target["refId"] for target in panel["targets"]]
+    assert references
+    assert len(set(references)) == len(references)
+    assert all(target["datasource"] == panel["datasource"] for target in panel["targets"])
+    steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert steps[0]["value"] is None
+    assert [step["value"] for step in steps[1:]] == sorted(step["value"] for step in steps[1:])
+
+
+def test_the_dashboard_stands_alone() -> None:
+    assert BOARD["id"] is None
+    assert BOARD["uid"] == "lockstep"
+    assert "__inputs" not in BOARD, "a dashboard that Grafana's sidecar loads is not asked for its inputs"
+    assert [one["name"] for one in BOARD["templating"]["list"]] == ["datasource", "namespace", "job", "flow"]
+    everything = {one["name"]: one.get("allValue") for one in BOARD["templating"]["list"]}
+    # Outside Kubernetes there is no namespace, and ".*" fits a label that is not there.
+    assert {everything[name] for name in ("namespace", "job", "flow")} == {".*"}
