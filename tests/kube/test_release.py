@@ -140,7 +140,7 @@ def test_prometheus_finds_what_rules_and_dashboard_ask_for(
     [monitor] = stage.namespace.get("podmonitors")
     with (
         Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic,
-        Prometheus(tmp_path, monitor, RULES) as prometheus,
+        Prometheus(tmp_path, monitor, stage.namespace.pods(), RULES) as prometheus,
     ):
 
         def scraped() -> bool:
