@@ -26,7 +26,12 @@ demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATI
 	@$(PY) -m tests.e2e.demo
 
 test: setup ## every test that takes at most 12 minutes together, on real brokers
-	$(PY) -m pytest -q -m "not long and not kube" tests
+	@# Those without a broker run beside the others, which wait more than they compute; what they said comes last.
+	@mkdir -p build
+	@nice $(PY) -m pytest -q -m "not long" -p no:cacheprovider tests/unit >build/unit-tests.txt 2>&1 & unit=$$!; \
+	trap 'kill $$unit 2>/dev/null' EXIT INT TERM; \
+	$(PY) -m pytest -q -m "not long and not kube" --ignore=tests/unit tests; brokers=$$?; \
+	wait $$unit; unit=$$?; trap - EXIT INT TERM; cat build/unit-tests.txt; exit $$((brokers | unit))
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 

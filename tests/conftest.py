@@ -14,6 +14,7 @@ import pytest
 from lockstep_protocol.names import Flow
 from tests.harness.broker import Broker, started
 from tests.harness.clusters import unique_name
+from tests.harness.guarded import GuardedBroker
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
 from tests.harness.services import two_cluster_file
@@ -21,20 +22,27 @@ from tests.harness.services import two_cluster_file
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both clusters, each with ACLs enabled (nothing is denied) and a proxy in front."""
+    """Both clusters."""
 
     a: Broker
     b: Broker
 
 
+@dataclass(frozen=True, slots=True)
+class GuardedPair(Pair):
+    """Each with a proxy in front. ACLs are kept and listed, and deny only users who log in."""
+
+    a: GuardedBroker
+    b: GuardedBroker
+
+
 @pytest.fixture(scope="session")
-def pair() -> Iterator[Pair]:
+def pair() -> Iterator[GuardedPair]:
     with ExitStack() as stack:
         before_a, before_b = stack.enter_context(Proxy()), stack.enter_context(Proxy())
-        a = Broker("A", authorizer=True, behind=before_a)
-        b = Broker("B", authorizer=True, behind=before_b)
+        a, b = GuardedBroker("A", behind=before_a), GuardedBroker("B", behind=before_b)
         stack.enter_context(started(a, b))
-        yield Pair(a, b)
+        yield GuardedPair(a, b)
 
 
 @pytest.fixture(scope="session")

@@ -177,7 +177,9 @@ def test_a_change_starts_anew_what_it_is_about_and_nothing_else() -> None:
     pods = rendered(resource(one, other, replicas=2, template={"pod": {"priorityClassName": "high"}}))
     assert changed(before, pods) == set()
     jvm = rendered(resource(one, other, jvmOptions={"-Xmx": "1g"}))
-    assert {service for service, _ in changed(before, jvm)} >= {"data-plane"}
+    assert changed(before, jvm) == {("data-plane", "A->B"), ("data-plane", "C->B")}
+    rack = rendered(resource(one, other, rack={"topologyKey": "zone"}))
+    assert changed(before, rack) == {("data-plane", "A->B"), ("data-plane", "C->B")}
     settings = rendered(resource(one, other), {"settings": {"A->B.lockstep.on.gap": "skip"}})
     assert changed(before, settings) == set(checksums(before))
 
@@ -253,3 +255,22 @@ def test_a_release_without_a_name_of_the_resource_has_its_own() -> None:
     objects = rendered(CI["minimal"], {"metadata": None, "settings": None, "flows": None})
     assert {one["metadata"]["name"].split("-")[0] for one in objects.all} == {RELEASE}
     assert all(one["metadata"].get("namespace", NAMESPACE) == NAMESPACE for one in objects.all)
+
+
+def test_what_the_resource_says_is_no_template() -> None:
+    pod = {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "{{ 1 }}"}}]}
+    container = {"env": [{"name": "A", "value": "{{ .Release.Name }}"}, {"name": "B", "value": "{{"}]}
+    values = resource({"from": "A", "to": "B", **EVERYTHING}, template={"pod": pod, "connectContainer": container})
+    ours = {"common": {"extraEnv": [{"name": "C", "value": "{{ .Release.Name }}"}, {"name": "B", "value": "mine"}]}}
+    spec = pod_of(rendered(values, ours).workload("checkpoint"))["spec"]
+    variables = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    assert variables == {"POD_NAME": None, "A": "{{ .Release.Name }}", "B": "mine", "C": RELEASE}
+    assert {"name": "v", "emptyDir": {"sizeLimit": "{{ 1 }}"}} in spec["volumes"]
+
+
+def test_a_name_that_begins_with_a_digit_is_no_name_of_a_service() -> None:
+    values = {"metadata": {"name": "2nd"}, "metrics": {"serviceMonitor": {"enabled": True}}}
+    objects = rendered(CI["minimal"], values)
+    assert sorted(objects.of("Service")) == ["mirror-2nd-data-plane", "mirror-2nd-metrics"]
+    assert objects.workload("data-plane")["spec"]["serviceName"] == "mirror-2nd-data-plane"
+    assert list(objects.of("StatefulSet")) == ["2nd-data-plane-a-to-b"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -19,38 +18,51 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import admin, committed_offset, create_topic, end_offsets, read_topic
+from tests.harness.broker import Broker
+from tests.harness.clusters import (
+    Record,
+    admin,
+    committed_offset,
+    create_topic,
+    end_offsets,
+    produce,
+    read_topic,
+)
 from tests.harness.mm1 import Legacy, LegacyFolder, MirrorMaker1
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 PARTITIONS = 3
+KEYS = 60
 RATE = 500
 MORE = 1_500
 COMMIT_MS = 1_000
 
 
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
-
-
 class Turns:
     """One topic, which either of them mirrors in turn under the same name."""
 
-    def __init__(self, folder: Path, brokers: tuple[Broker, Broker]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        brokers: tuple[Broker, Broker],
+        partitions: int = PARTITIONS,
+        places: int = PARTITIONS,
+        **ours: str,
+    ) -> None:
+        """`partitions` of the source, `places` on the target. `ours`: keys in the producer's file under
+        `lockstep.legacy.`, which MirrorMaker 1 does not know."""
         self.a, self.b = (broker.bootstrap for broker in brokers)
         self.topic = f"numbers-{uuid.uuid4().hex[:6]}"
         self.group = f"mm-{self.topic}"
         self.copy = NumberedCopy(self.a, self.b, self.topic, self.topic)
         options = ("--num.streams=2", "--include", self.topic, f"--offset.commit.interval.ms={COMMIT_MS}")
-        files = LegacyFolder.write(folder, self.a, self.b, self.group, *options)
+        producer = {f"lockstep.legacy.{key}": value for key, value in ours.items()}
+        files = LegacyFolder.write(folder, self.a, self.b, self.group, *options, producer=producer)
         self.mm1, self.lockstep = MirrorMaker1(files), Legacy(files)
-        create_topic(self.a, self.topic, partitions=PARTITIONS)
-        create_topic(self.b, self.topic, partitions=PARTITIONS)
+        self.partitions = partitions
+        create_topic(self.a, self.topic, partitions=partitions)
+        create_topic(self.b, self.topic, partitions=places)
 
     def numbers(self, bootstrap: str) -> list[int]:
         return list(chain.from_iterable(read_numbers(bootstrap, self.topic).values()))
@@ -60,7 +72,7 @@ class Turns:
         return sum(times - 1 for times in Counter(self.numbers(self.b)).values())
 
     def committed(self) -> int:
-        return sum(committed_offset(self.a, self.group, self.topic, p) or 0 for p in range(PARTITIONS))
+        return sum(committed_offset(self.a, self.group, self.topic, p) or 0 for p in range(self.partitions))
 
     def wait_committed_all(self) -> None:
         """Lag tools see it: the group stands at the end, once nobody writes any more."""
@@ -101,6 +113,27 @@ def test_each_goes_on_where_the_other_stopped(tmp_path: Path, brokers: tuple[Bro
     assert turns.events("GroupPositionsTaken")
     assert turns.events("GroupPositionObeyed")
     assert not turns.events("GroupPositionOverwritten")
+
+
+def test_by_key_each_puts_records_where_the_other_does(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    """Six partitions into four, in turn: all records of a key lie in one partition, once and in order."""
+    turns = Turns(tmp_path, brokers, 6, 4, partitioning="key")
+    order: list[MirrorMaker1 | Legacy] = [turns.mm1, turns.lockstep, turns.mm1, turns.lockstep]
+    for turn, process in enumerate(order):
+        numbers = range(turn * MORE, (turn + 1) * MORE)
+        keyed = [Record(key=b"key-%d" % (n % KEYS), value=b"%012d" % n, partition=n % KEYS % 6) for n in numbers]
+        produce(turns.a, turns.topic, keyed)
+        with process:
+            turns.wait_complete()
+            process.stop()
+        assert turns.doubled() == 0, process
+    turns.wait_committed_all()
+    found = read_topic(turns.b, turns.topic)
+    for key in range(KEYS):
+        of_key = [r for r in found if r.key == b"key-%d" % key]
+        assert len({r.partition for r in of_key}) == 1
+        assert [int(r.value or b"") for r in of_key] == list(range(key, 4 * MORE, KEYS))
+    assert len({r.partition for r in found}) == 4
 
 
 def test_one_that_was_killed_is_waited_for_and_read_again_from_its_commit(

@@ -29,7 +29,7 @@ from lockstep_client import (
 )
 from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
 from lockstep_protocol.records import Checkpoint
-from tests.harness.broker import Broker, started
+from tests.harness.broker import Broker
 from tests.harness.clusters import (
     Record,
     commit_offset,
@@ -106,14 +106,6 @@ def _records(first: int, last: int) -> list[Record]:
 
 def _has_records(bootstrap: str, topic: str) -> bool:
     return len(read_so_far(bootstrap, topic)) >= PARTITIONS
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    """Two of their own: an MM2 mirrors every heartbeats topic that it finds."""
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
 
 
 # -- MM2 mirrors -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ not stop meanwhile, and every record bears its number.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from lockstep_protocol.names import Flow
 from tests.contract.turns import NumberedCopy
 from tests.faults.numbered import Writer
-from tests.harness.broker import Broker, started
+from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.mm2 import MirrorMaker
@@ -34,13 +33,6 @@ POLICIES = {
     "renamed": ("org.apache.kafka.connect.mirror.DefaultReplicationPolicy", "{source}.{topic}"),
     "same-names": ("org.apache.kafka.connect.mirror.IdentityReplicationPolicy", "{topic}"),
 }
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
 
 
 class Turns:

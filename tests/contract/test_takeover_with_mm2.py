@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from lockstep_protocol.records import Checkpoint
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer
-from tests.harness.broker import Broker, started
+from tests.harness.broker import Broker
 from tests.harness.clusters import commit_offset, committed_offset, create_topic, end_offsets
 from tests.harness.commands import lockstep
 from tests.harness.control import read_so_far
@@ -40,13 +40,6 @@ FACTORS = ("offset-syncs.topic", "checkpoints.topic", "status.storage", "config.
 EVERY_SECOND = ("emit.checkpoints", "refresh.groups", "sync.group.offsets")
 STRIMZI = "mirrormaker2-cluster"
 """The group of Strimzi's workers, and how the names of their topics begin."""
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
 
 
 @pytest.fixture

@@ -78,6 +78,11 @@ class Scene:
         assert self.run.is_running(), tail(self.log)
         return True
 
+    def until_said(self, message: str) -> None:
+        wait_until(
+            lambda: self.alive() and self.said(message), within=TAKEN_UP_WITHIN, every=0.5, what=f"{message!r} is said"
+        )
+
     def service_pids(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for child in self.run.children():
@@ -322,6 +327,18 @@ def test_a_password_is_replaced_broker_first_and_file_first(scene: Scene) -> Non
         scene.until_all_work("file-first")
     scene.check_copies()
     scene.check_nothing_restarted()
+
+
+@pytest.mark.long  # half a minute
+def test_a_service_that_crashes_while_a_secret_is_half_written_comes_back(scene: Scene) -> None:
+    scene.mount.replace({"passwords.properties": "a=first-a\n"})  # the rest is still to come
+    psutil.Process(scene.pids["heartbeat"]).kill()
+    scene.until_said("heartbeat ended with exit code 2")
+    scene.mount.replace({"passwords.properties": secrets("first-a", "first-b")})
+    scene.until_said("heartbeat is ready again")
+    wait_until(lambda: scene.leading() == set(SERVICES), within=TAKEN_UP_WITHIN, every=0.5, what="all lead")
+    now = scene.service_pids()
+    assert {name for name in SERVICES if now[name] != scene.pids[name]} == {"heartbeat"}
 
 
 @pytest.mark.long  # about a minute

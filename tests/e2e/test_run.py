@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from tests.conftest import Pair
 from tests.harness.broker import free_port
+from tests.harness.clusters import Record, create_topic, produce, unique_name
+from tests.harness.collector import Collector, Received
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import read_page
+from tests.harness.runs import LockstepRun
 from tests.pages.metrics import declared_by
 
 COMMAND = [sys.executable, "-m", "lockstep_cli", "run"]
@@ -90,57 +92,14 @@ def test_without_java_one_sentence_says_so(tmp_path: Path) -> None:
     assert len(message.strip().splitlines()) == 1
 
 
-class Run:
-    """`lockstep run` in a process of its own, with its JSON log."""
-
-    def __init__(self, file: Path) -> None:
-        self.output = file.with_suffix(".log")
-        with self.output.open("w") as out:
-            self.process = subprocess.Popen(
-                [*COMMAND, str(file), "--log-format", "json"], stdout=out, stderr=subprocess.STDOUT
-            )
-        self.family: set[psutil.Process] = set()
-
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.output.read_text().splitlines()]
-
-    def said(self, service: str, words: str) -> bool:
-        self.family |= set(psutil.Process(self.process.pid).children(recursive=True))
-        assert self.process.poll() is None, self.output.read_text()
-        return any(line["service"] == service and words in line["message"] for line in self.lines())
-
-    def until_said(self, service: str, words: str, within: float = 60) -> None:
-        wait_until(lambda: self.said(service, words), within=within, every=0.1, what=f"{service}: {words}")
-
-    def service_pid(self, service: str) -> int:
-        module = f"lockstep_{service.replace('-', '_')}"
-        found = [
-            child.pid for child in psutil.Process(self.process.pid).children() if module in " ".join(child.cmdline())
-        ]
-        assert len(found) == 1, found
-        return found[0]
-
-    def left(self) -> list[psutil.Process]:
-        return [one for one in self.family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-
-    def kill(self) -> None:
-        """End it and all that it started, whatever has ended already."""
-        if self.process.poll() is None:
-            self.family |= set(psutil.Process(self.process.pid).children(recursive=True))
-            self.process.kill()
-        self.process.wait()
-        for one in self.left():
-            one.kill()
-
-
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
-    runs: list[Run] = []
+def start(tmp_path: Path) -> Iterator[Callable[[str], LockstepRun]]:
+    runs: list[LockstepRun] = []
 
-    def begin(text: str) -> Run:
+    def begin(text: str) -> LockstepRun:
         file = tmp_path / "mm2.properties"
         file.write_text(text)
-        runs.append(Run(file))
+        runs.append(LockstepRun(file))
         return runs[-1]
 
     yield begin
@@ -163,9 +122,76 @@ offset.storage.replication.factor = 1
 {more}"""
 
 
-def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Callable[[str], Run]) -> None:
-    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap))
-    run.until_said("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
+ROUNDS = {
+    "topic-sync topic refresh",
+    "topic-sync config sync",
+    "acl-sync ACL sync",
+    "checkpoint checkpoint emission",
+    "heartbeat heartbeat",
+}
+COPY = "data-plane copy"
+RECORDS = 200
+
+
+def test_all_services_become_ready_send_spans_are_started_again_when_killed_and_end_with_sigterm(
+    pair: Pair, start: Callable[[str], LockstepRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic(pair.a.bootstrap, unique_name("run"))
+    produce(pair.a.bootstrap, topic, [Record(value=b"%d" % number) for number in range(RECORDS)])
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
+        run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "lockstep.tracing = opentelemetry\n"))
+        run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
+        check_pages(run)
+        wait_until(
+            partial(copied_and_told, collector), within=90, every=0.2, what="spans of every round and of the copy"
+        )
+        check_spans(collector.spans())
+        for service in ("data-plane", "heartbeat"):
+            psutil.Process(run.service_pid(service)).kill()
+            run.until_said_by("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
+        run.until_said_by("run", "data-plane is ready again")
+        run.until_said_by("run", "heartbeat is ready again")
+        run.process.send_signal(signal.SIGTERM)
+        assert run.process.wait(ENDS_WITHIN) == 0, run.text()
+    assert run.left() == []
+
+
+def copied_and_told(collector: Collector) -> bool:
+    told = {span.name for span in collector.spans()}
+    copied = sum(span.attributes["records"] for span in collector.spans(COPY))
+    assert told >= ROUNDS, ROUNDS - told
+    assert copied >= RECORDS, copied
+    return True
+
+
+def check_spans(spans: Sequence[Received]) -> None:
+    """Each is a root with what it is about, or a request within one."""
+    by_id = {span.id: span for span in spans}
+    for span in spans:
+        service, _, kind = span.name.partition(" ")
+        if service == "admin":
+            parent = by_id.get(span.parent)  # the last ones may be lost with their round
+            assert span.attributes.keys() >= {"cluster", "resource"}
+            assert parent is None or (parent.trace, parent.service) == (span.trace, span.service)
+            continue
+        assert span.parent == b""
+        assert span.service == f"lockstep-{service}"
+        assert span.attributes["flow"] in ("A->B", "B->A")
+        assert span.attributes["service"] == service
+        if span.name == COPY:
+            assert span.attributes.keys() >= {"slot", "run", "records", "bytes", "partitions"}
+            assert span.attributes["bytes"] > span.attributes["records"] > 0
+        else:
+            assert span.attributes["round"] == kind
+    steps = [span for span in spans if span.name.startswith("admin ")]
+    assert {by_id[span.parent].name for span in steps if span.parent in by_id} >= {"topic-sync topic refresh"}
+    assert "TopicCreated" in {event for span in spans for event in span.events}
+    assert any(span.attributes.get("to_create") for span in spans)
+
+
+def check_pages(run: LockstepRun) -> None:
     addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
     assert len(addresses) == 5
     for service, address in addresses.items():
@@ -178,40 +204,35 @@ def test_all_services_become_ready_and_sigterm_ends_them(pair: Pair, start: Call
         assert "lockstep_ready" in metrics
         assert metrics.keys() <= declared_by(service)
         pages.close()
-    run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()
-    assert run.left() == []
 
 
-def test_mm2_033_a_killed_service_is_started_again_and_one_switched_off_is_not_started(
-    pair: Pair, start: Callable[[str], Run]
+def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_end_the_others_at_once(
+    pair: Pair, start: Callable[[str], LockstepRun]
 ) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
-    run.until_said("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
-    for service in ("data-plane", "heartbeat"):
-        psutil.Process(run.service_pid(service)).kill()
-        run.until_said("run", f"{service} was killed by SIGKILL, starting again in 1 s (1st time)")
-    run.until_said("run", "data-plane is ready again")
-    run.until_said("run", "heartbeat is ready again")
+    run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
+    for process in psutil.Process(run.process.pid).children(recursive=True):
+        maps = Path(f"/proc/{process.pid}/maps").read_text()
+        assert "google/_upb" not in maps, "who does not trace does not load what tracing needs"
     run.process.send_signal(signal.SIGINT)
     run.process.send_signal(signal.SIGINT)
-    assert run.process.wait(5) in (0, 130), run.output.read_text()
+    assert run.process.wait(5) in (0, 130), run.text()
     assert run.left() == []
 
 
-def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callable[[str], Run]) -> None:
+def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callable[[str], LockstepRun]) -> None:
     heartbeats_only = both_ways(f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}").replace("= true", "= false")
     run = start(heartbeats_only)
-    run.until_said("heartbeat", "started")
+    run.until_said_by("heartbeat", "started")
 
     def named() -> bool:
         return any("127.0.0.1:" in str(line.get("text")) for line in run.lines() if line["level"] == "warning")
 
     wait_until(named, within=30, every=0.1, what="the cluster and its address are named")
     assert run.process.poll() is None
-    assert "Traceback" not in run.output.read_text()
+    assert "Traceback" not in run.text()
     run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(ENDS_WITHIN) == 0, run.output.read_text()
+    assert run.process.wait(ENDS_WITHIN) == 0, run.text()
 
 
 @pytest.mark.long

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Pair
-from tests.e2e.test_run import Run
 from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
 from tests.harness.commands import lockstep
 from tests.harness.eventually import wait_until
+from tests.harness.runs import LockstepRun
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 WITHIN = 240.0
@@ -64,11 +64,11 @@ status:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[Path], Run]]:
-    runs: list[Run] = []
+def start() -> Iterator[Callable[[Path], LockstepRun]]:
+    runs: list[LockstepRun] = []
 
-    def begin(file: Path) -> Run:
-        runs.append(Run(file))
+    def begin(file: Path) -> LockstepRun:
+        runs.append(LockstepRun(file))
         return runs[-1]
 
     yield begin
@@ -81,7 +81,7 @@ def numbered(first: int, count: int) -> list[Record]:
 
 
 def test_a_resource_copies_and_its_states_beat_commands(
-    pair: Pair, tmp_path: Path, start: Callable[[Path], Run]
+    pair: Pair, tmp_path: Path, start: Callable[[Path], LockstepRun]
 ) -> None:
     source, target, topic = unique_name("src"), unique_name("dst"), unique_name("strimzi")
     file = tmp_path / "resource.yaml"
@@ -101,7 +101,7 @@ def test_a_resource_copies_and_its_states_beat_commands(
     produce(pair.a.bootstrap, topic, numbered(0, 100))
     written()
     run = start(file)
-    run.until_said("topic-sync", "topic created", within=WITHIN)
+    run.until_said_by("topic-sync", "topic created", within=WITHIN)
     refused = lockstep("resume", file, "connector:MirrorHeartbeatConnector", "--timeout", "100", code=1)
     assert "spec.mirrors[0].heartbeatConnector.state" in refused
     assert "the file says so, which no command changes" in refused
@@ -113,7 +113,7 @@ def test_a_resource_copies_and_its_states_beat_commands(
     line = next(n for n, text in enumerate(written("state: paused").splitlines(), 1) if "state: paused" in text)
     produce(pair.a.bootstrap, topic, numbered(100, 50))
     run = start(file)
-    run.until_said("run", "ready: data-plane, topic-sync", within=WITHIN)
+    run.until_said_by("run", "ready: data-plane, topic-sync", within=WITHIN)
     refused = lockstep("resume", file, "connector:MirrorSourceConnector", "--timeout", "100", code=1)
     assert f"{file}:{line}: spec.mirrors[0].sourceConnector.state" in refused
     time.sleep(4)  # that nothing happens takes its time to be seen: longer than a slot takes to start

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+
+from tests.harness.runs import Run
 
 SERVICES = {
     "polite": """
@@ -29,6 +28,14 @@ SERVICES = {
     """,
     "crashing": "print('crashing is up', flush=True); raise SystemExit(7)",
     "misconfigured": "print('misconfigured is up', flush=True); raise SystemExit(2)",
+    "rotating": """
+        import pathlib, sys
+        starts = pathlib.Path(__file__).with_suffix(".starts")
+        with starts.open("a") as file: file.write("x")
+        if len(starts.read_text()) > 1: print("half a secret", flush=True); raise SystemExit(2)
+        print("pages at http://127.0.0.1:9", flush=True)
+        raise SystemExit(1)
+    """,
     "leaving": """
         import subprocess, sys
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -43,41 +50,14 @@ from datetime import timedelta
 from lockstep_cli import supervise
 
 def say(level, message): print(f"{level}: {message}", flush=True)
-def hear(service, line): print(line, flush=True)
+def hear(service, line):
+    print(line, flush=True)
+    return line.partition("pages at ")[2] or None
 
 supervise.GRACE = timedelta(seconds=float(sys.argv[1]))
 async def main(): return await supervise.Supervisor({name: [name] for name in sys.argv[2:]}, say=say, hear=hear).run()
 sys.exit(asyncio.run(main()))
 """
-
-
-class Run:
-    """A supervised run in a process of its own, and what it has said so far."""
-
-    def __init__(self, process: subprocess.Popen[str], output: Path) -> None:
-        self.process = process
-        self.output = output
-        self.seen: set[psutil.Process] = set()
-
-    def text(self) -> str:
-        return self.output.read_text()
-
-    def until(self, condition: Callable[[], bool], seconds: float = 15) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, self.text()
-            time.sleep(0.02)
-
-    def until_said(self, words: str, seconds: float = 15) -> None:
-        self.until(lambda: words in self.text(), seconds)
-
-    def family(self) -> set[psutil.Process]:
-        """All processes the run has started so far, remembered for the proof that none is left."""
-        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
-        return self.seen
-
-    def nothing_left(self) -> bool:
-        return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in self.seen)
 
 
 @pytest.fixture
@@ -89,27 +69,13 @@ def supervised(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
     def start(*names: str, grace: float = 9) -> Run:
-        output = tmp_path / "output"
-        with output.open("w") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-c", DRIVER, str(grace), *names],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            )
-        runs.append(Run(process, output))
+        command = [sys.executable, "-c", DRIVER, str(grace), *names]
+        runs.append(Run(command, tmp_path / "output", {**os.environ, "PYTHONPATH": str(tmp_path)}))
         return runs[-1]
 
     yield start
     for run in runs:
-        if run.process.poll() is None:
-            run.family()
-            run.process.kill()
-        run.process.wait()
-        for left in run.seen:
-            if left.is_running():
-                left.kill()
+        run.kill()
 
 
 def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]) -> None:
@@ -119,7 +85,7 @@ def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]
     run.process.send_signal(signal.SIGTERM)
     assert run.process.wait(5) == 0, run.text()
     assert "info: ended" in run.text()
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_a_crashed_service_is_started_again_with_back_off_and_that_is_said(supervised: Callable[..., Run]) -> None:
@@ -153,6 +119,15 @@ def test_a_service_that_cannot_use_its_configuration_ends_the_run_with_2(supervi
     assert "misconfigured ended with exit code 2: its configuration cannot be used" in run.text()
 
 
+def test_a_service_that_could_use_its_configuration_before_is_started_again(supervised: Callable[..., Run]) -> None:
+    """It crashes, and a secret is half written when it comes back."""
+    run = supervised("polite", "rotating")
+    run.until_said("rotating ended with exit code 2: its configuration cannot be used now, starting again in 2 s")
+    assert run.text().count("half a secret") == 1
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(5) == 0, run.text()
+
+
 def test_a_service_that_does_not_end_is_killed_and_named(supervised: Callable[..., Run]) -> None:
     run = supervised("stubborn", "polite", grace=1)
     run.until_said("stubborn is up")
@@ -160,7 +135,7 @@ def test_a_service_that_does_not_end_is_killed_and_named(supervised: Callable[..
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(6) == 1, run.text()
     assert "error: stubborn did not end within 1 s of being asked to, killed" in run.text()
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_a_second_ctrl_c_ends_everything_at_once(supervised: Callable[..., Run]) -> None:
@@ -171,7 +146,7 @@ def test_a_second_ctrl_c_ends_everything_at_once(supervised: Callable[..., Run])
     run.until_said("ending: the services drain")
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(3) == 130, run.text()
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_services_end_when_the_run_is_killed(supervised: Callable[..., Run]) -> None:
@@ -179,4 +154,4 @@ def test_services_end_when_the_run_is_killed(supervised: Callable[..., Run]) -> 
     run.until_said("polite is up")
     run.family()
     run.process.kill()
-    run.until(run.nothing_left)
+    run.until(lambda: not run.left())

@@ -259,4 +259,4 @@ IN_TRANSACTIONS: Sequence[Fault] = (
 """On clusters of one broker each, with records and progress in transactions."""
 
 SHORT = Fault("connections to the target cut, kill -9 of something", short)
-"""What `make test` has time for."""
+"""What `test_random` has time for."""

@@ -16,7 +16,6 @@ from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror
 from tests.harness.traffic import Traffic
 
-# `test_random` has what `make test` has time for.
 pytestmark = pytest.mark.long
 
 MARK = uuid.uuid4().hex[:6]

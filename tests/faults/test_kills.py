@@ -18,7 +18,7 @@ from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
-# `make test` has time for one of them, `test_random` and `test_unleased`.
+# `make test` has time for one of them, `test_unleased` and some cuts.
 
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2

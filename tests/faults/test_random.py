@@ -13,6 +13,7 @@ from tests.faults.striking import SHORT
 from tests.faults.suite import strike
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_run_that_is_struck_at_random_moments_loses_and_doubles_nothing(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED") or 686_717)

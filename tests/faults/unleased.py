@@ -21,12 +21,14 @@ from typing import Self
 from confluent_kafka import Producer
 
 from lockstep_config import FlowSettings, load
+from lockstep_data_plane.cluster import kafka_error
+from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.origin import new_producer_id
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.worker import run_slot
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.state import Assignment, PartitionProgress, Row, decode_row
-from tests.harness import processes
+from tests.harness import eventually, processes
 from tests.harness.clusters import create_topic, read_topic
 from tests.harness.mirror import MirroredFlow
 
@@ -53,11 +55,18 @@ class Unleased:
         create_topic(flow.target, progress_topic(flow.flow), configs={"cleanup.policy": "compact"})
         syncs = f"mm2-offset-syncs.{flow.flow.target}.internal"
         create_topic(flow.source, syncs, configs={"cleanup.policy": "compact"})
-        self._producer_id = asyncio.run(new_producer_id(_settings(self._config, flow.flow)))
+        self._producer_id = eventually.wait_until(self._some_producer_id, within=STARTED_WITHIN, every=0.5)
         self._write([Assignment(slot=slot, generation=1, partitions=self._partitions) for slot in range(self._slots)])
         for slot in range(self._slots):
             self._start(slot)
         return self
+
+    def _some_producer_id(self) -> int | None:
+        """None while a broker that has just started is loading what it coordinates."""
+        try:
+            return asyncio.run(new_producer_id(_settings(self._config, self._flow.flow)))
+        except (BrokerUnreachable, kafka_error):
+            return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for process in self._running.values():

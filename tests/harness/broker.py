@@ -125,6 +125,9 @@ class Broker:
     listens on every address of this machine and tells clients that name, which has to lead here from where they are.
     """
 
+    LOGGERS: ClassVar[Mapping[str, str]] = {}
+    """Levels of single loggers, from Kafka 4 on; all others have `log_level`."""
+
     AUTHORIZER: ClassVar[Mapping[str, str]] = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",  # every client is anonymous: ACLs are kept and listed, and deny us nothing
@@ -266,7 +269,10 @@ class Broker:
             "".join(f"{key}={value}\n" for key, value in (self._listeners() | self._properties).items())
         )
         template = LOGGING if self.kafka.major >= 4 else LOGGING_BEFORE_4
-        (self.folder / "log4j.properties").write_text(template.format(level=self._log_level))
+        own = "".join(
+            f"logger.{n}.name={name}\nlogger.{n}.level={to}\n" for n, (name, to) in enumerate(self.LOGGERS.items())
+        )
+        (self.folder / "log4j.properties").write_text(template.format(level=self._log_level) + own)
 
     def _command(self) -> list[str]:
         archive, logging = _archive(self.kafka), self.folder / "log4j.properties"

@@ -76,6 +76,11 @@ class _Process:
         found = end(self._process, within=STOPPED_WITHIN)
         assert found == status, f"it ended with status {found}, not in order:\n{tail(self.log, 40)}"
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now."""
+        return self._process.pid
+
     def kill(self) -> None:
         kill(self._process)
 

@@ -137,7 +137,7 @@ async def leading(scene: AclScene, *lines: str) -> AsyncIterator[FlowContext]:
     )
     await ensure_control_topics(ctx.target, flow_topics(ctx.flow, None, 1))
     facts = FactProducer(scene.flow.target, conf)
-    facts.start()
+    await facts.start()
     ctx.open(facts, FactLog(facts, events_topic(ctx.flow)))
     topic = state_topic(ctx.flow)
     ctx.state.open(FactLog(facts, topic), ctx.leadership.saw_leader)

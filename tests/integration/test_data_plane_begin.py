@@ -26,7 +26,8 @@ async def begun(pair: Pair, folder: Path, topic: str, *lines: str, progress: int
     try:
         await source.refresh([topic])
         await target.refresh([f"A.{topic}"])
-        row = await first_row(source, target, settings, (topic, 0), f"A.{topic}", progress)
+        downstream = await target.end_offset((f"A.{topic}", 0)) - 1
+        row = await first_row(source, settings, (topic, 0), progress, downstream)
     finally:
         await source.close()
         await target.close()

@@ -3,10 +3,17 @@ or the partition halts and says which offsets are refused and why."""
 
 import os
 import time
+from datetime import timedelta
 
+from lockstep_data_plane.batches.layout import scan
+from lockstep_data_plane.batches.piece import as_piece
+from lockstep_data_plane.batches.stamp import stamp
+from lockstep_data_plane.cluster import cluster_of
+from lockstep_data_plane.producing import Answer, answer_of, produce_request
 from tests.harness.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
+from tests.unit.data_plane.batch_bytes import batch_bytes, records
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 ANY_TIME = str(2**63 - 1)
@@ -68,6 +75,36 @@ def test_a_target_that_stamps_its_own_time_is_told_of_once(there: MirroredFlow) 
     assert there.events("TimestampsRewritten", there.remote(plain)) == []
     assert len(there.events("TimestampsRewritten", there.remote(topic))) == 1
     assert there.events("PartitionHalted", topic) == []
+
+
+async def test_the_answer_to_a_duplicate_is_no_time_of_the_targets_own(there: MirroredFlow) -> None:
+    """A first try whose answer was lost, appended after the log was read: the second one is answered with the very
+    offset that it was to have, and with a time (`wire.md` §0)."""
+    cluster = cluster_of("written", {"bootstrap.servers": there.target}, "duplicates")
+    batch = batch_bytes(records(0, 3))
+    piece = as_piece(next(scan(batch)))
+
+    async def append_twice(topic: str) -> list[Answer]:
+        await cluster.refresh([topic])
+        leader = cluster.leader_of((topic, 0))
+        connection = await cluster.connection(leader.broker, "raw")
+        stamped = stamp(piece.data, 4_000_000, 0, 0)
+        request = produce_request(13, [((topic, 0), leader, stamped)], timedelta(seconds=30))
+        asked = [connection.ask(request) for _ in range(2)]
+        return [answer_of((await one).responses[0].partition_responses[0]) for one in asked]
+
+    try:
+        plain = await append_twice(create_topic(there.target, unique_name("here-plain")))
+        stamping = create_topic(
+            there.target, unique_name("here-stamping"), configs={"message.timestamp.type": "LogAppendTime"}
+        )
+        stamped = await append_twice(stamping)
+    finally:
+        await cluster.close()
+    for answers in (plain, stamped):
+        assert [(answer.code, answer.base_offset) for answer in answers] == [(0, 0), (0, 0)]
+    assert plain[1].append_time_ms == piece.max_timestamp
+    assert [answer.rewrote_times(piece) for answer in (*plain, *stamped)] == [False, False, True, True]
 
 
 def test_a_target_that_compresses_by_itself_holds_the_same_records(there: MirroredFlow) -> None:

@@ -29,7 +29,7 @@ def conf(broker: Broker) -> dict[str, str]:
 @pytest.fixture
 async def facts(broker_b: Broker) -> AsyncIterator[FactProducer]:
     producer = FactProducer("B", conf(broker_b))
-    producer.start()
+    await producer.start()
     yield producer
     await producer.stop()
 

@@ -44,6 +44,11 @@ SESSION_MS = 5_000
 WITHIN = 180.0
 """For what takes seconds on a machine of one's own."""
 
+LATE = 10
+"""Connections of librdkafka that may end with their session, of several hundred renewals: it renews when a tenth is
+left, which nobody can set. That is half a second here, and on a busy machine a request reaches the broker later now and
+then; it is sent again. Those that do not renew at all end a hundred times."""
+
 
 class Sides:
     """Two brokers with every listener, whose sessions end after five seconds."""
@@ -209,8 +214,17 @@ def test_sessions_are_renewed_under_load_and_nothing_is_lost_or_doubled(tmp_path
     finally:
         stopping.set()
         sides.secured.tokens.lifetime_s = 3600.0
-    assert (sides.a.expired()[before[0] :], sides.b.expired()[before[1] :]) == ([], [])
+    expired = [*sides.a.expired()[before[0] :], *sides.b.expired()[before[1] :]]
+    assert [line for line in expired if of_ours(line)] == []
+    assert len(expired) <= LATE, expired
     assert scene.login_troubles() == []
+
+
+def of_ours(expired: str) -> bool:
+    """Whether a connection that the broker ended is one of aiokafka's, as the data plane and Faust have them."""
+    client = expired.partition("clientId=")[2].partition(",")[0]
+    role = client.rpartition("|")[2]
+    return role.startswith(("replication-consumer-", "replication-producer-", "producer-id")) or client.count("|") == 1
 
 
 @pytest.mark.long

@@ -75,9 +75,10 @@ def service(file: Path) -> Iterator[ServiceProcess]:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Broker]:
-    """Checks permissions, allows what no rule is about, and makes topics that somebody asks for."""
+    """Checks permissions, allows what no rule is about, makes topics that somebody asks for, and compacts soon."""
     free = {"super.users": "User:nobody", "allow.everyone.if.no.acl.found": "true"}
-    with Broker("guarded", authorizer=True, properties={**free, "auto.create.topics.enable": "true"}) as broker:
+    own = {"auto.create.topics.enable": "true", "log.cleaner.max.compaction.lag.ms": "5000"}
+    with Broker("guarded", authorizer=True, properties=free | own) as broker:
         yield broker
 
 
@@ -329,25 +330,27 @@ def test_a_topic_the_target_refuses_stops_no_other(
     assert service.status(str(FLOW))["failing"][refused] == failed.reason
 
 
-def test_a_config_that_the_target_refuses_fails_that_key_only(tmp_path: Path, broker_a: Broker) -> None:
+def test_a_config_that_the_target_refuses_fails_that_key_only(
+    tmp_path: Path, broker_a: Broker, guarded: Broker
+) -> None:
     """Together with a limit of the target's own the value is a contradiction there, and none at the source."""
     name, mark = unique_name("refused"), uuid.uuid4().hex[:6]
     flow = Flow(f"s{mark}", f"t{mark}")
     create_topic(broker_a.bootstrap, name, configs={"min.compaction.lag.ms": "60000", "delete.retention.ms": "1111111"})
-    with Broker("limited", properties={"log.cleaner.max.compaction.lag.ms": "5000"}) as target:
-        lines = (f"{flow}.enabled = true", f"{flow}.topics = {name}", "sync.topic.configs.interval.seconds = 1")
-        file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, target.bootstrap), *lines)
-        with ServiceProcess("lockstep_topic_sync", file, str(flow)) as service:
-            line = service.hear("config refused", subject=name)
-            assert line["keys"].keys() == {"min.compaction.lag.ms"}
-            remote = f"{flow.source}.{name}"
-            wait_until(lambda: partitions(target, remote))
-            assert configs(target, remote) == {"delete.retention.ms": "1111111"}
-            set_configs(broker_a.bootstrap, name, {"max.message.bytes": "2000000"})
-            wanted = {"delete.retention.ms": "1111111", "max.message.bytes": "2000000"}
-            wait_until(lambda: configs(target, remote) == wanted)
-            assert service.status(str(flow))["configs refused"][name].keys() == line["keys"].keys()
-            assert len(service.said("config refused")) == 1
+    lines = [f"{flow}.enabled = true", f"{flow}.topics = {name}", "sync.topic.configs.interval.seconds = 1"]
+    lines.append("heartbeats.replication.enabled = false")
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, guarded.bootstrap), *lines)
+    with ServiceProcess("lockstep_topic_sync", file, str(flow)) as service:
+        line = service.hear("config refused", subject=name)
+        assert line["keys"].keys() == {"min.compaction.lag.ms"}
+        remote = f"{flow.source}.{name}"
+        wait_until(lambda: partitions(guarded, remote))
+        assert configs(guarded, remote) == {"delete.retention.ms": "1111111"}
+        set_configs(broker_a.bootstrap, name, {"max.message.bytes": "2000000"})
+        wanted = {"delete.retention.ms": "1111111", "max.message.bytes": "2000000"}
+        wait_until(lambda: configs(guarded, remote) == wanted)
+        assert service.status(str(flow))["configs refused"][name].keys() == line["keys"].keys()
+        assert len(service.said("config refused")) == 1
 
 
 def test_it_continues_after_kill_9(service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker) -> None:
@@ -366,6 +369,7 @@ def test_it_stays_small(service: ServiceProcess) -> None:
     assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
 
 
+@pytest.mark.long
 def test_a_missing_permission_is_named_with_its_operation_and_resource(
     tmp_path: Path, broker_a: Broker, guarded: Broker
 ) -> None:

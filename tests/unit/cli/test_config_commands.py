@@ -31,6 +31,29 @@ A.consumer.fetch.min.bytes = 5
 consumer.fetch.min.bytes = 6
 """
 
+POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+RESOURCE = f"""\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaMirrorMaker2
+metadata: {{name: mirror}}
+spec:
+  target:
+    alias: B
+    bootstrapServers: b:9092
+    groupId: g
+    configStorageTopic: configs
+    offsetStorageTopic: offsets
+    statusStorageTopic: status
+  mirrors:
+  - source: {{alias: A, bootstrapServers: "a:9092"}}
+    sourceConnector:
+      config:
+        replication.policy.class: {POLICY}
+    checkpointConnector:
+      config:
+        replication.policy.class: {POLICY}
+"""
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -43,6 +66,12 @@ def asked(*arguments: str | Path, password: str = SECRET) -> Result:
     result = CliRunner().invoke(main, ["config", *map(str, arguments)], env={"PASSWORD": password})
     assert SECRET not in result.output
     return result
+
+
+def line_of(key: str, shown: Result) -> list[str]:
+    """Value and origin of a key, as the table has them."""
+    found = [[part for part in line.split("  ") if part.strip()] for line in shown.stdout.splitlines()]
+    return next(([part.strip() for part in parts[1:]] for parts in found if parts and parts[0] == key), [])
 
 
 class TestCheck:
@@ -88,6 +117,30 @@ class TestShow:
         assert by_key["group.id"]["value"] == "A-mm2"
         consumer = {one["key"]: one for one in flow["clients"]["source consumer"]}
         assert consumer["fetch.min.bytes"]["origin"]["key"] == "A.consumer.fetch.min.bytes"
+
+    def test_the_replication_policy_that_counts_is_shown(self, file: Path) -> None:
+        assert line_of("replication.policy.class", asked("show", file, "--all")) == [
+            "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+            "default",
+        ]
+        file.write_text(f"{TEXT}replication.policy.class = {POLICY}\n", encoding="utf-8")
+        assert line_of("replication.policy.class", asked("show", file)) == [
+            POLICY,
+            "line 14, replication.policy.class",
+        ]
+
+    def test_a_class_in_whose_place_a_python_class_stands_is_not_shown(self, file: Path) -> None:
+        file.write_text(f"{TEXT}lockstep.topic.filter.class = tests.unit.config.own_rules:Regional\n", encoding="utf-8")
+        whole = asked("show", file, "--all")
+        assert line_of("lockstep.topic.filter.class", whole)
+        assert not line_of("topic.filter.class", whole)
+
+    def test_what_two_connectors_of_a_resource_say_alike_is_shown_with_the_first(self, tmp_path: Path) -> None:
+        file = tmp_path / "mirror.yaml"
+        file.write_text(RESOURCE, encoding="utf-8")
+        at = "spec.mirrors[0].sourceConnector.config.replication.policy.class"
+        assert line_of("replication.policy.class", asked("show", file)) == [POLICY, f"line 16, {at}"]
+        assert f"A->B.replication.policy.class = {POLICY}" in asked("convert", file).stdout
 
     def test_no_secret_is_shown_whoever_brings_it(self, file: Path) -> None:
         result = asked("show", file, "--output", "json")

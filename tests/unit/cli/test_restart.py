@@ -70,6 +70,16 @@ def test_a_configuration_that_cannot_be_used_ends_the_run() -> None:
     assert decide(0, 2, STEADY) == EndRun(2)
 
 
+def test_a_configuration_that_could_be_used_before_is_tried_again() -> None:
+    """A secret is half written when a service is started again."""
+    decision = decide(1, 2, BRIEF, served=True)
+    assert decision == StartAgain(timedelta(seconds=2), 2)
+    assert ending("checkpoint", 2, decision) == (
+        "checkpoint ended with exit code 2: its configuration cannot be used now, starting again in 2 s (2nd time)"
+    )
+    assert decide(0, TOLD_TO_END, BRIEF, served=True) == EndRun(TOLD_TO_END)
+
+
 @pytest.mark.parametrize(
     ("exit_code", "crashes", "sentence"),
     [

@@ -23,7 +23,7 @@ from lockstep_config.clients import (
     target_consumer,
     target_producer,
 )
-from lockstep_config.sasl import credentials_of
+from lockstep_config.sasl import Credentials, login_of
 from lockstep_config.tls import normalised_pem
 from lockstep_protocol.names import Flow
 
@@ -71,6 +71,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
         "bootstrap.servers": "b:9092",
         "security.protocol": "PLAINTEXT",
         "client.id": "A->B|MirrorCheckpointConnector|checkpoints-target-consumer",
+        "group.id": "lockstep-topic-sync-A-B",
         "enable.auto.commit": "false",
         "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",
@@ -216,8 +217,8 @@ def test_both_clients_have_tokens_from_one_source(load_text: LoadText, tmp_path:
     ],
 )
 def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password: str) -> None:
-    credentials = credentials_of({"sasl.mechanism": "PLAIN", "sasl.jaas.config": text})
-    assert (credentials.username, credentials.password) == (username, password)
+    credentials = login_of({"sasl.mechanism": "PLAIN", "sasl.jaas.config": text})
+    assert credentials == Credentials("PLAIN", username, password)
     assert "password" not in repr(credentials)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lockstep_protocol.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf
 
@@ -30,11 +32,39 @@ def test_without_a_group_its_keys_change_nothing(load_text: LoadText) -> None:
     assert [problem.key for problem in loaded.unused] == ["A->B.lockstep.legacy.partitioning"]
 
 
-def test_partitions_by_key_are_refused_by_name(mistakes_of: MistakesOf, load_text: LoadText) -> None:
-    lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = "
-    [told] = mistakes_of(lines + "key\n")
-    assert told.startswith("6 A->B.lockstep.legacy.partitioning: is key, which is refused")
-    load_text(lines + "preserve\n")
+BY_KEY = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = key\n"
+
+
+def test_partitions_by_key_go_in_transactions_and_leave_the_targets_counts(load_text: LoadText) -> None:
+    flow = load_text(BY_KEY).flow(A_TO_B)
+    assert flow.data_plane.by_key
+    assert flow.data_plane.exactly_once
+    assert flow.topic_sync.keeps_counts
+    kept = load_text(BY_KEY.replace("= key", "= preserve")).flow(A_TO_B)
+    assert not kept.data_plane.by_key
+    assert not kept.data_plane.exactly_once
+    assert not kept.topic_sync.keeps_counts
+
+
+@pytest.mark.parametrize("key", ["emit.checkpoints.enabled", "emit.offset-syncs.enabled"])
+def test_places_in_the_target_are_told_by_nobody_where_keys_choose_partitions(
+    mistakes_of: MistakesOf, load_text: LoadText, key: str
+) -> None:
+    told = mistakes_of(BY_KEY + f"A->B.{key} = true\n")
+    assert [one for one in told if one.startswith(f"7 A->B.{key}: is true, but with lockstep.legacy.partitioning=key")]
+    load_text(BY_KEY + f"A->B.{key} = false\n")
+
+
+def test_a_fence_of_its_own_changes_nothing_where_keys_choose_partitions(load_text: LoadText) -> None:
+    loaded = load_text(BY_KEY + "A->B.lockstep.fence = marker\n")
+    assert [problem.key for problem in loaded.unused] == ["A->B.lockstep.fence"]
+
+
+def test_partitions_by_key_and_several_origins_exclude_each_other(mistakes_of: MistakesOf) -> None:
+    lines = BY_KEY + "B->A.enabled = true\nB->A.lockstep.legacy.group = mm2\nA->B.lockstep.provenance = relay\n"
+    [told] = mistakes_of(lines)
+    assert "lockstep.legacy.partitioning=key: a transactional id cannot tell several origins apart" in told
+    assert "A->B.lockstep.legacy.partitioning=preserve" in told
 
 
 def test_renamed_topics_and_a_legacy_flow_exclude_each_other(mistakes_of: MistakesOf) -> None:

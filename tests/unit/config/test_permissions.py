@@ -2,6 +2,7 @@
 
 import pytest
 
+from lockstep_config.clients import offset_syncs_consumer, target_consumer
 from lockstep_config.permissions import Access, Grant, access_of, grant_command, source_grants, target_grants
 from lockstep_protocol.names import Flow
 from tests.pages.permissions import PAGE, filled
@@ -22,6 +23,17 @@ SEED = {
     ("group", "*"): {"Describe"},
 }
 """Of MirrorMaker 2's source user, in the documentation of Streams for Apache Kafka, 9.9.7."""
+
+
+def test_partitions_by_key_need_a_transactional_id_and_leave_the_copies_counts(load_text: LoadText) -> None:
+    lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = key\n"
+    grants = target_grants(load_text(lines).flow(A_TO_B))
+    (transactional,) = [one for one in grants if one.resource == "transactional-id"]
+    assert (transactional.operation, transactional.feature) == (
+        "Write",
+        "transactions (lockstep.legacy.partitioning=key)",
+    )
+    assert "Alter" not in {one.operation for one in grants}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +62,18 @@ def test_with_offset_syncs_on_the_target_the_source_is_only_read(load_text: Load
     assert Grant("topic", "mm2-offset-syncs.A.internal", "Write", "") in [
         Grant(one.resource, one.name, one.operation, "") for one in target_grants(settings)
     ]
+
+
+@pytest.mark.parametrize("lines", ["", "B.group.id = second\n", "offset-syncs.topic.location = target\n"])
+def test_the_group_that_readers_on_the_target_name_may_be_read(load_text: LoadText, lines: str) -> None:
+    """They join none, but librdkafka looks for its coordinator."""
+    settings = load_text(lines).flow(A_TO_B)
+    confs = [target_consumer(settings, "reader")]
+    if settings.data_plane.offset_syncs_location == "target":
+        confs.append(offset_syncs_consumer(settings))
+    granted = [one for one in target_grants(settings) if one.resource == "group"]
+    for conf in confs:
+        assert any(one.covers("group", conf["group.id"], "Describe") for one in granted)
 
 
 def test_a_legacy_flow_commits_as_its_group_and_needs_no_other(load_text: LoadText) -> None:

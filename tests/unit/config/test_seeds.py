@@ -154,8 +154,9 @@ def test_the_whole_example_of_9_9(resources: Resources) -> None:
     assert settings.checkpoint.refresh_groups_every == timedelta(seconds=600)
     # "By default, the number of restarts is indefinite."
     assert settings.auto_restart.source == AutoRestart(enabled=True, max_restarts=None)
+    assert settings.tracing
     (chart,) = [one for one in loaded.unused if "is the Helm chart's, as are" in one.message]
-    for name in ("readinessProbe", "livenessProbe", "jvmOptions", "image", "template", "tracing"):
+    for name in ("readinessProbe", "livenessProbe", "jvmOptions", "image", "template"):
         assert f"spec.{name}" in chart.message
     assert chart.key == "spec.resources"
 

@@ -349,3 +349,14 @@ def test_a_file_is_known_by_what_it_says_where_its_name_does_not_tell(tmp_path: 
         assert load(path, {}).flows[0].flow == AB
     path.write_text("clusters = A, B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n")
     assert load(path, {}).flows[0].flow == AB
+
+
+@pytest.mark.parametrize(
+    ("kind", "traced"), [("tracing: {type: opentelemetry}", True), ("tracing: {type: jaeger}", False), ("", False)]
+)
+def test_tracing_is_switched_on_by_its_type(resources: Resources, kind: str, traced: bool) -> None:
+    text = V1.replace("  replicas: 1\n", f"  replicas: 1\n  {kind}\n")
+    (settings,) = resources.load(text).flows
+    assert settings.tracing is traced
+    assert any("write opentelemetry" in one for one in resources.remarks(text)) == ("jaeger" in kind)
+    assert any("spec.tracing: has no effect" in one for one in resources.remarks(text)) is False

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config.oauth import TokenSettings
-from lockstep_config.sasl import credentials_of, login_of
+from lockstep_config.sasl import Credentials, login_of
 from lockstep_config.strimzi.resource import read_resource
 from tests.unit.config.resources import Resources, certificate_and_key
 from tests.unit.config.test_strimzi import old
@@ -92,8 +92,7 @@ def test_passwords(resources: Resources, kind: str, mechanism: str, tls: str, pr
         f"{tls}authentication: {{type: {kind}, username: me, passwordSecret: {{secretName: pw, password: password}}}}"
     )
     (settings,) = resources.load(access(lines)).flows
-    found = credentials_of(settings.source.properties)
-    assert (found.mechanism, found.username, found.password) == (mechanism, "me", "hunter2")
+    assert login_of(settings.source.properties) == Credentials(mechanism, "me", "hunter2")
     assert settings.source.properties["security.protocol"] == protocol
     assert "hunter2" not in repr(settings)
 
@@ -104,7 +103,7 @@ def test_a_user_with_quotes_is_one_user(resources: Resources) -> None:
         'authentication: {type: plain, username: "a\\"b\\\\c", passwordSecret: {secretName: pw, password: password}}'
     )
     (settings,) = resources.load(access(lines)).flows
-    assert credentials_of(settings.source.properties).username == 'a"b\\c'
+    assert login_of(settings.source.properties) == Credentials("PLAIN", 'a"b\\c', "x")
 
 
 def options(resources: Resources, lines: str) -> list[str]:
@@ -281,10 +280,10 @@ def test_a_namespace_may_have_a_folder_of_its_own(resources: Resources) -> None:
     resources.secret("pw", password="of-nobody")
     lines = "authentication: {type: plain, username: x, passwordSecret: {secretName: pw, password: password}}"
     (settings,) = resources.load(access(lines)).flows
-    assert credentials_of(settings.source.properties).password == "of-nobody"
+    assert login_of(settings.source.properties) == Credentials("PLAIN", "x", "of-nobody")
     resources.secret("kafka/pw", password="of-kafka")
     (settings,) = resources.load(access(lines)).flows
-    assert credentials_of(settings.source.properties).password == "of-kafka"
+    assert login_of(settings.source.properties) == Credentials("PLAIN", "x", "of-kafka")
 
 
 def test_a_resource_may_use_references_and_have_providers_of_its_own(resources: Resources) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.oauth import RefreshRule
-from lockstep_config.token_refresh import Token, expiry_told_by, pause_after, refresh_at
+from lockstep_config.token_refresh import Token, end_to_tell, expiry_told_by, pause_after, refresh_at, subject_told_by
 
 RULE = RefreshRule()
 
@@ -38,11 +38,29 @@ def test_a_token_is_renewed_while_it_is_good(
     assert 0 < refresh_at(Token("t", 0.0, life), rule, chance) <= life
 
 
-def test_the_expiry_of_a_jwt_is_read_and_of_anything_else_is_not() -> None:
-    claims = base64.urlsafe_b64encode(json.dumps({"exp": 17}).encode()).decode().rstrip("=")
-    assert expiry_told_by(f"h.{claims}.s") == 17.0
-    for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é"):
+@given(st.floats(1, 1e6), st.floats(0, 1), st.floats(0, 1))
+def test_librdkafka_asks_when_another_token_is_to_be_had(life: float, asked: float, chance: float) -> None:
+    token = Token("t", 0.0, life)
+    now, due = asked * life, refresh_at(token, RULE, chance)
+    told = end_to_tell(token, now, due)
+    asks = now + 0.8 * (told - now)
+    if due > now:
+        assert asks == pytest.approx(due)
+    else:
+        assert told == life  # as it is, where nobody knows when there is another: a file, that is read each time
+
+
+def jwt(claims: object) -> str:
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"h.{body}.s"
+
+
+def test_what_a_jwt_claims_is_read_and_of_anything_else_is_not() -> None:
+    assert expiry_told_by(jwt({"exp": 17, "sub": "mirror"})) == 17.0
+    assert subject_told_by(jwt({"exp": 17, "sub": "mirror"})) == "mirror"
+    for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é", jwt({"exp": None, "sub": 7}), jwt("sub")):
         assert expiry_told_by(text) is None
+        assert subject_told_by(text) is None
 
 
 def test_pauses_grow_up_to_javas_ten_seconds() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep_config.oauth import RefreshRule, TokenSettings
 from lockstep_config.tls import TlsSettings
-from lockstep_config.token_source import TokenSource, TokenUnavailable, aiokafka_provider, source_of
+from lockstep_config.token_source import TokenCallback, TokenSource, TokenUnavailable, aiokafka_provider, source_of
 from tests.harness.certificates import Authority
 from tests.harness.token_server import TokenServer
 
@@ -66,6 +66,20 @@ def test_a_token_is_kept_until_it_is_time_for_another(scene: Scene) -> None:
     assert source.token().until == scene.now + 3600
     assert [form["grant_type"] for form in scene.server.asked] == ["client_credentials"] * 2
     assert "hush" not in repr(source.token())
+
+
+def test_librdkafka_comes_back_when_there_is_another(scene: Scene) -> None:
+    source = scene.source()
+    callback = TokenCallback(source)
+    _, end, _, _ = callback("")
+    assert end == NOW + 2880 / 0.8
+    scene.server.failing = 503
+    scene.now += 2890
+    _, end, _, _ = callback("")  # the one of before, for a while
+    assert end == scene.now + 0.5 / 0.8
+    scene.server.failing = None
+    scene.now += 1
+    assert callback("")[1] == scene.now + 2880 / 0.8
 
 
 def test_many_threads_ask_once(scene: Scene) -> None:

@@ -143,22 +143,22 @@ def test_a_chain_begun_anew_starts_alone_where_the_log_says() -> None:
     (flight,) = launch_all(anew)
     assert flight.sequence == 7
     (receipt,) = anew.landed(flight, 91)
-    assert (receipt.downstream, receipt.foreign, receipt.repeated) == (91, 0, False)
+    assert (receipt.downstream, receipt.foreign) == (91, 0)
 
 
 def test_somebody_elses_records_in_front_of_ours_are_counted_once() -> None:
     chain = opened(piece(1, 2), piece(3))
     first, second = launch_all(chain)
     (receipt,) = chain.landed(first, 4)  # offsets 1 to 3 are somebody else's
-    assert (receipt.downstream, receipt.foreign, receipt.repeated) == (4, 3, False)
+    assert (receipt.downstream, receipt.foreign) == (4, 3)
     (receipt,) = chain.landed(second, 6)
     assert (receipt.downstream, receipt.foreign) == (6, 0)
 
 
-def test_a_duplicate_answered_is_told_apart_and_moves_nothing_back() -> None:
+def test_a_duplicate_answered_is_nobody_elses_and_moves_nothing_back() -> None:
     chain = chain_of(piece(0, 3), sequence=-1, downstream=9)
     (receipt,) = chain.landed(chain.launch(), 4)
-    assert (receipt.downstream, receipt.foreign, receipt.repeated) == (4, 0, True)
+    assert (receipt.downstream, receipt.foreign) == (4, 0)
     assert (chain.sequence, chain.downstream) == (2, 9)
 
 

@@ -14,7 +14,7 @@ from lockstep_data_plane.cluster import Leader
 from lockstep_data_plane.connection import APIS, Connection, message
 from lockstep_data_plane.pacing import AHEAD
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.producing import Lane
+from lockstep_data_plane.producing import Answer, Lane
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records
@@ -63,7 +63,7 @@ def asked(frame: bytes) -> Any:
 async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:
     made, stream = lane()
     for number in (0, 1):
-        made._ready[waiting(number, 3)] = LEADER
+        made._ready[waiting(number, 3).outlets[0]] = LEADER
     made.pump()
     assert len(stream.frames) >= 3
     for frame in stream.frames:
@@ -77,7 +77,7 @@ async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas
 async def test_a_lane_that_rests_sends_nothing_and_goes_on_by_itself() -> None:
     made, stream = lane()
     made.connection.resting_until = time.monotonic() + 0.05
-    made._ready[waiting(0, 3)] = LEADER
+    made._ready[waiting(0, 3).outlets[0]] = LEADER
     made.pump()
     made.pump()
     assert stream.frames == []
@@ -87,7 +87,7 @@ async def test_a_lane_that_rests_sends_nothing_and_goes_on_by_itself() -> None:
 
 async def test_a_lane_is_not_stuck_while_it_rests() -> None:
     made, _ = lane()
-    made._ready[waiting(0, 1)] = LEADER
+    made._ready[waiting(0, 1).outlets[0]] = LEADER
     made.pump()
     now = time.monotonic()
     assert made.stuck(now + 50, 40.0)
@@ -102,7 +102,14 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
         made, stream = lane()
         made.connection.round_trip_s = round_trip_s
         for number in range(4):
-            made._ready[waiting(number, 5)] = LEADER
+            made._ready[waiting(number, 5).outlets[0]] = LEADER
             made.pump()
         sent.append(len(stream.frames))
     assert sent == [AHEAD, 20]
+
+
+def test_a_time_of_the_targets_own_is_one_that_is_not_the_records() -> None:
+    piece = waiting(0, 1).launch().piece
+    assert not Answer(0, 1).rewrote_times(piece)
+    assert not Answer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(piece)  # a duplicate, wherever it lies
+    assert Answer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)

@@ -12,6 +12,7 @@ from lockstep_runtime.context import Clock, FlowContext
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import Leadership
 from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.tracing import NO_TRACING, Tracing
 
 __all__ = ["flow_context", "read_row"]
 
@@ -19,7 +20,13 @@ FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9
 
 
 def flow_context(
-    folder: Path, service: str, *, divided: bool = False, pauses_itself: bool = False, lines: str = ""
+    folder: Path,
+    service: str,
+    *,
+    divided: bool = False,
+    pauses_itself: bool = False,
+    lines: str = "",
+    tracing: Tracing = NO_TRACING,
 ) -> FlowContext:
     """One that stands by, and has read nothing yet. `lines`: more of the file, from line 5."""
     path = folder / "mm2.properties"
@@ -36,6 +43,7 @@ def flow_context(
         clock=Clock(),
         divided=divided,
         pauses_itself=pauses_itself,
+        tracing=tracing,
     )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from lockstep_config.oauth import TokenSettings
+from lockstep_config.token_source import TokenCallback, TokenSource
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.facts import FactProducer
@@ -34,8 +38,30 @@ async def test_admin_and_producer_say_so(broken: dict[str, str]) -> None:
         await Admin("B", broken).probe()
     producer = FactProducer("B", broken)
     with pytest.raises(ClusterUnreachable):
-        producer.start()
+        await producer.start()
     await producer.stop()  # it never began
+
+
+async def test_the_loop_goes_on_while_a_client_takes_its_token() -> None:
+    """confluent-kafka sleeps for a second then."""
+    callback = TokenCallback(TokenSource(TokenSettings(token="opaque")))
+    bearer: dict[str, Any] = {
+        **NOWHERE,
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": callback,
+    }
+    producer = FactProducer("B", bearer)
+    starting = asyncio.gather(producer.start(), producer.start())
+    turns = 0
+    while not starting.done():
+        await asyncio.sleep(0.02)
+        turns += 1
+    assert turns >= 5
+    made = producer._producer
+    await producer.start()
+    assert producer._producer is made
+    await producer.stop()
 
 
 def test_a_mistake_of_ours_stays_one() -> None:

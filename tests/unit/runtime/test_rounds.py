@@ -176,3 +176,15 @@ def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest
         troubles.began("one", AWAY)
         troubles.began("one", DENIED)
     assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]
+
+
+def test_what_somebody_else_says_is_not_said(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"), others_say={"B"})
+    with heard(caplog) as lines:
+        troubles.began("copying", AWAY)
+        troubles.began("progress", ClusterUnreachable("A", "a:9092", "refused"))
+        assert troubles.now["copying"] == str(AWAY)
+        troubles.over("copying")
+        troubles.over("progress")
+        troubles.began("copying", DENIED)
+    assert lines == ["cluster unreachable", "cluster reachable again", "copying failing"]

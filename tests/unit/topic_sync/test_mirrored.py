@@ -32,6 +32,15 @@ def test_more_partitions_on_the_target_are_no_trouble() -> None:
     assert row == replace(ROW, target_partitions=9)
 
 
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_where_counts_are_kept_every_partition_of_the_source_is_copied(count: int) -> None:
+    seen = Seen(SOURCE, "A.orders", replace(TARGET, partitions=count), CONFIGS, keeps_count=True)
+    row = mirrored_row(seen, None)
+    assert row == replace(ROW, target_partitions=count)
+    assert row.copied(by_key=True) == 4
+    assert row.copied(by_key=False) == min(4, count)
+
+
 def test_configs_that_were_not_read_stay_as_known() -> None:
     assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, None), ROW) == ROW
 

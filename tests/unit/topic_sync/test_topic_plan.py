@@ -113,6 +113,12 @@ def test_missing_topics_are_created_and_short_ones_grow() -> None:
     assert plan.grow == (Grow("short", "A.short", 2, 8),)
 
 
+def test_where_counts_are_kept_missing_topics_are_created_and_none_grows() -> None:
+    topics = {"new": "new", "short": "short"}
+    plan = partition_plan(topics, {"new": 3, "short": 8}, {"short": 2}, not_now=NONE, keeps_counts=True)
+    assert plan == Plan(create=(Create("new", "new", 3),))
+
+
 def test_what_failed_waits_for_its_retry_and_holds_up_no_other() -> None:
     topics = {"bad": "A.bad", "good": "A.good"}
     plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))

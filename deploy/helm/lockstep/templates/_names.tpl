@@ -118,7 +118,13 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/* A Service: SUFFIX as above. Its name has to begin with a letter, unlike the resource's. */}}
+{{- define "lockstep.serviceName" -}}
+{{- $name := include "lockstep.name" . -}}
+{{- if regexMatch "^[0-9]" $name -}}{{- include "lockstep.short" (dict "name" (printf "mirror-%s" $name) "length" 63) -}}{{- else -}}{{- $name -}}{{- end -}}
+{{- end -}}
+
 {{/* The headless Service of the data plane. */}}
 {{- define "lockstep.headless" -}}
-{{- include "lockstep.name" (dict "root" .root "suffix" "data-plane") -}}
+{{- include "lockstep.serviceName" (dict "root" .root "suffix" "data-plane") -}}
 {{- end -}}

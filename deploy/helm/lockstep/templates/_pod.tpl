@@ -1,11 +1,12 @@
 {{/* The parts of a pod. `w` is a workload of lockstep.workloads. */}}
 
-{{/* Pod and container security under "restricted"; what the values say is joined in before. */}}
+{{/* Environment variables: ours, the resource's as they are, and the values', which are templates; of one name the last counts. */}}
 {{- define "lockstep.environment" -}}
-{{- $tpl := .root -}}
-{{- $names := list "POD_NAME" "POD_NAMESPACE" "LOCKSTEP_LOGGING_DIR" -}}
+{{- $names := list "POD_NAME" "LOCKSTEP_LOGGING_DIR" -}}
+{{- $all := .settings.env | default list -}}
+{{- with .settings.extraEnv -}}{{- $all = concat $all (tpl (toYaml .) $.root | fromYamlArray) -}}{{- end -}}
 {{- $last := dict -}}
-{{- range $one := .extra -}}{{- $_ := set $last $one.name $one -}}{{- end -}}
+{{- range $one := $all -}}{{- $_ := set $last $one.name $one -}}{{- end -}}
 - name: POD_NAME
   valueFrom:
     fieldRef:
@@ -15,10 +16,10 @@
   value: /etc/lockstep/logging
 {{- end }}
 {{- $written := dict }}
-{{- range $one := .extra }}
+{{- range $one := $all }}
 {{- if and (not (has $one.name $names)) (not (hasKey $written $one.name)) }}
 {{- $_ := set $written $one.name true }}
-- {{ tpl (toYaml (get $last $one.name)) $tpl | nindent 2 | trim }}
+- {{ toYaml (get $last $one.name) | nindent 2 | trim }}
 {{- end }}
 {{- end }}
 {{- end -}}
@@ -221,7 +222,7 @@ spec:
         - {{ tpl (toString .) $root | quote }}
         {{- end }}
       env:
-        {{- include "lockstep.environment" (dict "root" $root "extra" $s.extraEnv) | nindent 8 }}
+        {{- include "lockstep.environment" (dict "root" $root "settings" $s) | nindent 8 }}
       {{- with $s.extraEnvFrom }}
       envFrom:
         {{- tpl (toYaml .) $root | nindent 8 }}
@@ -263,8 +264,8 @@ spec:
           mountPath: /var/run/secrets/kubernetes.io/serviceaccount
           readOnly: true
         {{- end }}
-        {{- with $s.extraVolumeMounts }}
-        {{- tpl (toYaml .) $root | nindent 8 }}
+        {{- with include "lockstep.moreMounts" (dict "root" $root "settings" $s) }}
+        {{- . | nindent 8 }}
         {{- end }}
   volumes:
     - name: tmp
@@ -279,9 +280,25 @@ spec:
     {{- if or $rack $driver }}
     {{- include "lockstep.apiToken" $root | nindent 4 }}
     {{- end }}
-    {{- with $s.extraVolumes }}
-    {{- tpl (toYaml .) $root | nindent 4 }}
+    {{- with include "lockstep.moreVolumes" (dict "root" $root "settings" $s) }}
+    {{- . | nindent 4 }}
     {{- end }}
+{{- end -}}
+
+{{/* Volumes of the resource, as they are, and of the values, which are templates. */}}
+{{- define "lockstep.moreVolumes" -}}
+{{- with .settings.volumes }}{{ toYaml . }}{{ end }}
+{{- with .settings.extraVolumes }}
+{{ tpl (toYaml .) $.root }}
+{{- end }}
+{{- end -}}
+
+{{/* Where they are mounted. */}}
+{{- define "lockstep.moreMounts" -}}
+{{- with .settings.volumeMounts }}{{ toYaml . }}{{ end }}
+{{- with .settings.extraVolumeMounts }}
+{{ tpl (toYaml .) $.root }}
+{{- end }}
 {{- end -}}
 
 {{/*

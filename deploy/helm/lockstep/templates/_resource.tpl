@@ -26,7 +26,8 @@ others beyond 2^53 are refused, for what they were cannot be known any more.
 {{- end -}}
 
 {{/*
-What of the resource and the settings a workload has to be started anew for, as a hash. Of other flows' mirrors their
+What of the resource and the settings a workload has to be started anew for, as a hash; what makes another pod of it, or
+other settings, does that by itself. Of other flows' mirrors their
 topics, groups and tasks do not matter, and of its own those patterns that the service does not read.
 */}}
 {{- define "lockstep.checksum" -}}
@@ -49,7 +50,7 @@ topics, groups and tasks do not matter, and of its own those patterns that the s
 {{- end -}}
 {{- $mirrors = append $mirrors $whole -}}
 {{- end -}}
-{{- $spec := omit .root.Values.spec "mirrors" "replicas" "resources" "livenessProbe" "readinessProbe" "template" "image" "affinity" "tolerations" "metrics" "metricsConfig" "jmxOptions" "clientRackInitImage" -}}
+{{- $spec := omit .root.Values.spec "mirrors" "replicas" "resources" "livenessProbe" "readinessProbe" "template" "image" "affinity" "tolerations" "metrics" "metricsConfig" "jmxOptions" "clientRackInitImage" "jvmOptions" "rack" "externalConfiguration" -}}
 {{- $executor := "" -}}
 {{- if and (eq .w.service "dataPlane") (gt (int .root.Values.dataPlane.executors) 0) -}}{{- $executor = include "lockstep.executorPod" . -}}{{- end -}}
 {{- list $executor .root.Values.apiVersion $spec $mirrors (dig "namespace" "" (.root.Values.metadata)) (include "lockstep.settings" (dict "root" .root "w" .w) | fromJson) | toJson | sha256sum -}}

@@ -28,9 +28,9 @@ What holds for one workload, from the least to the most particular: `common`, th
   "podLabels" $metadata.labels
   "podAnnotations" $metadata.annotations
   "imagePullSecrets" $pod.imagePullSecrets
-  "extraEnv" (concat ($external.env | default list) ($container.env | default list))
-  "extraVolumes" ($pod.volumes | default list)
-  "extraVolumeMounts" ($container.volumeMounts | default list)
+  "env" (concat ($external.env | default list) ($container.env | default list))
+  "volumes" ($pod.volumes | default list)
+  "volumeMounts" ($container.volumeMounts | default list)
   "livenessProbe" $spec.livenessProbe
   "readinessProbe" $spec.readinessProbe
 -}}

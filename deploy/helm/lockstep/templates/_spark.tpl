@@ -106,7 +106,7 @@ spec:
     - name: executor
       workingDir: /tmp
       env:
-        {{- include "lockstep.environment" (dict "root" $root "extra" $s.extraEnv) | nindent 8 }}
+        {{- include "lockstep.environment" (dict "root" $root "settings" $s) | nindent 8 }}
       {{- with $s.extraEnvFrom }}
       envFrom:
         {{- tpl (toYaml .) $root | nindent 8 }}
@@ -117,15 +117,15 @@ spec:
         - name: tmp
           mountPath: /tmp
         {{- include "lockstep.configMounts" (dict "root" $root "settings" (include "lockstep.settingsFile" $w)) | nindent 8 }}
-        {{- with $s.extraVolumeMounts }}
-        {{- tpl (toYaml .) $root | nindent 8 }}
+        {{- with include "lockstep.moreMounts" (dict "root" $root "settings" $s) }}
+        {{- . | nindent 8 }}
         {{- end }}
   volumes:
     - name: tmp
       emptyDir:
         sizeLimit: {{ $s.tmpSizeLimit }}
     {{- include "lockstep.configVolumes" $root | nindent 4 }}
-    {{- with $s.extraVolumes }}
-    {{- tpl (toYaml .) $root | nindent 4 }}
+    {{- with include "lockstep.moreVolumes" (dict "root" $root "settings" $s) }}
+    {{- . | nindent 4 }}
     {{- end }}
 {{- end -}}

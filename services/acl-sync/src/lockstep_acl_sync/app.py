@@ -22,6 +22,7 @@ from lockstep_protocol.state import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.tracing import note
 
 __all__ = ["AclSync", "build"]
 
@@ -105,6 +106,7 @@ class AclSync:
         decided = self._decide(reviewed)
         deleted = await self._take_back(reviewed, decided)
 
+        note(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
         troubles = [*added.refused.values(), *deleted.refused.values()]
         phase, reason = _how(troubles)
         await self._stand(
@@ -188,6 +190,7 @@ class AclSync:
         before = self._ctx.state.get(AclStatus, "sync")
         row = AclStatus(phase=phase, reason=reason, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
         self._status = row
+        note(phase=phase, copied=row.copied)
         counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
         for state, count in counts.items():
             self._ctx.metrics.of(metrics.ACLS, str(self._ctx.flow), state).set(count)
@@ -197,9 +200,9 @@ class AclSync:
             text = reason or f"{row.copied} bindings on {self._ctx.flow.target}, {row.left_out} of the source left out"
             level = logging.WARNING if phase in ("not-permitted", "failing") else logging.INFO
             self._ctx.log.say(f"ACLs {phase}", text, level=level, phase=phase)
-        for note in row.notes:
-            if before is None or note not in before.notes:
-                self._ctx.log.warn("ACLs", note)
+        for remark in row.notes:
+            if before is None or remark not in before.notes:
+                self._ctx.log.warn("ACLs", remark)
 
 
 def _how(troubles: Collection[ClusterTrouble]) -> tuple[str, str]:

@@ -34,6 +34,7 @@ from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, offset_syncs_topic
 from lockstep_runtime.metrics import Sample
 from lockstep_runtime.source_offsets import SourceOffsets
+from lockstep_runtime.tracing import happened, note
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
@@ -170,6 +171,7 @@ class CheckpointFlow:
         look = await self._groups.look(self._ctx.clock.monotonic(), self._ctx.owns)
         standing, refused = await self._write(look)
         failed = {**{group: str(trouble) for group, trouble in look.failed.items()}, **refused}
+        note(groups=len(look.committed), groups_failing=len(failed))
         found = await self._report.looked_at(standing, failed, self._ctx.owns)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
@@ -232,6 +234,7 @@ class CheckpointFlow:
             now = self._ctx.clock.wall_ms()
             self._latencies.acknowledged(kept, now - planned_at, now)
             self._emitted.add(len(kept))
+            note(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
         kept_back: dict[str, dict[TargetPartition, Place]] = {}
         for one in others:
@@ -247,6 +250,7 @@ class CheckpointFlow:
             for group in self._report.groups()
             if self._ctx.owns(group) and self._ctx.settings.groups.matches(group)
         ]
+        note(groups=len(groups))
         looked = await look_at(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
         for group, trouble in looked.failed.items():
@@ -276,6 +280,7 @@ class CheckpointFlow:
                 return
             self._looks[group] = (now, after(look, sync.writes))
             self._moved.add(len(sync.writes))
+            happened("GroupMoved", group=group, offsets=len(sync.writes))
         if written:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved)

@@ -13,20 +13,15 @@ EARLIEST, LATEST = -2, -1
 
 
 async def first_row(
-    source: Cluster,
-    target: Cluster,
-    settings: FlowSettings,
-    tp: TopicPartition,
-    target_topic: str,
-    progress: int | None,
+    source: Cluster, settings: FlowSettings, tp: TopicPartition, progress: int | None, downstream: int
 ) -> PartitionProgress:
-    """The row with which a partition begins: nothing of ours appended yet. Raises kafka_error, BrokerUnreachable."""
+    """The row with which a partition begins: nothing of ours appended yet behind `downstream`. Raises kafka_error,
+    BrokerUnreachable."""
     if progress is not None:
         begin = progress + 1
     else:
         begin = await _first_offset(source, settings, tp)
-    end = await target.end_offset((target_topic, tp[1]))
-    return PartitionProgress(topic=tp[0], partition=tp[1], upstream=begin - 1, downstream=end - 1)
+    return PartitionProgress(topic=tp[0], partition=tp[1], upstream=begin - 1, downstream=downstream)
 
 
 async def _first_offset(source: Cluster, settings: FlowSettings, tp: TopicPartition) -> int:

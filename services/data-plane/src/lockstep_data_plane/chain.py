@@ -38,13 +38,12 @@ class Flight:
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
-    it since our last one; `repeated` says the target had it already (a duplicate answered)."""
+    it since our last one."""
 
     piece: Piece
     downstream: int
     size: int
     foreign: int = 0
-    repeated: bool = False
 
 
 class Chain:
@@ -73,7 +72,7 @@ class Chain:
         self._waiting: deque[Piece] = deque()
         self._flying: deque[Flight] = deque()
         self.broken = False
-        self.bytes_held = 0
+        self._held = 0
 
     @property
     def sequence(self) -> int:
@@ -89,7 +88,12 @@ class Chain:
         """Queue a piece behind all others, to bear this producer id of ours; -1: the partition's own."""
         piece.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(piece)
-        self.bytes_held += piece.size
+        self._held += piece.size
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes that wait or fly."""
+        return self._held
 
     @property
     def records_held(self) -> int:
@@ -112,7 +116,7 @@ class Chain:
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._window = 1
         piece, taken = next_piece(self._waiting, merge_up_to, levels)
-        self.bytes_held += piece.size - taken
+        self._held += piece.size - taken
         data = stamp(piece.data, self._current, self.epoch, self._next, transactional=self._transactional)
         flight = Flight(piece, self._next, data)
         self._next = add_sequence(self._next, piece.count)
@@ -135,25 +139,28 @@ class Chain:
 
     def _receipt(self, done: Flight) -> Receipt:
         expected = self.downstream + 1
-        repeated = done.landed < expected
         foreign = max(0, done.landed - expected)
         self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
         self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
-        self.bytes_held -= done.piece.size
-        return Receipt(done.piece, done.landed, done.piece.size, foreign, repeated)
+        self._held -= done.piece.size
+        return Receipt(done.piece, done.landed, done.piece.size, foreign)
 
     def failed(self, flight: Flight) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
         that waited for this one's are forgotten with it."""
-        self.broken = True
         self._forget(flight)
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Nothing more is sent, and answers that waited for others are forgotten."""
+        self.broken = True
         for answered in [other for other in self._flying if other.landed >= 0]:
             self._forget(answered)
 
     def _forget(self, flight: Flight) -> None:
         if flight in self._flying:
             self._flying.remove(flight)
-            self.bytes_held -= flight.piece.size
+            self._held -= flight.piece.size
 
     def marked(self) -> None:
         """The marker that ends a transaction stands behind our last record: it takes one offset."""
@@ -161,7 +168,7 @@ class Chain:
 
     def abandon(self) -> None:
         """Drop what has not been sent; it is fetched again by whoever goes on."""
-        self.bytes_held -= sum(piece.size for piece in self._waiting)
+        self._held -= sum(piece.size for piece in self._waiting)
         self._waiting.clear()
 
     def extend_last(self, covers: int, leader_epoch: int) -> bool:

@@ -82,6 +82,7 @@ class Cluster:
         self._leaders: dict[TopicPartition, Leader] = {}
         self._errors: dict[str, int] = {}
         self._counts: dict[str, int] = {}
+        self._ids: dict[str, UUID | None] = {}
         self._lanes: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self.cluster_id = ""
@@ -124,6 +125,7 @@ class Cluster:
             for tp in known:
                 del self._leaders[tp]
             self._counts[name] = len(topic.partitions)
+            self._ids[name] = None if topic.error_code != NO_ERROR else topic.topic_id
             if topic.error_code != NO_ERROR:
                 continue
             for p in topic.partitions:
@@ -157,11 +159,10 @@ class Cluster:
         return self._counts.get(topic, 0)
 
     def topic_id(self, tp: TopicPartition) -> str:
-        """The topic's id as Kafka prints it, as the metadata said last; "" where that is not known."""
-        leader = self._leaders.get(tp)
-        if leader is None or leader.topic_id is None:
-            return ""
-        return base64.urlsafe_b64encode(leader.topic_id.bytes).decode().rstrip("=")
+        """The id of the partition's topic as Kafka prints it, as the metadata said last; "" where that is not
+        known."""
+        topic_id = self._ids.get(tp[0])
+        return "" if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
     def trouble(self, topic: str) -> int:
         """The error code of the topic in the last metadata answer; 0: none."""

@@ -20,6 +20,7 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of, kaf
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
+from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.origin_lookup import OriginLookup
 from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
@@ -68,6 +69,7 @@ class Copying:
         self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
         self._left = 0
+        self._left_bytes = 0
         self._changes: dict[Partition, asyncio.Event] = {}
         flow = settings.flow
         self._source = cluster_of(
@@ -123,6 +125,11 @@ class Copying:
         """Records acknowledged by the target in this run."""
         return self._left + sum(p.counters.records for p in self.partitions.values())
 
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of their batches."""
+        return self._left_bytes + sum(p.counters.bytes for p in self.partitions.values())
+
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
         self.room.close()
@@ -149,6 +156,7 @@ class Copying:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._left += partition.counters.records
+            self._left_bytes += partition.counters.bytes
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
             self._origins.forget(partition)
@@ -176,12 +184,15 @@ class Copying:
             ids = (partition.written.source_topic_id, partition.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
                 self._failed(partition, "its topic was re-created")
+            elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
+                self._failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
 
     # -- one partition's phases ----------------------------------------------------------------------------------------
 
     async def tend(self, tp: TopicPartition, topic: MirroredTopic) -> None:
         """See the partition through its phases until it is released."""
-        partition = Partition(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
+        kind = KeyedPartition if self._plane.by_key else Partition
+        partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
         if self._origins.concerns(partition.topic, partition.target_topic):
             partition.traces = self._origins
@@ -268,6 +279,12 @@ class Copying:
 
     async def _resume(self, partition: Partition) -> None:
         row, end = await self._resuming.look(partition, self._topics[partition.topic])
+        there = self._target.partitions(partition.target_topic)
+        if not there:
+            raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self._target.alias)
+        if not partition.fits(there):
+            self._producing.detach(partition)
+        partition.spread_over(there)
         await self._producing.attach(partition)
         if partition.phase is not Phase.RESUMING:
             return
@@ -335,7 +352,7 @@ class Copying:
                 if receipt.foreign and not self._keeps_names:
                     self._telling.foreign(partition, receipt)
             if receipts:
-                if answer.time_rewritten and not any(receipt.repeated for receipt in receipts):
+                if answer.rewrote_times(flight.piece):
                     self._telling.times_rewritten(partition)
                 self._fetching.nudge(partition)
                 if partition.transactions is None:

@@ -194,6 +194,7 @@ class Driver:
             producer_id=self._producer_id,
             log_level=self._log[0],
             log_format=self._log[1],
+            beside_driver=self.spark.master.startswith("local"),
         )
 
     # -- while it runs -------------------------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ class Driver:
             (topic.source_topic, number)
             for topic in ctx.state.all(MirroredTopic)
             if topic.phase == "mirrored"
-            for number in range(min(topic.partitions, topic.target_partitions))
+            for number in range(topic.copied(by_key=ctx.settings.data_plane.by_key))
         ]
         if self._group is not None and not await self._group.place(wanted):
             return
@@ -328,6 +329,7 @@ class Driver:
         rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         try:
+            await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
             ends = await ctx.source.end_offsets([(p.topic, p.partition) for p in rows], read_committed=committed)
         except ClusterTrouble as trouble:
             ctx.rounds.troubles.began("watching the source", trouble)

@@ -69,10 +69,11 @@ class Ledger:
         self.commits = Window()
         """How long it took to write progress down, in milliseconds."""
 
-    def start(self) -> None:
-        """Begin. Does not need the clusters: appends wait for them."""
+    async def start(self) -> None:
+        """Begin. Does not need the clusters: appends wait for them. Raises ClusterUnreachable where there are no
+        credentials."""
         for producer in self._producers:
-            producer.start()
+            await producer.start()
 
     async def stop(self) -> None:
         """End, after what is on its way has had its chance."""
@@ -101,7 +102,6 @@ class Ledger:
             await ensure_control_topics(
                 admin, [ControlTopic(topic, 1, self._settings.control.replication_factor, QUARANTINE_CONFIGS)]
             )
-            producer.start()
             self._producers.append(producer)
             self._quarantine = FactLog(producer, topic)
         for entry in refusal.entries:

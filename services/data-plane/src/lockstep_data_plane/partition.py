@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
 from lockstep_data_plane.batches.layout import LOG_APPEND_TIME, Batch
-from lockstep_data_plane.batches.merge import MERGED_BYTES
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read, rebuild
 from lockstep_data_plane.chain import Chain, Flight, Receipt
+from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
@@ -52,12 +53,16 @@ class Counters:
 class Partition:
     """The partition `topic`-`number` of a flow, as one slot copies it."""
 
+    in_one_log: ClassVar[bool] = True
+    """What is copied goes into the partition of the same number, whose log tells how far the copy is."""
+
     def __init__(self, topic: str, number: int, target_topic: str, offset_lag_max: int) -> None:
         self.topic = topic
         self.number = number
         self.target_topic = target_topic
         self.tp = (topic, number)
         self.target_tp = (target_topic, number)
+        self.outlets: tuple[Outlet, ...] = (Outlet(self, number),)
         self.phase = Phase.RESUMING
         self.reason = ""
         self.case = ""
@@ -120,6 +125,17 @@ class Partition:
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
+    def in_its_place(self) -> Partition:
+        """The partition as it is copied to the one of the same number, where it was so before."""
+        return self
+
+    def spread_over(self, partitions: int) -> None:
+        """The target has so many partitions. To be called before the partition resumes."""
+
+    def fits(self, partitions: int) -> bool:
+        """Whether the copy can go on as it is where the target has so many partitions now."""
+        return True
+
     def on(self, happening: Happening, reason: str = "") -> Phase:
         """Move on. Raises KeyError for what cannot happen in this phase."""
         self.phase = TRANSITIONS[self.phase][happening]
@@ -147,10 +163,18 @@ class Partition:
         """Nothing flies and nothing more will be sent in this phase."""
         return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
 
+    def chain_to(self, number: int) -> Chain:
+        """The appends into that partition of the target."""
+        return self.chain
+
+    def may_append(self, number: int) -> bool:
+        """Whether the transaction, where there is one, takes batches for that partition of the target now."""
+        return self.transactions is None or self.transactions.stage is Stage.OPEN
+
     @property
     def sendable(self) -> bool:
         """Whether `launch` may be called now."""
-        return self.chain.sendable and (self.transactions is None or self.transactions.stage is Stage.OPEN)
+        return self.outlets[0].sendable
 
     @property
     def caught_up(self) -> bool:
@@ -187,9 +211,7 @@ class Partition:
         self.know(row)
         self.runs = self.runs.continued(row, runs)
         self.transactions = transactions
-        self.chain = Chain(
-            row.producer_id, row.producer_epoch, sequence, downstream, others, transactional=transactions is not None
-        )
+        self.chain = self._new_chain(row, sequence, downstream, others)
         self.position = self.fetch_from = row.upstream + 1
         self.to_number = appended_since(row, sequence, others)
         self._last = last if self.to_number else None
@@ -199,6 +221,12 @@ class Partition:
         self.incarnation += 1
         self.fruitless = True
         self.on(Happening.RESUMED)
+
+    def _new_chain(
+        self, row: PartitionProgress, sequence: int, downstream: int, others: tuple[tuple[int, int], ...]
+    ) -> Chain:
+        transactional = self.transactions is not None
+        return Chain(row.producer_id, row.producer_epoch, sequence, downstream, others, transactional=transactional)
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -357,8 +385,8 @@ class Partition:
             self.upstream, self.upstream_epoch = offset, leader_epoch
 
     def launch(self) -> Flight:
-        """What is to be sent next; swarms of tiny batches go as one."""
-        return self.chain.launch(min(MERGED_BYTES, self.limits.max_bytes), self.limits.levels)
+        """What is to be sent next."""
+        return self.outlets[0].launch()
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -370,6 +398,25 @@ class Partition:
             self.transactions.hold(receipts)
             return receipts, ()
         return receipts, self._account(receipts)
+
+    def joining(self) -> set[int]:
+        """The target's partitions that the open transaction is still to be told of, before anything goes there."""
+        return {self.number} - (self.transactions.joined if self.transactions is not None else set())
+
+    @property
+    def all_sent(self) -> bool:
+        """Nothing more is to be appended in the transaction that is ending."""
+        return self.chain.unanswered == 0
+
+    @property
+    def ends_whole(self) -> bool:
+        """What the transaction holds may be committed."""
+        return True
+
+    @property
+    def progress(self) -> int:
+        """The upstream offset up to which everything is decided once the open transaction has ended."""
+        return -1 if self.transactions is None else self.transactions.progress
 
     def committed(self) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
         """The open transaction has ended: what it held counts. As `acknowledged`."""

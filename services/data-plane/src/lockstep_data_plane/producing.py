@@ -1,8 +1,8 @@
 """Idempotent producing of ready batches: which request carries which flight, and what each answer means.
 
-Each partition keeps to one lane (a connection to its leader), so its flights arrive in order. A request carries at most
-one batch of a partition, acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id,
-we do not."""
+Each partition of the target keeps to one lane (a connection to its leader), so its flights arrive in order. A request
+carries at most one batch of a partition, acknowledgement is by all in-sync replicas always: the broker accepts less
+with a producer id, we do not."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.pacing import requests_ahead
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
@@ -45,8 +47,14 @@ class Answer:
     message: str = ""
     records: tuple[tuple[int, str], ...] = ()
     """(index in the batch, why) of records that the target names as the ones it refuses."""
-    time_rewritten: bool = False
-    """The target names a time of its own: it has stamped the batch, or answers a duplicate (`wire.md` §0)."""
+    append_time_ms: int | None = None
+    """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
+    that of its newest record (`wire.md` §0); None: none."""
+
+    def rewrote_times(self, piece: Piece) -> bool:
+        """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does
+        not tell a duplicate: a first try whose answer was lost may lie just where the second one was to."""
+        return self.append_time_ms is not None and self.append_time_ms != piece.max_timestamp
 
 
 class Unanswered(ConnectionError):
@@ -64,17 +72,17 @@ class Lane:
         self._timeout = timeout
         self._on_answer = on_answer
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
-        self._ready: dict[Partition, Leader] = {}
+        self._ready: dict[Outlet, Leader] = {}
         self._sent_at: list[float] = []
         self._waking: asyncio.TimerHandle | None = None
 
-    def ready(self, partition: Partition, leader: Leader) -> None:
-        """The partition may have something to send; `pump` sends it."""
-        self._ready[partition] = leader
+    def ready(self, outlet: Outlet, leader: Leader) -> None:
+        """Something may be waiting for that partition of the target; `pump` sends it."""
+        self._ready[outlet] = leader
 
-    def forget(self, partition: Partition) -> None:
-        """The partition uses this lane no more."""
-        self._ready.pop(partition, None)
+    def forget(self, outlet: Outlet) -> None:
+        """What goes there uses this lane no more."""
+        self._ready.pop(outlet, None)
 
     def pump(self) -> None:
         """Send as long as there is something to send, the lane has room, and the broker wants us to."""
@@ -91,8 +99,8 @@ class Lane:
                 future = self.connection.ask(self._request(picked))
             except BrokerUnreachable as exc:
                 lost = Unanswered(str(exc))
-                for partition, flight, _ in picked:
-                    self._on_answer(partition, flight, lost)
+                for outlet, flight, _ in picked:
+                    self._on_answer(outlet.partition, flight, lost)
                 continue
             self._sent_at.append(time.monotonic())
             future.add_done_callback(partial(self._answered, picked))
@@ -101,52 +109,53 @@ class Lane:
         self._waking = None
         self.pump()
 
-    def _pick(self) -> list[tuple[Partition, Flight, Leader]]:
-        picked: list[tuple[Partition, Flight, Leader]] = []
+    def _pick(self) -> list[tuple[Outlet, Flight, Leader]]:
+        picked: list[tuple[Outlet, Flight, Leader]] = []
         size = 0
-        for partition, leader in list(self._ready.items()):
+        for outlet, leader in list(self._ready.items()):
+            partition = outlet.partition
             if size >= REQUEST_BYTES:
                 break
-            del self._ready[partition]
-            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not partition.sendable:
-                continue
-            flight = partition.launch()
-            picked.append((partition, flight, leader))
-            size += len(flight.data)
-            if partition.sendable:
-                self._ready[partition] = leader  # at the end: each partition has its turn
-            if partition.transactions is not None:
+            if picked and partition.transactions is not picked[0][0].partition.transactions:
                 break  # a request bears one transactional id
+            del self._ready[outlet]
+            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not outlet.sendable:
+                continue
+            flight = outlet.launch()
+            picked.append((outlet, flight, leader))
+            size += len(flight.data)
+            if outlet.sendable:
+                self._ready[outlet] = leader  # at the end: each partition has its turn
         return picked
 
-    def _request(self, picked: Sequence[tuple[Partition, Flight, Leader]]) -> Any:
-        transactions = picked[0][0].transactions
+    def _request(self, picked: Sequence[tuple[Outlet, Flight, Leader]]) -> Any:
+        transactions = picked[0][0].partition.transactions
         return produce_request(
             self.connection.version("produce"),
-            [(partition.target_tp, leader, flight.data) for partition, flight, leader in picked],
+            [(outlet.target_tp, leader, flight.data) for outlet, flight, leader in picked],
             self._timeout,
             transactions.transactional_id if transactions is not None else None,
         )
 
-    def _answered(self, picked: Sequence[tuple[Partition, Flight, Leader]], future: asyncio.Future[Any]) -> None:
+    def _answered(self, picked: Sequence[tuple[Outlet, Flight, Leader]], future: asyncio.Future[Any]) -> None:
         self._sent_at.pop(0)
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())
-            for partition, flight, _ in picked:
-                self._on_answer(partition, flight, Unanswered(cause))
+            for outlet, flight, _ in picked:
+                self._on_answer(outlet.partition, flight, Unanswered(cause))
             return
         answers: dict[tuple[Any, int], Any] = {}
         for topic in future.result().responses:
             key = topic.topic_id if self._by_id else topic.name
             for p in topic.partition_responses:
                 answers[key, int(p.index)] = p
-        for partition, flight, leader in picked:
-            key = leader.topic_id if self._by_id else partition.target_topic
-            found = answers.get((key, partition.number))
+        for outlet, flight, leader in picked:
+            topic, number = outlet.target_tp
+            found = answers.get((leader.topic_id if self._by_id else topic, number))
             said = Unanswered("the broker's answer does not mention the batch") if found is None else answer_of(found)
-            self._on_answer(partition, flight, said)
-            if partition.sendable:
-                self._ready[partition] = leader
+            self._on_answer(outlet.partition, flight, said)
+            if outlet.sendable:
+                self._ready[outlet] = leader
         self.pump()
 
     def stuck(self, now: float, patience_s: float) -> bool:
@@ -185,7 +194,7 @@ def answer_of(found: Any) -> Answer:
         int(found.base_offset),
         found.error_message or "",
         tuple((int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors),
-        time_rewritten=found.log_append_time is not None,
+        append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )
 
 
@@ -199,14 +208,18 @@ class Producing:
         self._on_answer = on_answer
         self._timeout = request_timeout
         self._lanes: dict[tuple[int, int], Lane] = {}
-        self._of: dict[Partition, tuple[Lane, Leader]] = {}
-        self._reopening: dict[Partition, asyncio.Task[None]] = {}
+        self._of: dict[Outlet, tuple[Lane, Leader]] = {}
+        self._reopening: dict[Outlet, asyncio.Task[None]] = {}
         self._turn = 0
 
     async def attach(self, partition: Partition) -> None:
-        """Give the partition a lane to its present leader. Raises BrokerUnreachable when there is none."""
-        leader = self._cluster.leader_of(partition.target_tp)
-        known = self._of.get(partition)
+        """Give each of its outlets a lane to the present leader there. Raises BrokerUnreachable where there is none."""
+        for outlet in partition.outlets:
+            await self._attach(outlet)
+
+    async def _attach(self, outlet: Outlet) -> None:
+        leader = self._cluster.leader_of(outlet.target_tp)
+        known = self._of.get(outlet)
         index = self._turn = (self._turn + 1) % LANES
         if known is not None and not known[0].connection.closed and known[1] == leader:
             return
@@ -218,35 +231,39 @@ class Producing:
             if lane is None or lane.connection is not connection:
                 lane = self._lanes[key] = Lane(connection, self._timeout, self._on_answer)
         if known is not None:
-            known[0].forget(partition)
-        self._of[partition] = (lane, leader)
+            known[0].forget(outlet)
+        self._of[outlet] = (lane, leader)
 
     def detach(self, partition: Partition) -> None:
-        """The partition leaves this slot."""
-        known = self._of.pop(partition, None)
+        """The partition leaves this slot, or its outlets are about to be others."""
+        for outlet in partition.outlets:
+            self._detach(outlet)
+
+    def _detach(self, outlet: Outlet) -> None:
+        known = self._of.pop(outlet, None)
         if known is not None:
-            known[0].forget(partition)
+            known[0].forget(outlet)
 
     def ready(self, partition: Partition) -> None:
         """Something was queued for the partition; `pump` sends it."""
-        attached = self._of.get(partition)
-        if attached is None:
-            return
-        if attached[0].connection.closed and not partition.chain.unanswered:
-            if partition not in self._reopening:  # brokers close what is idle: no harm where nothing was on its way
-                self._reopening[partition] = asyncio.create_task(self._reopen(partition))
-            return
-        attached[0].ready(partition, attached[1])
+        for outlet in partition.outlets:
+            attached = self._of.get(outlet)
+            if attached is None:
+                continue
+            if not attached[0].connection.closed or outlet.unanswered:
+                attached[0].ready(outlet, attached[1])
+            elif outlet not in self._reopening:  # brokers close what is idle: no harm where nothing was on its way
+                self._reopening[outlet] = asyncio.create_task(self._reopen(outlet))
 
-    async def _reopen(self, partition: Partition) -> None:
+    async def _reopen(self, outlet: Outlet) -> None:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
-            await self.attach(partition)
-        del self._reopening[partition]
-        if partition.phase not in (Phase.COPYING, Phase.DRAINING):
-            self.detach(partition)  # it left meanwhile
-        elif partition in self._of:
-            lane, leader = self._of[partition]
-            lane.ready(partition, leader)
+            await self._attach(outlet)
+        del self._reopening[outlet]
+        if outlet.partition.phase not in (Phase.COPYING, Phase.DRAINING):
+            self._detach(outlet)  # it left meanwhile
+        elif outlet in self._of:
+            lane, leader = self._of[outlet]
+            lane.ready(outlet, leader)
             lane.pump()
 
     def pump(self) -> None:

@@ -130,7 +130,9 @@ class Resuming:
         progress says how far the copy is (`wire.md` §2, line 12). Where a chain without transactions came before, its
         end is found first, as if it were to go on."""
         if row is not None and not row.transactional:
-            row, _ = await self._ended(partition, topic, row)
+            row, _ = await self._ended(partition.in_its_place(), topic, row)
+        if row is not None and not partition.in_one_log:
+            row = replace(row, downstream=-1)
         producer, progress = await self._transacting.fence(partition)
         await partition.traces.own(producer.id)
         if row is None or not row.transactional:
@@ -211,7 +213,7 @@ class Resuming:
         differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
-        row = await first_row(self._source, self._target, self._settings, tp, partition.target_topic, known)
+        row = await first_row(self._source, self._settings, tp, known, await self._log_end(partition))
         return replace(
             row,
             producer_id=self._producer_id,
@@ -293,17 +295,20 @@ class Resuming:
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
             raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_name}")
-        target_end = await self._target.end_offset(partition.target_tp)
         return replace(
             row,
             upstream=begin - 1,
             upstream_epoch=-1,
-            downstream=target_end - 1,
+            downstream=await self._log_end(partition),
             producer_epoch=epoch,
             sequence=-1,
             others=(),
             skips=(),
         )
+
+    async def _log_end(self, partition: Partition) -> int:
+        """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
+        return await self._target.end_offset(partition.target_tp) - 1 if partition.in_one_log else -1
 
     async def _metadata(self, partition: Partition) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""

@@ -7,6 +7,7 @@ too when the certificates of this host are others: whoever runs it then begins a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_config.layering import Side
 from lockstep_config.permissions import access_of
 from lockstep_data_plane.certificates import Certificates
 from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.obeying import Order, orders
+from lockstep_data_plane.stretches import Copied, Stretches
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import (
     Assignment,
@@ -34,6 +37,7 @@ from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.tracing import NO_TRACING, Tracing
 from lockstep_runtime.waiting import cancelled, set_within
 
 __all__ = ["Slot", "SlotSpec"]
@@ -61,16 +65,27 @@ class SlotSpec:
     producer_id: int
     log_level: str = "info"
     log_format: str = "text"
+    beside_driver: bool = False
+    """On the driver's own machine, so that it reaches what the driver does."""
+
+    @property
+    def driver_says(self) -> frozenset[str]:
+        """The clusters of which the driver notices as well when they cannot be reached."""
+        flow = self.settings.flow
+        sides: tuple[tuple[Side, str], ...] = (("source", flow.source), ("target", flow.target))
+        alike = (alias for side, alias in sides if client_settings.connects_in_one_way(self.settings, side))
+        return frozenset(alike if self.beside_driver else ())
 
 
 class Slot:
     """One slot of one flow. `run` returns when the slot has been told to end and everything has left it."""
 
-    def __init__(self, spec: SlotSpec) -> None:
+    def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
         self._spec = spec
+        self._stretches = Stretches(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
-        self._troubles = Troubles(self._say)
+        self._troubles = Troubles(self._say, spec.driver_says)
         self._topics: dict[str, MirroredTopic] = {}
         self._rows: dict[TopicPartition, PartitionProgress] = {}
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
@@ -97,7 +112,6 @@ class Slot:
     async def run(self) -> int:
         """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
         LogTruncated when the state topic was re-created."""
-        self._ledger.start()
         follower = follow(
             client_settings.target_consumer(self._settings, f"slot-{self._spec.slot}"),
             state_topic(self._settings.flow, self._settings.group_id),
@@ -106,6 +120,7 @@ class Slot:
             access=access_of(self._settings, self._settings.flow.target),
         )
         try:
+            await self._ledger.start()
             async with follower:
                 await follower.caught_up()
                 await self._copy_until_told(asyncio.create_task(follower.failed()))
@@ -138,14 +153,26 @@ class Slot:
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
+                self._stretches.look(self._stretch)
                 changed = await self._wait(TICK_S)
             if self._assignment.ending:
                 await self._flush()
                 await self._tell("released")
         finally:
+            self._stretches.look(self._stretch, last=True)
             looking.cancel()
             lost.cancel()
             await cancelled(self._tending.values())
+
+    def _stretch(self) -> Copied:
+        held = self._copying.partitions.values()
+        return Copied(
+            records=self._copying.appended,
+            bytes=self._copying.appended_bytes,
+            partitions=len(self._tending),
+            held_bytes=sum(p.chain.bytes_held for p in held),
+            trouble="; ".join(self._troubles.now.values()),
+        )
 
     @property
     def _leaving(self) -> bool:
@@ -239,7 +266,7 @@ class Slot:
 
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
-        there = {name: row.target_partitions for name, row in self._topics.items() if row.phase == "mirrored"}
+        there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
@@ -251,9 +278,12 @@ class Slot:
             if order is None or self._leaving or order != self._begun_by[tp]:
                 self._copying.leave(tp, order.rests if order is not None else "")
 
+    def _copied(self, topic: MirroredTopic) -> int:
+        return topic.copied(by_key=self._settings.data_plane.by_key)
+
     def _take_up(self, tp: TopicPartition, order: Order) -> None:
         topic = self._topics.get(tp[0])
-        if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= topic.target_partitions:
+        if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
         self._begun_by[tp] = order
         self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")

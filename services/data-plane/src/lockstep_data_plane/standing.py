@@ -56,7 +56,9 @@ class Standing:
                 here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
             )
         try:
-            if row.transactional:
+            if not partition.in_one_log:
+                chain = ChainEnd(-1, -1)
+            elif row.transactional:
                 chain = await committed_end(self._target, target_tp, row)
             else:
                 chain = await chain_end(self._target, target_tp, row, partition.traces.ours)

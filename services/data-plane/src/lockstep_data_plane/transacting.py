@@ -7,7 +7,7 @@ whether the transaction counted."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
@@ -136,6 +136,10 @@ class Transacting:
         why = ""
         try:
             await self._transaction(partition, transactions)
+            if partition.phase is Phase.DRAINING and not partition.ends_whole:
+                # Readers of committed records would wait for its end until it times out.
+                producer = Producer(partition.chain.producer_id, partition.chain.epoch)
+                await self._coordinators.end(transactions.transactional_id, producer, commit=False)
         except (BrokerUnreachable, kafka_error, Fenced) as exc:
             why = str(exc)
         finally:
@@ -152,8 +156,7 @@ class Transacting:
         place = await self._progress.place(partition.tp)
         if place is None:
             raise kafka_error(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
-        data = partition.target_tp
-        await self._coordinators.open(transactions.transactional_id, producer, [data, place])
+        await self._join(partition, transactions, producer, [place])
         if not _goes_on(partition, transactions):
             return
         transactions.opened(loop.time())
@@ -165,8 +168,12 @@ class Transacting:
                 return
             if wait is None and partition.phase is Phase.DRAINING and partition.quiet and not transactions.held:
                 return
+            if await self._join(partition, transactions, producer) or not partition.in_one_log:
+                if not _goes_on(partition, transactions):
+                    return
+                self._on_open(partition)
         transactions.ending(loop.time())
-        while partition.chain.unanswered:
+        while not partition.all_sent:
             landed.clear()
             await landed.wait()
             if not _goes_on(partition, transactions):
@@ -175,6 +182,22 @@ class Transacting:
         await self._coordinators.end(transactions.transactional_id, producer, commit=True)
         if _goes_on(partition, transactions):
             self._on_commit(partition)
+
+    async def _join(
+        self,
+        partition: Partition,
+        transactions: Transactions,
+        producer: Producer,
+        places: Sequence[TopicPartition] = (),
+    ) -> bool:
+        """Tell the coordinator which partitions the transaction is about to have as well; whether there were any. The
+        first time opens it. Raises as `Coordinators.open`."""
+        data = partition.joining()
+        there = [*((partition.target_topic, number) for number in sorted(data)), *places]
+        if there:
+            await self._coordinators.open(transactions.transactional_id, producer, there)
+            transactions.joined |= data
+        return bool(there)
 
     def _due_in(self, partition: Partition, transactions: Transactions) -> float | None:
         return transactions.due_in(
@@ -190,7 +213,7 @@ class Transacting:
         """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
         appended then does not matter, for the transaction will not be committed."""
         connector, source = self._settings.control.progress_connector, self._settings.flow.source
-        key, value = encode_source_progress(source, partition.topic, partition.number, transactions.progress, connector)
+        key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
         leader = await self._target.find_leader(place)
@@ -211,7 +234,7 @@ PROGRESS_WITHIN = timedelta(seconds=30)
 
 
 def _goes_on(partition: Partition, transactions: Transactions) -> bool:
-    return partition.transactions is transactions and partition.phase in SENDING
+    return partition.transactions is transactions and partition.phase in SENDING and partition.ends_whole
 
 
 def _seconds(interval: timedelta | None) -> float | None:

@@ -53,6 +53,8 @@ class Transactions:
     def __init__(self, transactional_id: str, boundary: Boundary = Boundary()) -> None:
         self.transactional_id = transactional_id
         self.stage = Stage.CLOSED
+        self.joined: set[int] = set()
+        """The target's partitions that the coordinator knows to be in the open transaction."""
         self.held: list[Receipt] = []
         """What was appended in the open transaction. The pieces' bytes are let go."""
         self.progress_sequence = 0
@@ -64,7 +66,7 @@ class Transactions:
 
     def opening(self) -> None:
         """The coordinator is about to be told."""
-        self.stage = Stage.OPENING
+        self.stage, self.joined = Stage.OPENING, set()
 
     def opened(self, now: float) -> None:
         """Batches may be appended from now on."""

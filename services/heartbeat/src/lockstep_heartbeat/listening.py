@@ -27,7 +27,6 @@ BEFORE = 10
 marker may be the last."""
 
 LISTENING = {
-    "group.id": "lockstep-heartbeat-listen",  # obligatory, and unused: assign() and no commit
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     # A topic that was created again, or whose end is gone, is gone on with at its end: only what is new counts.
@@ -48,7 +47,8 @@ class Listener:
 
     def __init__(self, alias: str, conf: Mapping[str, str], wall_ms: Callable[[], int]) -> None:
         self._alias = alias
-        self._conf = {**conf, **LISTENING}
+        # The group id is obligatory and unused: assign() and no commit.
+        self._conf = {"group.id": "lockstep-heartbeat-listen", **conf, **LISTENING}
         self._wall_ms = wall_ms
         self._stopping = threading.Event()
         self._wanted: frozenset[str] = frozenset()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from lockstep_protocol.state import MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.sayings import SAID, Sayings
+from lockstep_runtime.tracing import note
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
@@ -113,6 +115,7 @@ class TopicSync:
         rules = await self._rules_now()
         source, target = await ctx.source.topic_names(), await ctx.target.topic_names()
         topics = selected(rules, source)
+        note(topics=len(topics))
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
         gone = missed & self._missed
@@ -123,7 +126,9 @@ class TopicSync:
         )
         now = ctx.clock.monotonic()
         if listed != self._listed or now - self._looked_closely >= IDS_EVERY or self._retries.ready(now):
-            plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now))
+            keeps_counts = self._settings.keeps_counts
+            plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
+            note(to_create=len(plan.create), to_grow=len(plan.grow))
             await self._create(rules, plan.create)
             await self._grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
@@ -238,12 +243,17 @@ class TopicSync:
                     continue
                 if source is None:
                     continue
-                if target is not None and target.partitions >= source.partitions:
+                seen = Seen(source, remote, target, None, keeps_count=self._settings.keeps_counts)
+                if not seen.behind:
                     self._retries.succeeded(name)
                 known = state.get(MirroredTopic, name)
-                configs = self._configs.there(remote) if target is not None else None
-                failure = self._retries.reasons.get(name, "")
-                row = mirrored_row(Seen(source, remote, target, configs, failure, self._configs.failure(name)), known)
+                seen = replace(
+                    seen,
+                    configs=self._configs.there(remote) if target is not None else None,
+                    failure=self._retries.reasons.get(name, ""),
+                    configs_failure=self._configs.failure(name),
+                )
+                row = mirrored_row(seen, known)
                 if row is not None and state.differs(row):
                     rows.append(row)
                     events += what_happened(known, row)

@@ -38,6 +38,20 @@ class Seen:
     failure: str = ""
     configs_failure: str = ""
     """Why the topic's configs could not be read or set."""
+    keeps_count: bool = False
+    """The target may have any number of partitions."""
+
+    @property
+    def behind(self) -> bool:
+        """The target has to be created, or to get more partitions."""
+        return self.target is None or not (self.keeps_count or self.target.partitions >= self.source.partitions)
+
+    @property
+    def copied(self) -> int:
+        """Partitions of the source that have a place to go to, or will have once there is a target."""
+        if self.target is None or self.keeps_count:
+            return self.source.partitions
+        return min(self.source.partitions, self.target.partitions)
 
 
 def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | None:
@@ -48,8 +62,7 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
     """
     source, target = seen.source, seen.target
     of_configs = f"its configs: {seen.configs_failure}" if seen.configs_failure else ""
-    behind = target is None or target.partitions < source.partitions
-    if behind and not seen.failure:
+    if seen.behind and not seen.failure:
         return None
     if seen.configs is not None:
         configs = tuple((name, seen.configs[name]) for name in TARGET_CONFIGS if name in seen.configs)
@@ -60,10 +73,10 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
         target_topic=seen.remote,
         source_topic_id=source.topic_id,
         target_topic_id="" if target is None else target.topic_id,
-        partitions=source.partitions if target is None else min(source.partitions, target.partitions),
+        partitions=seen.copied,
         target_partitions=0 if target is None else target.partitions,
         phase="failed" if target is None else "mirrored",
-        reason=seen.failure if behind else of_configs,
+        reason=seen.failure if seen.behind else of_configs,
         target_configs=configs,
     )
 

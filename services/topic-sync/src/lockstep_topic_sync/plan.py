@@ -130,13 +130,17 @@ def selected(rules: Rules, names: Iterable[str]) -> dict[str, str]:
 
 
 def partition_plan(
-    topics: Mapping[str, str], source: Mapping[str, int], target: Mapping[str, int], *, not_now: frozenset[str]
+    topics: Mapping[str, str],
+    source: Mapping[str, int],
+    target: Mapping[str, int],
+    *,
+    not_now: frozenset[str],
+    keeps_counts: bool = False,
 ) -> Plan:
     """Remote topics to create and to grow.
 
     `topics` is what `selected` returned; `source` and `target` are partition counts by name, as just read. Source
-    topics in
-    `not_now` wait for their retry.
+    topics in `not_now` wait for their retry. `keeps_counts`: those that are there are left as they are.
     """
     create, grow = [], []
     for name, remote in topics.items():
@@ -146,7 +150,7 @@ def partition_plan(
         there = target.get(remote)
         if there is None:
             create.append(Create(name, remote, wanted))
-        elif there < wanted:
+        elif there < wanted and not keeps_counts:
             grow.append(Grow(name, remote, there, wanted))
     return Plan(tuple(create), tuple(grow))
 

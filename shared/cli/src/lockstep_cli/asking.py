@@ -95,7 +95,7 @@ async def producing(settings: FlowSettings, within: float) -> AsyncIterator[Fact
     alias = settings.flow.target
     conf, access = clients.target_producer(settings, "commands"), access_of(settings, alias)
     producer = FactProducer(alias, conf, within=within, access=access)
-    producer.start()
+    await producer.start()
     try:
         yield producer
     finally:

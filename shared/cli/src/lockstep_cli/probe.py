@@ -184,7 +184,7 @@ async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
     async def write() -> None:
         conf = clients.source_producer(settings, "canary")
         producer = FactProducer(alias, conf, within=within, access=access_of(settings, alias))
-        producer.start()
+        await producer.start()
         try:
             await producer.send(topic, mark, mark, None, None)
         finally:

@@ -19,7 +19,8 @@ __all__ = [
 ]
 
 BAD_CONFIGURATION = 2
-"""The exit code by which a service says that starting it again cannot help."""
+"""The exit code by which a service says that its configuration cannot be used, so that starting it again cannot help;
+unless it could before: then somebody is replacing a file just now."""
 
 TOLD_TO_END = 3
 """The exit code by which a service says that its configuration asks the whole run to end
@@ -55,15 +56,16 @@ NEVER_READY = timedelta()
 
 
 def decide(
-    crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY
+    crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY, *, served: bool = False
 ) -> StartAgain | EndRun:
     """What follows on the end of a service that nobody asked to end.
 
     `crashes_before` counts the crashes in a row until now, `exit_code` is negative for a signal as in `subprocess`.
-    `lived` counts from its start, `worked` from when it was ready: zero if it never was. The delays are 1, 2, 4 ...
-    seconds up to `LONGEST_DELAY`. An exit code of 0 is a crash as well: nobody had asked for it.
+    `lived` counts from its start, `worked` from when it was ready: zero if it never was. `served`: some start of it in
+    this run could use the configuration. The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An exit code of 0 is
+    a crash as well: nobody had asked for it.
     """
-    if exit_code in (BAD_CONFIGURATION, TOLD_TO_END):
+    if exit_code == TOLD_TO_END or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)
     time = 1 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK) + 1
     # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
@@ -75,7 +77,8 @@ def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
     how = f"was killed by {_signal_name(-exit_code)}" if exit_code < 0 else f"ended with exit code {exit_code}"
     match decision:
         case StartAgain(delay, time):
-            return f"{service} {how}, starting again in {delay.total_seconds():g} s ({_ordinal(time)} time)"
+            why = ": its configuration cannot be used now" if exit_code == BAD_CONFIGURATION else ""
+            return f"{service} {how}{why}, starting again in {delay.total_seconds():g} s ({_ordinal(time)} time)"
         case EndRun():
             why = "as it is configured to" if exit_code == TOLD_TO_END else "its configuration cannot be used"
             return f"{service} {how}: {why}, ending"

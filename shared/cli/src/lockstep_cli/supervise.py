@@ -48,6 +48,8 @@ class Supervisor:
         self._hear = hear
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
+        self._served: set[str] = set()
+        """Services that told an address: they could use their configuration."""
         self._spoke = {name: asyncio.Event() for name in commands}
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
@@ -127,7 +129,7 @@ class Supervisor:
                     self._say("warning", f"{name} ended with exit code {exit_code} while draining")
                 return
             lived, worked = timedelta(seconds=ended_at - started_at), timedelta(seconds=ended_at - ready_at)
-            decision = decide(crashes, exit_code, lived, worked)
+            decision = decide(crashes, exit_code, lived, worked, served=name in self._served)
             self._say("error", ending(name, exit_code, decision))
             if isinstance(decision, EndRun):
                 self.stop(decision.exit_code)
@@ -177,6 +179,7 @@ class Supervisor:
                 self._spoke[child.name].set()
                 address = self._hear(child.name, line)
                 if address and asking is None:
+                    self._served.add(child.name)
                     asking = asyncio.ensure_future(self._ask_until_ready(child.name, address))
         finally:
             if asking is not None:

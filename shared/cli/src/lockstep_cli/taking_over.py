@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_cli.ask import Reply, exit_code
@@ -20,6 +20,7 @@ from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import Found, Plan
 from lockstep_config import FlowSettings, clients
+from lockstep_config.permissions import access_of
 from lockstep_protocol.codec import MalformedRecord, decode_checkpoint, decode_source_progress, encode_source_progress
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_requests import OffsetChange, listing
@@ -198,7 +199,7 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     alias = settings.flow.target
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            await replay(clients.target_consumer(settings, "takeover"), topic, on_records=fold.take, alias=alias)
+            await _replay(settings, topic, fold.take)
     except TopicMissing:
         return None
     except TimeoutError as exc:
@@ -229,6 +230,12 @@ class _Offsets:
                 known[progress.topic, progress.partition] = progress.offset
 
 
+async def _replay(settings: FlowSettings, topic: str, take: Callable[[Sequence[Record]], None]) -> None:
+    """Hand over every record of a topic of the target. Raises ClusterTrouble."""
+    conf, alias = clients.target_consumer(settings, "takeover"), settings.flow.target
+    await replay(conf, topic, on_records=take, alias=alias, access=access_of(settings, alias))
+
+
 async def _groups_with_checkpoints(settings: FlowSettings) -> int:
     groups: set[str] = set()
 
@@ -240,9 +247,8 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
                 continue  # MM2 reads past it too
 
     topic = settings.policy.checkpoints_topic(settings.flow.source)
-    conf = clients.target_consumer(settings, "takeover")
     try:
-        await replay(conf, topic, on_records=take, alias=settings.flow.target)
+        await _replay(settings, topic, take)
     except TopicMissing:
         return 0
     return len(groups)

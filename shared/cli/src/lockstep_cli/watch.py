@@ -180,13 +180,22 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
 
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
+    from lockstep_config.permissions import access_of
     from lockstep_runtime.errors import LogTruncated, NotPermitted, TopicMissing
     from lockstep_runtime.follow import follow
 
+    access = access_of(view.settings, view.alias)
     from_beginning = view.reads_from_beginning
     view.showing = view.from_beginning
     while True:
-        follower = follow(view.conf, view.topic, on_records=view.take, from_beginning=from_beginning, alias=view.alias)
+        follower = follow(
+            view.conf,
+            view.topic,
+            on_records=view.take,
+            from_beginning=from_beginning,
+            alias=view.alias,
+            access=access,
+        )
         try:
             async with follower:
                 await follower.caught_up()

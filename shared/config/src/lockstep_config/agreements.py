@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
 from lockstep_config.model import DataPlaneSettings
 from lockstep_config.reader import Reader

@@ -5,19 +5,17 @@ Pure. What several lines must agree on is checked in `flows`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
 from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
+from lockstep_config.findings import Findings
 from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers, Place
 from lockstep_config.meant import KINDS, known_at, meant, nearest
-from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
 from lockstep_config.python_classes import JAVA_KEYS, PYTHON_KEYS, own_keys_of
 from lockstep_config.secrets import masked
@@ -28,7 +26,7 @@ from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 
-__all__ = ["OF_RECORDS", "Findings", "OwnClasses", "check_line", "own_classes", "refused_class"]
+__all__ = ["OF_RECORDS", "OwnClasses", "check_line", "own_classes", "refused_class"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OF_RECORDS = frozenset(
@@ -40,43 +38,6 @@ OF_RECORDS = frozenset(
 NOTHING_LIKE_IT = "nothing like it is known: remove it"
 MOST_SUGGESTIONS = 50
 """Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
-
-_WORDS = re.compile(r"[\s,;=\"']+")
-
-
-@dataclass(slots=True)
-class Findings:
-    """What came to light: `problems` stop the start, `unused` and `notes` are shown once."""
-
-    file: Path
-    problems: list[Problem] = field(default_factory=list)
-    unused: list[Problem] = field(default_factory=list)
-    notes: list[Problem] = field(default_factory=list)
-    unknown: int = 0
-    """How many keys nobody knows."""
-
-    def problem(self, entry: Entry, message: str) -> None:
-        self.problems.append(self._about(entry, _sentence(entry, message)))
-
-    def without_effect(self, entry: Entry, why: str) -> None:
-        self.unused.append(self._about(entry, f"has no effect: {why}"))
-
-    def note(self, entry: Entry, message: str) -> None:
-        self.notes.append(self._about(entry, _sentence(entry, message)))
-
-    def _about(self, entry: Entry, message: str) -> Problem:
-        return Problem(entry.file or self.file, entry.line, entry.shown, message)
-
-
-def _sentence(entry: Entry, message: str) -> str:
-    """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
-    told = message.casefold()
-    parts = _WORDS.split(entry.value.casefold())
-    if entry.referenced and any(part and part in told for part in parts):
-        return (
-            "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
-        )
-    return message
 
 
 @dataclass(frozen=True, slots=True)

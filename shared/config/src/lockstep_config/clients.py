@@ -6,8 +6,11 @@ serve: they did when the configuration was loaded, so somebody is replacing them
 values are texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
 
 `role` is one of MM2's (`mm2.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the `client.id`,
-so that brokers' logs and quotas see the same names as under MirrorMaker. Consumers' settings have no `group.id`:
-confluent-kafka wants one even where no group takes part.
+so that brokers' logs and quotas see the same names as under MirrorMaker.
+
+None of the consumers is in a group. librdkafka wants a `group.id` all the same and asks brokers who coordinates that
+group, over and over while they refuse: those on the target name one that the flow's user may read (`permissions`).
+Those on the source have none, for there is none that they surely may.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ from lockstep_config.sasl import login_of
 from lockstep_config.tls import material_of, ssl_context, tls_of
 from lockstep_config.token_source import TokenCallback, aiokafka_provider, source_of
 from lockstep_config.untranslatable import Untranslatable
+from lockstep_protocol.names import service_group
 
 __all__ = [
     "StoresUnusable",
     "aiokafka_connection",
     "client_id",
     "connections",
+    "connects_in_one_way",
     "offset_syncs_consumer",
     "offset_syncs_producer",
     "source_admin",
@@ -73,7 +78,7 @@ def source_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
 
 def target_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
     """A consumer on the target. It never commits."""
-    return _consumer(settings, settings.clients.target_consumer, role)
+    return _consumer(settings, settings.clients.target_consumer, role) | _permitted_group(settings)
 
 
 def target_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
@@ -95,24 +100,34 @@ def offset_syncs_producer(settings: FlowSettings, role: str = "") -> dict[str, A
 
 def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
     """A consumer on the cluster that `offset-syncs.topic.location` names."""
-    side = settings.data_plane.offset_syncs_location
-    properties = settings.clients.source_consumer if side == "source" else settings.clients.target_consumer
-    return _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
+    side, clients = settings.data_plane.offset_syncs_location, settings.clients
+    properties = clients.source_consumer if side == "source" else clients.target_consumer
+    conf = _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
+    return conf if side == "source" else conf | _permitted_group(settings)
 
 
 def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
     """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
     that are alike."""
+    return [_client(settings, connection, "admin", "connection") for connection in _ways(settings, side)]
+
+
+def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
+    """Whether all clients of a flow reach that side, and are let in there, or none of them is."""
+    return len(_ways(settings, side)) == 1
+
+
+def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
     clients = settings.clients
     every = (
         (clients.source_admin, clients.source_consumer, clients.source_producer)
         if side == "source"
         else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
     )
-    found: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+    found: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
     for properties in every:
         connection = {key: properties[key] for key in properties if key in CONNECTION}
-        found.setdefault(tuple(sorted(connection.items())), _client(settings, connection, "admin", "connection"))
+        found.setdefault(tuple(sorted(connection.items())), connection)
     return list(found.values())
 
 
@@ -161,6 +176,10 @@ def _consumer(settings: FlowSettings, properties: Mapping[str, str], role: str, 
     conf = _client(settings, properties, "consumer", role, connector)
     conf.setdefault("auto.offset.reset", "earliest")
     return conf | {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
+
+
+def _permitted_group(settings: FlowSettings) -> dict[str, str]:
+    return {"group.id": service_group("topic-sync", settings.flow, settings.group_id)}
 
 
 def _producer(settings: FlowSettings, properties: Mapping[str, str], role: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
     consumer = texts(layering.client(layers, flow, "source", "consumer"))
     producer = texts(layering.record_producer(layers, flow))
     fetch, legacy = FetchSettings(), legacy_settings(of)
+    by_key = legacy is not None and legacy.partitioning == "key"
     committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
     latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
     return DataPlaneSettings(
@@ -59,7 +60,7 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
         on_refused=of.policy("lockstep.on.refused"),
         offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
         fence=of.choice("lockstep.fence"),
-        exactly_once=worker.choice("exactly.once.source.support") == "enabled",
+        exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
         transaction_interval=_transaction_interval(of, worker),
         transaction_timeout=_transaction_timeout(producer),
         spark=_spark(layers),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lockstep_config import layering
 from lockstep_config.client_keys import CLIENT
-from lockstep_config.key_types import Scope, Status
+from lockstep_config.key_types import Key, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.legacy_flow import legacy_defaults
@@ -92,8 +92,10 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     connector, worker = Reader(layers, flow), Reader(layers, flow, of_worker=True)
     lines, defaults = [], legacy_defaults(layers, flow)
     for name, key in KEYS.items():
-        if key.status is not Status.USED or key.renamed_to or key.scopes == {Scope.TOP}:
+        if not _counts(key) or key.renamed_to or key.scopes == {Scope.TOP}:
             continue
+        if (ours := f"lockstep.{name}") in KEYS and connector.found(ours):
+            continue  # a Python class has its place
         found = (connector if Scope.FLOW in key.scopes else worker).found(name)
         lines.append(
             shown.line(name, found.entry) if found else Setting(name, defaults.get(name, _default(name, settings)))
@@ -107,6 +109,11 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     }
     clients["mirrored records"] = shown.all(layering.record_producer(layers, flow))
     return FlowView(flow, settings.enabled, tuple(sorted(lines)), clients)
+
+
+def _counts(key: Key) -> bool:
+    """A key that is refused for other values than its choices counts with those."""
+    return key.status is Status.USED or (key.status is Status.REFUSED and bool(key.choices))
 
 
 def _of_client(key: str) -> bool:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lockstep_config import layering
-from lockstep_config.check import Findings, refused_class
+from lockstep_config.check import refused_class
+from lockstep_config.findings import Findings
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import IDENTITY_POLICIES, KEYS
 from lockstep_config.layering import Layers

@@ -11,11 +11,11 @@ from itertools import permutations
 
 from lockstep_config import layering, values
 from lockstep_config.agreements import check_agreements
-from lockstep_config.check import Findings
 from lockstep_config.client_keys import CLIENT, ClientKind
 from lockstep_config.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
 from lockstep_config.data_plane import data_plane_settings
 from lockstep_config.filters import filters_of
+from lockstep_config.findings import Findings
 from lockstep_config.layering import Effective, Layers
 from lockstep_config.legacy_flow import check_legacy, legacy_defaults, legacy_policy
 from lockstep_config.librdkafka import translated
@@ -34,7 +34,7 @@ from lockstep_config.model import (
     States,
     TopicSyncSettings,
 )
-from lockstep_config.our_keys import MM2_VERSION, STATE
+from lockstep_config.our_keys import MM2_VERSION, STATE, TRACING
 from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader, texts
 from lockstep_protocol.names import Flow, progress_topic, state_topic
@@ -92,6 +92,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             sync_configs_every=of.seconds("sync.topic.configs.interval.seconds"),
             replication_factor=of.integer("replication.factor"),
             heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
+            keeps_counts=plane.by_key,
         ),
         acl_sync=AclSyncSettings(
             enabled=copies and of.boolean("sync.topic.acls.enabled"),
@@ -109,6 +110,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         ),
         data_plane=plane,
         control=_control(of, worker, flow),
+        tracing=_tracing(layers),
         clients=_clients(layers, flow, findings),
         rules=rules,
         auto_restart=AutoRestarts(
@@ -191,6 +193,12 @@ def _auto_restart(of: Reader, findings: Findings) -> AutoRestart:
     if found and not one.enabled:
         findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
     return one
+
+
+def _tracing(layers: Layers) -> bool:
+    """Of a process, whatever its flows: a flow's own line has no effect."""
+    line = layers.top.get(TRACING)
+    return line is not None and line.value.strip().lower() == "opentelemetry"
 
 
 def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings
 from lockstep_config.problems import Problem

@@ -110,7 +110,8 @@ def _take(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> No
             lines.problem(
                 entry,
                 f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it; records keep the "
-                "partition that they have on the source (lockstep.legacy.partitioning=preserve)",
+                "partition that they have on the source (lockstep.legacy.partitioning=preserve), or go where Java's "
+                "own partitioner puts their keys (key)",
             )
         else:
             _place(replace(entry, key=_key_of(side, alias, line.key)), lines)

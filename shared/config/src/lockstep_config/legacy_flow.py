@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from lockstep_config import layering, values
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.keys import IDENTITY_POLICIES
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings, LegacySettings
@@ -91,13 +91,8 @@ def check_legacy(of: Reader, findings: Findings) -> None:
             if line is not None:
                 findings.without_effect(line, f"{of.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
         return
-    partitioning = of.found(LEGACY_PARTITIONING)
-    if partitioning is not None and of.choice(LEGACY_PARTITIONING) == "key":
-        findings.problem(
-            partitioning.entry,
-            "is key, which is refused: batches pass as they are, each in its partition, and are not taken apart by "
-            "their records' keys; preserve keeps every record in the source's partition",
-        )
+    if of.choice(LEGACY_PARTITIONING) == "key":
+        _check_by_key(of, findings)
     policy = of.found("replication.policy.class")
     if policy is not None and policy.value.strip() not in IDENTITY_POLICIES:
         findings.problem(
@@ -111,6 +106,23 @@ def check_legacy(of: Reader, findings: Findings) -> None:
             refused.entry,
             f"puts what the target refuses into quarantine and goes on, but {of.flow} is to stop then: "
             f"set {LEGACY_ABORT}=false, or remove this line",
+        )
+
+
+def _check_by_key(of: Reader, findings: Findings) -> None:
+    """Where keys choose the partitions, an offset of the source stands nowhere in particular on the target."""
+    for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
+        found = of.found(key)
+        if found is not None and of.boolean(key):
+            findings.problem(
+                found.entry,
+                f"is true, but with {LEGACY_PARTITIONING}=key an offset of {of.flow.source} has no place on "
+                f"{of.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
+            )
+    fence = of.found("lockstep.fence")
+    if fence is not None and of.choice("lockstep.fence") != "chain":
+        findings.without_effect(
+            fence.entry, f"{of.flow} copies in transactions ({LEGACY_PARTITIONING}=key), which fence by themselves"
         )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import layering, no_use
-from lockstep_config.check import Findings, check_line, own_classes
+from lockstep_config.check import check_line, own_classes
 from lockstep_config.files import content_of
+from lockstep_config.findings import Findings
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.going_round import check_rounds
 from lockstep_config.keys import KEYS

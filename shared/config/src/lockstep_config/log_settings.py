@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
 from lockstep_config.log_levels import (
     LEVEL_KEY,

@@ -64,7 +64,7 @@ class Cluster:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSyncSettings:
     """Remote topics, partitions and configs (`mm2.md` §4.1 to 4.5). `refresh_every` is the longest time, not the usual
-    one."""
+    one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the source's is."""
 
     refresh_enabled: bool = True
     refresh_every: timedelta = timedelta(seconds=600)
@@ -72,6 +72,7 @@ class TopicSyncSettings:
     sync_configs_every: timedelta = timedelta(seconds=600)
     replication_factor: int = 2
     heartbeats_replicated: bool = True
+    keeps_counts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +246,11 @@ class DataPlaneSettings:
     spark: SparkSettings = LOCAL_SPARK
     legacy: LegacySettings | None = None
 
+    @property
+    def by_key(self) -> bool:
+        """Each record goes into the partition that its key chooses; then `exactly_once` holds too."""
+        return self.legacy is not None and self.legacy.partitioning == "key"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
@@ -292,6 +298,8 @@ class FlowSettings:
     `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
     `as_seen_by`.
 
+    `tracing`: spans go to OpenTelemetry's collector; the same for all flows of a file.
+
     `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
     are those of the MM2 version whose place we take; what they say about names is in `policy` already.
     """
@@ -316,6 +324,7 @@ class FlowSettings:
     auto_restart: AutoRestarts = AutoRestarts()
     states: States = States()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
+    tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None
     heartbeat_connector: ConnectorSettings | None = None
 

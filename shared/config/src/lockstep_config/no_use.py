@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lockstep_config.check import OF_RECORDS, Findings
+from lockstep_config.check import OF_RECORDS
 from lockstep_config.client_keys import CLIENT
+from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings
 from lockstep_config.reader import Reader

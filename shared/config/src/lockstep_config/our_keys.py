@@ -17,10 +17,12 @@ __all__ = [
     "OUR_KEYS",
     "START_TIMESTAMP",
     "STATE",
+    "TRACING",
 ]
 
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
+TRACING = "lockstep.tracing"
 START_TIMESTAMP = "lockstep.start.timestamp"
 LEGACY_GROUP = "lockstep.legacy.group"
 LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
@@ -147,6 +149,14 @@ OUR_KEYS = (
         "from the origin to the target directly, else relay",
     ),
     Key(
+        name=TRACING,
+        default="none",
+        choices=("none", "opentelemetry"),
+        scopes=TOP_ONLY,
+        meaning="opentelemetry: every service sends spans of its rounds, and slots of what they copy, to the collector "
+        "that the OTEL_* environment variables name",
+    ),
+    Key(
         name=LEVEL_KEY,
         default="info",
         choices=tuple(LEVELS),
@@ -217,8 +227,8 @@ OUR_KEYS = (
         default="preserve",
         choices=("preserve", "key"),
         scopes=CONNECTOR,
-        meaning="of a legacy flow: preserve keeps each record in its partition; key, which would choose it "
-        "from the record's key as Java's producer does, is refused for now",
+        meaning="of a legacy flow: preserve keeps each record in its partition; key chooses it from the record's key "
+        "among the target's partitions, as Java's producer does, and copies in transactions",
     ),
     _flag(
         LEGACY_ABORT,

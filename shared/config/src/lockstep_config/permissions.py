@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from lockstep_config.librdkafka import uses_sasl
 from lockstep_config.model import FlowSettings
-from lockstep_config.sasl import credentials_of
-from lockstep_config.untranslatable import Untranslatable
+from lockstep_config.principal import principal_of
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
 from lockstep_protocol.policy import IdentityReplicationPolicy
 
@@ -25,7 +23,7 @@ LITERAL, PREFIXED = "literal", "prefixed"
 EVERY = "*"
 THE_CLUSTER = "kafka-cluster"
 UNKNOWN_PRINCIPAL = "User:OURS"
-"""Stands for our principal where the file does not tell it: a certificate's or a token's."""
+"""Stands for our principal where nothing tells it (`principal_of`)."""
 
 IMPLIED: Mapping[str, frozenset[str]] = {
     "Describe": frozenset({"Read", "Write", "Delete", "Alter"}),
@@ -86,9 +84,15 @@ class Remedy:
 class Access:
     """What we need on one cluster, and as whom: enough to say what a refusal means and what ends it."""
 
-    principal: str = UNKNOWN_PRINCIPAL
+    login: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java's properties with which we log in there: they hold secrets."""
     bootstrap: str = ""
     grants: tuple[Grant, ...] = ()
+
+    @property
+    def principal(self) -> str:
+        """As it is now: a token tells only when it is there, and a certificate may be replaced."""
+        return principal_of(self.login) or UNKNOWN_PRINCIPAL
 
     def _grant(self, resource: str, name: str, operation: str) -> Grant | None:
         found = [grant for grant in self.grants if grant.covers(resource, name, operation)]
@@ -102,8 +106,9 @@ class Access:
         about = "the cluster" if resource == "cluster" else f"{resource} {name}"
         wanted = grant or Grant(resource, name, operation, "")
         feature = f" ({wanted.feature})" if wanted.feature else ""
-        command = grant_command(wanted, self.principal, self.bootstrap)
-        return Remedy(f"{self.principal} lacks {wanted.operation} on {about}{feature}", command)
+        principal = self.principal
+        command = grant_command(wanted, principal, self.bootstrap)
+        return Remedy(f"{principal} lacks {wanted.operation} on {about}{feature}", command)
 
 
 NO_ACCESS = Access()
@@ -177,6 +182,7 @@ def _ours(settings: FlowSettings) -> list[Grant]:
         grants += _topic(quarantine_topic(flow, instance), why, "Create", "Write")
     if plane.exactly_once or plane.fence == "marker":
         key = "exactly.once.source.support" if plane.exactly_once else "lockstep.fence=marker"
+        key = "lockstep.legacy.partitioning=key" if plane.by_key else key
         prefix = f"lockstep-{instance + '-' if instance else ''}{flow.source}-{flow.target}-"
         grants.append(Grant("transactional-id", prefix, "Write", f"transactions ({key})", PREFIXED))
     return grants
@@ -196,6 +202,8 @@ def _copies(settings: FlowSettings) -> list[Grant]:
         "AlterConfigs": "copies keep the configs of their topics (sync.topic.configs.enabled)",
         "DescribeConfigs": "limits of the copies are known",
     }
+    if settings.topic_sync.keeps_counts:
+        del needed["Alter"]
     # The one comes along with the other.
     del needed["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
     return [Grant("topic", name, operation, why, pattern) for operation, why in needed.items()]
@@ -236,14 +244,4 @@ def access_of(settings: FlowSettings, alias: str) -> Access:
     """What the flow needs on the cluster of that alias, its source or its target."""
     cluster = settings.source if alias == settings.flow.source else settings.target
     grants = source_grants(settings) if alias == settings.flow.source else target_grants(settings)
-    return Access(_principal(cluster.properties), cluster.bootstrap, grants)
-
-
-def _principal(properties: Mapping[str, str]) -> str:
-    """As a broker calls who logs in with these, unless it maps names itself."""
-    if uses_sasl(properties):
-        try:
-            return f"User:{credentials_of(properties).username}"
-        except Untranslatable:
-            return UNKNOWN_PRINCIPAL
-    return UNKNOWN_PRINCIPAL
+    return Access(cluster.properties, cluster.bootstrap, grants)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from lockstep_config import layering, values
-from lockstep_config.check import Findings
+from lockstep_config.findings import Findings
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings
@@ -74,7 +74,10 @@ def _one_id_only(
     if flow not in stated and not leads_back(Link(flow, settings.topics), links):
         del modes[flow]
         return
-    if settings.data_plane.exactly_once:
+    if settings.data_plane.by_key:
+        other, instead = "lockstep.legacy.partitioning=key", "preserve"
+        key = f"{flow}.lockstep.legacy.partitioning"
+    elif settings.data_plane.exactly_once:
         other, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
         key = f"{flow.target}.exactly.once.source.support"
     else:

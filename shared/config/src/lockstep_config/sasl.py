@@ -13,7 +13,7 @@ from lockstep_config.jaas import JAAS, JaasEntry, NotJaas, entry_of
 from lockstep_config.oauth import OAUTHBEARER, OAUTHBEARER_MODULE, TokenSettings, token_settings
 from lockstep_config.untranslatable import Untranslatable
 
-__all__ = ["Credentials", "credentials_of", "login_of"]
+__all__ = ["Credentials", "login_of"]
 
 JAVA_DEFAULT_MECHANISM = "GSSAPI"
 
@@ -53,14 +53,6 @@ def login_of(properties: Mapping[str, str]) -> Credentials | TokenSettings:
     for key in _LOGIN_CLASSES:
         _refuse_class(properties, key)
     return _credentials(_entry(properties, mechanism), mechanism)
-
-
-def credentials_of(properties: Mapping[str, str]) -> Credentials:
-    """As `login_of`, for mechanisms with a user and a password."""
-    login = login_of(properties)
-    if isinstance(login, TokenSettings):
-        raise Untranslatable("sasl.mechanism", f"is {OAUTHBEARER}, which has no user and password")
-    return login
 
 
 def _mechanism(properties: Mapping[str, str]) -> str:

@@ -6,10 +6,11 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from lockstep_config.oauth import RefreshRule
 
-__all__ = ["UNKNOWN_LIFE_S", "Token", "expiry_told_by", "pause_after", "refresh_at"]
+__all__ = ["UNKNOWN_LIFE_S", "Token", "end_to_tell", "expiry_told_by", "pause_after", "refresh_at", "subject_told_by"]
 
 UNKNOWN_LIFE_S = 3600.0
 """For a token that does not say how long it lives: it is looked at again after so long at most."""
@@ -40,16 +41,40 @@ def refresh_at(token: Token, rule: RefreshRule, chance: float) -> float:
     return max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
 
 
+LIBRDKAFKA_ASKS_AFTER = 0.8
+"""Of what is left of a token's life."""
+
+
+def end_to_tell(token: Token, now: float, due: float) -> float:
+    """The end of a token to give librdkafka, which asks for another by it and for nothing else: so that it asks when
+    there is one, from `due` on. Before that it would be given the same again, and come back when that has a
+    twenty-fifth of its life left: sessions as short as that can hardly be renewed in time."""
+    return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
+
+
 def expiry_told_by(text: str) -> float | None:
     """The claim `exp` of a JWT; None where the token is none, or has none. Its signature is the broker's to check."""
+    try:
+        return float(_claims(text)["exp"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def subject_told_by(text: str) -> str | None:
+    """The claim `sub` of a JWT, by which brokers call its bearer; None as for `expiry_told_by`."""
+    subject = _claims(text).get("sub")
+    return subject if isinstance(subject, str) else None
+
+
+def _claims(text: str) -> dict[str, Any]:
     parts = text.split(".")
     if len(parts) != 3:
-        return None
+        return {}
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        return float(claims["exp"])
-    except (binascii.Error, ValueError, KeyError, TypeError):
-        return None
+    except (binascii.Error, ValueError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def pause_after(failures: int) -> float:

@@ -22,7 +22,15 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from lockstep_config.oauth import TokenSettings
 from lockstep_config.tls import ssl_context
-from lockstep_config.token_refresh import UNKNOWN_LIFE_S, Token, expiry_told_by, pause_after, refresh_at
+from lockstep_config.token_refresh import (
+    UNKNOWN_LIFE_S,
+    Token,
+    end_to_tell,
+    expiry_told_by,
+    pause_after,
+    refresh_at,
+    subject_told_by,
+)
 
 __all__ = ["TokenCallback", "TokenSource", "TokenUnavailable", "aiokafka_provider", "source_of"]
 
@@ -71,33 +79,47 @@ class TokenSource:
 
     def token(self) -> Token:
         """A token that is good now. Blocks while it is asked for. Raises TokenUnavailable."""
+        return self.token_and_end()[0]
+
+    def token_and_end(self) -> tuple[Token, float]:
+        """The same, and the end of it to give librdkafka (`end_to_tell`)."""
         with self._lock:
-            now = self._clock()
-            if self._token is not None and now < self._due:
-                return self._token
-            if now < self._silent_until:
-                return self._still_good(now)
-            try:
-                token = self._new_token()
-            except TokenUnavailable as exc:
-                self._failures += 1
-                self._silent_until = self._clock() + pause_after(self._failures)
-                self._trouble = str(exc)
-                good = self._still_good(self._clock())
-                if self._failures == 1:
-                    log.warning("access token not renewed: %s; the present one is good until %.0f", exc, good.until)
-                return good
-            self._token = token
-            # Whoever writes the file renews it when he likes: it is read at each login.
-            in_file = self._settings.token_file is not None
-            self._due = 0.0 if in_file else refresh_at(token, self._settings.refresh, self._chance())
-            self._failures, self._silent_until = 0, 0.0
-            return token
+            token = self._good_now()
+            return token, end_to_tell(token, self._clock(), max(self._due, self._silent_until))
+
+    def _good_now(self) -> Token:
+        now = self._clock()
+        if self._token is not None and now < self._due:
+            return self._token
+        if now < self._silent_until:
+            return self._still_good(now)
+        try:
+            token = self._new_token()
+        except TokenUnavailable as exc:
+            self._failures += 1
+            self._silent_until = self._clock() + pause_after(self._failures)
+            self._trouble = str(exc)
+            good = self._still_good(self._clock())
+            if self._failures == 1:
+                log.warning("access token not renewed: %s; the present one is good until %.0f", exc, good.until)
+            return good
+        self._token = token
+        # Whoever writes the file renews it when he likes: it is read at each login.
+        in_file = self._settings.token_file is not None
+        self._due = 0.0 if in_file else refresh_at(token, self._settings.refresh, self._chance())
+        self._failures, self._silent_until = 0, 0.0
+        return token
 
     @property
     def extensions(self) -> dict[str, str]:
         """SASL extensions that go with each token."""
         return dict(self._settings.extensions)
+
+    @property
+    def subject(self) -> str | None:
+        """Who we are by the token that came last; None where none came yet, or it does not tell. Asks nobody."""
+        token = self._token
+        return None if token is None else subject_told_by(token.text)
 
     def _still_good(self, now: float) -> Token:
         if self._token is None or now >= self._token.until:
@@ -227,15 +249,16 @@ class TokenSource:
 
 
 class TokenCallback:
-    """librdkafka's `oauth_cb`: (token, its end, principal, extensions). What it raises becomes a failed login, which
+    """librdkafka's `oauth_cb`: (token, its end, principal, extensions), served by a thread of librdkafka's own whether
+    somebody polls the client or not. What it raises becomes a failed login, which
     librdkafka tries again."""
 
     def __init__(self, source: TokenSource) -> None:
         self.source = source
 
     def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
-        token = self.source.token()
-        return token.text, token.until, "", self.source.extensions
+        token, end = self.source.token_and_end()
+        return token.text, end, "", self.source.extensions
 
 
 _sources: dict[TokenSettings, TokenSource] = {}

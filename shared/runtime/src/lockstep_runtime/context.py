@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol
@@ -27,6 +28,7 @@ from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.rounds import Rounds
 from lockstep_runtime.state_log import StateLog, StoodDown
+from lockstep_runtime.tracing import NO_TRACING, Tracing, happened
 from lockstep_runtime.wanted import Phase, WantedNow
 
 __all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
@@ -89,6 +91,7 @@ class FlowContext:
         clock: Clock,
         divided: bool,
         pauses_itself: bool = False,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.service = service
         self.settings = settings
@@ -103,7 +106,8 @@ class FlowContext:
         self.log = FlowLog(service, self.flow)
         self.leadership = leadership
         self.state = StateLog(self.log, clock.wall_ms, self._term_of)
-        self.rounds = Rounds(self.log, clock.monotonic, self._round_ended)
+        self.rounds = Rounds(self.log, clock.monotonic, self._round_ended, self._traced)
+        self._tracing = tracing
         self.heard_at: float | None = None
         """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
         self.connector = connector_of(service)
@@ -207,6 +211,7 @@ class FlowContext:
             keys["answers"] = answers
         level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
         self.log.say(words_of(kind), text or subject, level=level, **keys)
+        happened(kind, subject=subject)
         event = Event(
             kind=kind,
             service=self.service,
@@ -228,7 +233,6 @@ class FlowContext:
         is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
         if self._acts is None:
             raise StoodDown("the target has not been reached yet")
-        self._acts.start()  # most services never ask for it, so it is not there before
         return FactLog(self._acts, topic)
 
     async def every(
@@ -242,6 +246,12 @@ class FlowContext:
         labels = (str(self.flow), self.service, name)
         self.metrics.of(ROUNDS, *labels).add()
         self.metrics.of(ROUND_FAILURES, *labels).add(failed)
+
+    def _traced(self, name: str) -> AbstractContextManager[None]:
+        """One name for all rounds of a kind, whatever the flow."""
+        return self._tracing.work(
+            f"{self.service} {name}", flow=str(self.flow), service=self.service, round=name, instance=self.instance
+        )
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 

@@ -45,8 +45,8 @@ ACTS_WITHIN = 5.0
 
 
 class FactProducer:
-    """One producer with a thread that serves its acknowledgements. Start it in the loop that appends. What is not
-    acknowledged `within` seconds raises NotAppended. `access` is what we need on the cluster."""
+    """One producer with a thread that serves its acknowledgements. What is not acknowledged `within` seconds raises
+    NotAppended. `access` is what we need on the cluster."""
 
     def __init__(
         self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN, access: Access = NO_ACCESS
@@ -57,17 +57,22 @@ class FactProducer:
         self._stopping = threading.Event()
         self._wanted = threading.Event()
         self._started = False
+        self._making = asyncio.Lock()
 
-    def start(self) -> None:
-        """Begin, unless it has begun. Does not need the cluster: appends wait for it. Raises ClusterUnreachable where
-        certificates do not serve, or there is no access token to log in with."""
+    async def start(self) -> None:
+        """Begin, unless it has begun, in the loop that appends. Does not need the cluster: appends wait for it. Raises
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
         if self._started:
             return
-        self._loop = asyncio.get_running_loop()
-        self._producer = logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
-        self._started = True
-        self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
-        self._thread.start()
+        async with self._making:
+            if self._started:
+                return
+            self._loop = asyncio.get_running_loop()
+            conf = {**self._conf, "error_cb": _ignore}
+            self._producer = await asyncio.to_thread(logged_in, Producer, conf, self.alias)
+            self._started = True
+            self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
+            self._thread.start()
 
     async def stop(self, within: float = 3.0) -> None:
         """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
@@ -89,7 +94,8 @@ class FactProducer:
         timestamp_ms: int | None,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> asyncio.Future[tuple[int, int]]:
-        """Queue one record; the future holds (partition, offset) or raises NotAppended or NotPermitted."""
+        """Queue one record, once started; the future holds (partition, offset) or raises NotAppended or
+        NotPermitted."""
         future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
         try:
             self._producer.produce(
@@ -133,7 +139,7 @@ class FactProducer:
 
 
 class FactLog:
-    """Appends to one topic."""
+    """Appends to one topic; the first append starts the producer where nobody has, and raises what that does."""
 
     def __init__(self, producer: FactProducer, topic: str) -> None:
         self._producer = producer
@@ -151,6 +157,7 @@ class FactLog:
         """Append one record and return its offset. Raises NotAppended (it may be there all the same) or
         NotPermitted.
         """
+        await self._producer.start()
         _, offset = await self._producer.send(self.topic, key, value, partition, timestamp_ms, headers)
         return offset
 
@@ -158,6 +165,7 @@ class FactLog:
         self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
     ) -> Sequence[int]:
         """Append in order (within a partition) and return the offsets, once all are acknowledged."""
+        await self._producer.start()
         futures = [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
         results = await asyncio.gather(*futures)
         return [offset for _, offset in results]

@@ -211,7 +211,7 @@ class FlowRunner:
         conf = clients.target_producer(settings, ctx.service)
         facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
         acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
-        facts.start()
+        await facts.start()
         try:
             ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
             await self._replay_and_serve(facts)

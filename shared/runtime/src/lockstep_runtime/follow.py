@@ -76,7 +76,7 @@ def follow(
 ) -> Follower:
     """A follower of `topic`, not yet started: use it with `async with`, then `await caught_up()`.
 
-    `conf` are librdkafka settings of the cluster (a group id in it is ignored), `access` what we need there.
+    `conf` are librdkafka settings of the cluster (a group id in it is not joined), `access` what we need there.
     `partitions` None: all there are at the start.
     `on_records` is called in the event loop with one or more records at a time; whatever it raises ends the follower
     and is
@@ -123,7 +123,7 @@ class Follower:
         self._access = access
         self.bootstrap = conf.get("bootstrap.servers", "")
         # The group id is obligatory for the constructor and unused: assign() and no commit.
-        self._conf = {**conf, **FOLLOWING, "isolation.level": isolation, "group.id": "lockstep-follow"}
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, "isolation.level": isolation}
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning

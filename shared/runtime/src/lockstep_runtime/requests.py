@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from lockstep_runtime.login import certificate_trouble, logged_in
 from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
+from lockstep_runtime.tracing import step
 
 __all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "together"]
 
@@ -61,6 +63,16 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
     return whole
 
 
+ASKING = {
+    # It would write each reconnect to stderr; error_cb hears the same and we say it once.
+    "log_level": 0,
+    # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the
+    # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
+    # groups would be answered any more.
+    "metadata.recovery.strategy": "none",
+}
+
+
 class Requests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
     concurrent use within one event loop."""
@@ -83,8 +95,7 @@ class Requests:
 
     def _use(self, conf: Mapping[str, Any]) -> None:
         self.bootstrap = str(conf.get("bootstrap.servers", ""))
-        # log_level 0: librdkafka would write each reconnect to stderr; error_cb hears the same and we say it once.
-        self._conf: dict[str, Any] = {**conf, "log_level": 0, "error_cb": self._complain}
+        self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
 
     async def renew(self, conf: Mapping[str, Any]) -> None:
         """Ask with these settings from now on. Nothing is to be under way."""
@@ -106,26 +117,32 @@ class Requests:
             self._complaints.append(error.str())
 
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
-        try:
-            return await asyncio.to_thread(call, **kwargs)
-        except KafkaException as exc:
-            raise await self._trouble(exc.args[0], operation, resource) from exc
+        with self._step(operation, resource):
+            try:
+                return await asyncio.to_thread(call, **kwargs)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource) from exc
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
-        try:
-            return await asyncio.wrap_future(future)
-        except KafkaException as exc:
-            raise await self._trouble(exc.args[0], operation, resource) from exc
+        with self._step(operation, resource):
+            try:
+                return await asyncio.wrap_future(future)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource) from exc
+
+    def _step(self, operation: str, resource: str) -> AbstractContextManager[None]:
+        return step(f"admin {operation}", cluster=self.alias, resource=resource)
 
     async def _many(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
     ) -> Outcome[Any]:
         outcome: Outcome[Any] = Outcome()
-        for subject, future in futures.items():
-            try:
-                outcome.done[key(subject)] = await asyncio.wrap_future(future)
-            except KafkaException as exc:
-                self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
+        with self._step(operation, f"{len(futures)} of them"):
+            for subject, future in futures.items():
+                try:
+                    outcome.done[key(subject)] = await asyncio.wrap_future(future)
+                except KafkaException as exc:
+                    self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
 
     @staticmethod

@@ -4,7 +4,8 @@ trouble."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.python_classes import ClassFailed
@@ -18,10 +19,12 @@ __all__ = ["Rounds", "Troubles"]
 
 class Troubles:
     """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster and a permission that is missing once for all who notice."""
+    cluster and a permission that is missing once for all who notice. `others_say`: clusters of which somebody else says
+    when they cannot be reached."""
 
-    def __init__(self, log: FlowLog) -> None:
+    def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log
+        self._others_say = frozenset(others_say)
         self._now: dict[str, ClusterTrouble | ClassFailed] = {}
 
     @property
@@ -35,7 +38,7 @@ class Troubles:
         known = self._unreachable()
         self._now[name] = trouble
         if isinstance(trouble, ClusterUnreachable):
-            if trouble.alias not in known:
+            if trouble.alias not in known | self._others_say:
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
@@ -67,7 +70,7 @@ class Troubles:
         return {t.alias for t in self._now.values() if isinstance(t, ClusterUnreachable)}
 
     def _say_reached(self, known: set[str]) -> None:
-        for alias in sorted(known - self._unreachable()):
+        for alias in sorted(known - self._unreachable() - self._others_say):
             self._log.say("cluster reachable again", alias, cluster=alias)
 
 
@@ -75,11 +78,17 @@ class Rounds:
     """The periodic work of one service in one flow."""
 
     def __init__(
-        self, log: FlowLog, monotonic: Callable[[], float], ended: Callable[[str, bool], None] = lambda _, __: None
+        self,
+        log: FlowLog,
+        monotonic: Callable[[], float],
+        ended: Callable[[str, bool], None] = lambda _, __: None,
+        around: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """`ended` is told of each round: its name, and whether it failed."""
+        """`ended` is told of each round: its name, and whether it failed. `around` makes what each round is done
+        within, by its name."""
         self.troubles = Troubles(log)
         self._ended = ended
+        self._around = around
         self._monotonic = monotonic
         self._asked: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -109,7 +118,8 @@ class Rounds:
             waiting = self._waiting.pop(name, [])
             began = self._monotonic()
             try:
-                await round_()
+                with self._around(name):
+                    await round_()
             except (ClusterTrouble, ClassFailed) as trouble:
                 self.troubles.began(name, trouble)
                 self._ended(name, True)

@@ -42,6 +42,8 @@ from lockstep_runtime.metrics import Metrics, Sample
 from lockstep_runtime.pages import Pages
 from lockstep_runtime.rotation import Rotation
 from lockstep_runtime.sasl_session import renew_sessions
+from lockstep_runtime.tracing import NO_TRACING
+from lockstep_runtime.tracing_start import start_tracing
 
 __all__ = ["Place", "serve"]
 
@@ -54,6 +56,9 @@ that is gone."""
 ENDS_WITHIN = 9.0
 """Seconds from the first signal to the end of the process, at most."""
 
+
+LAST_SPANS = 0.8
+"""Seconds for the spans of the last moments; they do not hold up the end."""
 
 LOCAL = Door()
 
@@ -239,6 +244,8 @@ class Process:
         self.place = place
         self.metrics = Metrics()
         self.log = FlowLog(service, "")
+        traced = any(settings.tracing for settings in flows)
+        self._tracing = start_tracing(service, place.instance, os.environ, self.log) if traced else NO_TRACING
         clock = Clock()
         self.runners: list[FlowRunner] = []
         for settings in flows:
@@ -253,6 +260,7 @@ class Process:
                 clock=clock,
                 divided=divided,
                 pauses_itself=pauses_itself,
+                tracing=self._tracing,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
         self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
@@ -310,6 +318,7 @@ class Process:
                 self.log.warn("ended before everything was drained", f"after {ENDS_WITHIN:.0f} s")
         stopping.cancel()
         await pages.close()
+        await asyncio.to_thread(self._tracing.end, LAST_SPANS)
         self.log.say("ended")
         return code
 

@@ -62,5 +62,5 @@ def _merge(group: list[Piece], codec: int, levels: Levels) -> Piece | None:
     except (CorruptRecordException, ValueError):
         return None
     (merged,) = build(records, codec, 2**31 - 1, group[-1].leader_epoch, levels)
-    merged.covers = group[-1].covers
+    merged.covers, merged.to = group[-1].covers, group[-1].to
     return merged

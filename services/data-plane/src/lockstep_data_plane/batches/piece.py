@@ -24,6 +24,8 @@ class Piece:
     leader_epoch: int
     producer_id: int = -1
     """Ours that it is to bear; given when it is queued."""
+    to: int = -1
+    """The target's partition, where records are spread over several; -1: the one of the same number."""
 
     @property
     def size(self) -> int:

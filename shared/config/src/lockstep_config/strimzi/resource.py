@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lockstep_config.our_keys import TRACING
 from lockstep_config.problems import Problem
 from lockstep_config.properties import PropertiesText
 from lockstep_config.strimzi.fields import Finding, check_fields
@@ -96,6 +97,7 @@ def _add(document: MapNode, lines: Lines) -> None:
     _add_annotations(metadata, lines)
     if spec is None:
         return
+    _add_tracing(spec, lines)
     before = len(lines.problems)
     add_logging(spec, lines)
     add = add_mirror_maker_2 if kind == MIRROR_MAKER_2 else add_mirror_maker
@@ -127,6 +129,17 @@ def _add_annotations(metadata: Part | None, lines: Lines) -> None:
     for name in annotations.node.items:
         if name in _ANNOTATIONS:
             lines.without_effect(annotations.at(name), annotations.line_of(name), _ANNOTATIONS[name])
+
+
+def _add_tracing(spec: Part, lines: Lines) -> None:
+    tracing = spec.part("tracing")
+    if tracing is None:
+        return
+    path, line = tracing.at("type"), tracing.line_of("type")
+    if tracing.text("type") == "opentelemetry":
+        lines.add(TRACING, "opentelemetry", path, line)
+    elif tracing.text("type") == "jaeger":
+        lines.without_effect(path, line, "jaeger is not spoken any more, by Strimzi neither: write opentelemetry")
 
 
 def _text(node: MapNode, name: str) -> str:

@@ -228,8 +228,15 @@ _POD: Fields = MappingProxyType(
         "metrics": _unused("each service has its metrics page always", Form.MAP, versions=OLD),
         "metricsConfig": _unused("each service has its metrics page always", Form.MAP),
         "template": _chart(Form.MAP),
-        "tracing": _chart(
-            Form.MAP, {"type": _text("opentelemetry", required=True, choices=("opentelemetry", "jaeger"))}
+        "tracing": _object(
+            "spans; [more](tracing.md)",
+            {
+                "type": _text(
+                    "opentelemetry: `lockstep.tracing=opentelemetry`; jaeger, which Strimzi has dropped, has no effect",
+                    required=True,
+                    choices=("opentelemetry", "jaeger"),
+                )
+            },
         ),
         "affinity": _chart(Form.MAP, versions=OLD),
         "tolerations": _chart(Form.LIST, versions=OLD),

@@ -1,0 +1,49 @@
+"""What comes to light about a file: mistakes, what has no effect, what deserves a second look."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lockstep_config.problems import Problem
+from lockstep_config.properties import Entry
+
+__all__ = ["Findings"]
+
+_WORDS = re.compile(r"[\s,;=\"']+")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What came to light: `problems` stop the start, `unused` and `notes` are shown once."""
+
+    file: Path
+    problems: list[Problem] = field(default_factory=list)
+    unused: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    unknown: int = 0
+    """How many keys nobody knows."""
+
+    def problem(self, entry: Entry, message: str) -> None:
+        self.problems.append(self._about(entry, _sentence(entry, message)))
+
+    def without_effect(self, entry: Entry, why: str) -> None:
+        self.unused.append(self._about(entry, f"has no effect: {why}"))
+
+    def note(self, entry: Entry, message: str) -> None:
+        self.notes.append(self._about(entry, _sentence(entry, message)))
+
+    def _about(self, entry: Entry, message: str) -> Problem:
+        return Problem(entry.file or self.file, entry.line, entry.shown, message)
+
+
+def _sentence(entry: Entry, message: str) -> str:
+    """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
+    told = message.casefold()
+    parts = _WORDS.split(entry.value.casefold())
+    if entry.referenced and any(part and part in told for part in parts):
+        return (
+            "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
+        )
+    return message

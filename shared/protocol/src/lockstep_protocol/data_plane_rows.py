@@ -1,0 +1,235 @@
+"""Rows of the state topic that the data plane owns: what is copied how far, by whom, under which producer ids.
+
+Everybody takes them from `state`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep_protocol.rows import Row, row_kind
+
+__all__ = [
+    "Assignment",
+    "LegacyGroup",
+    "OffsetRuns",
+    "Origin",
+    "PartitionProgress",
+    "SlotStatus",
+]
+
+
+@row_kind("partition")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProgress(Row):
+    """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
+
+    Written before the first append of an epoch, then at least every second while records move and at drain. The truth
+    may be further on, never behind: the producer id and sequence in the target's log say by how much (`wire.md` §2).
+    """
+
+    topic: str
+    partition: int
+    phase: str = "copying"
+    """`copying` | `halted` (reason says why; nothing moves until somebody decides) | `paused` | `stopped` (an operator
+    wants it so: what flew has been acknowledged, nothing moves until it is resumed)."""
+    reason: str = ""
+    case: str = ""
+    """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
+    `target-recreated` | `in-doubt` | `refused`; "" while it copies."""
+    upstream: int = -1
+    """Last upstream offset that is durable downstream, or decided to be passed over (control batches); -1: none."""
+    upstream_epoch: int = -1
+    """Leader epoch the source's log gave the batch at `upstream`."""
+    downstream: int = -1
+    """Downstream offset of the last record appended; before the first one, the target's log end minus 1 then."""
+    producer_id: int = -1
+    producer_epoch: int = 0
+    transactional: bool = False
+    """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
+    `upstream` is what is known to be committed."""
+    left_epoch: int = -1
+    """While another producer id than the flow's own is used (transactions, `lockstep.fence=marker`): the epoch of the
+    own one that was used here last; a chain that goes back to it begins behind."""
+    sequence: int = -1
+    """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
+    others: tuple[tuple[int, int], ...] = ()
+    """(producer id, sequence of its last record) of records that came from elsewhere and are passed on under an id of
+    their origin's, in the same epoch; sorted. See `Origin`."""
+    source_topic_id: str = ""
+    target_topic_id: str = ""
+    open_run: tuple[int, ...] = ()
+    """(first upstream, first downstream, records) of the run that the last record appended lies in; () when nothing was
+    appended in this epoch. See `OffsetRuns`."""
+    source_end: int = -1
+    """The source's high watermark when last fetched."""
+    lag_records: int = 0
+    lag_ms: int = 0
+    """Age of the oldest record not yet acknowledged by the target; 0 when there is none."""
+    records: int = 0
+    """Records appended since `counts_since`, with the bytes of their batches as they lie in the log."""
+    bytes: int = 0
+    read_bytes: int = 0
+    """Bytes of batches fetched from the source since `counts_since`."""
+    counts_since: int = 0
+    """When (Unix milliseconds) the slot took the partition up and counted from 0. Each time has one of its own: a row
+    with another one counts anew. 0: by no release that says it."""
+    skips: tuple[tuple[int, int], ...] = ()
+    """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
+    given_up: int = 0
+    """Upstream offsets that policies gave up in the life of the partition: gaps skipped."""
+    quarantined: int = 0
+    """Records, or batches that cannot be read, put into the quarantine topic in the life of the partition."""
+    gaps: tuple[tuple[str, int], ...] = ()
+    """How often a policy led the partition on past a case, in its life, as (case, times)."""
+    latency_ms: int = 0
+    """Record timestamp to acknowledgement, of the last batch."""
+    age_window: tuple[int, ...] = ()
+    """Record timestamp to fetch, in milliseconds, over the last minute: (Unix milliseconds of the last one, last,
+    least, most, mean); () before the first."""
+    latency_window: tuple[int, ...] = ()
+    """The same from record timestamp to acknowledgement."""
+    slot: int = -1
+    begins: str = ""
+    """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
+    begins where the first one would)."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was appended in this epoch."""
+        return self.sequence != -1 or bool(self.others)
+
+    def is_of_the_chain_of(self, known: PartitionProgress) -> bool:
+        """Whether both are about the same two logs and the same producer id, in whatever epochs."""
+        return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
+            known.producer_id,
+            known.source_topic_id,
+            known.target_topic_id,
+        )
+
+    def is_outdated_by(self, known: PartitionProgress) -> bool:
+        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
+        what no longer holds."""
+        return self.is_of_the_chain_of(known) and self.producer_epoch < known.producer_epoch
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.topic, str(self.partition))
+
+
+@row_kind("runs")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRuns(Row):
+    """Stretches along which downstream minus upstream is constant: one chunk of a partition's ended ones. Owner: data
+    plane (the slot). The one that still grows is the `open_run` of `PartitionProgress`. `docs/offset-runs.md`.
+
+    Every run ever written stays true for its topics, producer id and generation, so a reader who misses some translates
+    to an earlier place, never to one too far (`offset_runs.py`).
+    """
+
+    topic: str
+    partition: int
+    chunk: int
+    """Place in the ring of the partition's chunks, from 0."""
+    edition: int = 0
+    """How often the place was given other runs. Within an edition runs are only added, behind."""
+    generation: int = 0
+    """Epoch of our chain in which the runs hold."""
+    producer_id: int = -1
+    source_topic_id: str = ""
+    target_topic_id: str = ""
+    upstream: int = 0
+    """First upstream offset of the first run; `downstream` is where it stands."""
+    downstream: int = 0
+    runs: tuple[tuple[int, int, int], ...] = ()
+    """Each as (upstream offsets passed over since the run before, downstream offsets since it, records)."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.topic, str(self.partition), str(self.chunk))
+
+
+@row_kind("assignment")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment(Row):
+    """What a slot is to copy.
+
+    Owner: data plane (the driver). A slot drains what is no longer in its newest assignment.
+    """
+
+    slot: int
+    generation: int = 0
+    partitions: tuple[tuple[str, int], ...] = ()
+    ending: bool = False
+    """The slot drains everything, says so in its status and ends."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (str(self.slot),)
+
+
+@row_kind("slot")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotStatus(Row):
+    """A slot as it sees itself. Owner: data plane (the slot). phase: `started` | `released`."""
+
+    slot: int
+    phase: str
+    run: str = ""
+    """Which run of the slot speaks; the driver ignores the words of earlier ones."""
+    generation: int = 0
+    partitions: int = 0
+    """Those it tends."""
+    resting: int = 0
+    """Those of its assignment that an operator wants to rest."""
+    held_bytes: int = 0
+    """Of batches fetched and not yet acknowledged by the target."""
+    held_records: int = 0
+    commit_window: tuple[int, ...] = ()
+    """How long it took to write progress down, as `PartitionProgress.age_window`."""
+    syncs: int = 0
+    """Offset syncs acknowledged in this run."""
+    sync_window: tuple[int, ...] = ()
+    """How long their acknowledgement took, as `PartitionProgress.age_window`."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (str(self.slot),)
+
+
+@row_kind("origin")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin(Row):
+    """What a producer id in the target's log stands for. Owner: data plane (the driver; a slot where it passes records
+    of another origin on). Never deleted (`wire.md` §4). Acknowledged before the first batch that bears the id.
+
+    The flow's producer id for an origin is the one of the *first* such row in the log whose target cluster id is the
+    target's present one.
+    """
+
+    producer_id: int
+    source: str
+    target: str
+    origin_cluster_id: str
+    target_cluster_id: str
+
+    def identity(self) -> tuple[str, ...]:
+        return (str(self.producer_id),)
+
+
+@row_kind("legacy")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyGroup(Row):
+    """The consumer group on the source as which a legacy flow keeps its positions. Owner: data plane (the driver).
+
+    phase: `waiting` (somebody else is in the group; nothing is copied, reason says who it is) | `copying`.
+    """
+
+    group: str
+    phase: str
+    reason: str = ""
+    members: tuple[str, ...] = ()
+    """Client ids and hosts of who is in the group, some of them."""
+    partitions: int = 0
+    """Those whose positions are committed."""
+    committed_ms: int = 0
+    """When a position was committed last, Unix milliseconds; 0: not yet."""
+
+    def identity(self) -> tuple[str, ...]:
+        return ("group",)

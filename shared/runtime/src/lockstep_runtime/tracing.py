@@ -1,0 +1,95 @@
+"""What a process tells of its work as spans (docs/tracing.md). Nothing, unless the configuration asks for it: then this
+module costs a look at a variable, and OpenTelemetry is not loaded.
+
+Who begins a piece of work has a `Tracing`; what happens within it asks for `step`, `note` and `happened`, which do
+nothing where nobody traces. Names are few and constant, so that they can be grouped by; what varies is an attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Protocol
+
+__all__ = ["NO_TRACING", "Attribute", "NoTracing", "Tracing", "Work", "happened", "note", "step", "within"]
+
+Attribute = str | int | float | bool
+
+STEPS_AT_MOST = 50
+"""Spans within one piece of work; more are counted (`steps_left_out`) and not made: a round may ask much."""
+
+
+class Work(Protocol):
+    """A piece of work that is under way, with a span of its own."""
+
+    def step(self, name: str, attributes: dict[str, Attribute]) -> AbstractContextManager[None]:
+        """A span within it."""
+
+    def note(self, attributes: dict[str, Attribute]) -> None:
+        """Attributes of its span."""
+
+    def happened(self, name: str, attributes: dict[str, Attribute]) -> None:
+        """An event of its span."""
+
+
+class Tracing(Protocol):
+    """Where a process's spans go. Safe to use from the event loop: nothing waits for anybody."""
+
+    def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
+        """A span for what is done within, the present `Work` meanwhile. What is raised is recorded, and gets out."""
+
+    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+        """A span for what was done between two times (Unix nanoseconds), with what was wrong."""
+
+    def end(self, within_s: float) -> None:
+        """Send what has not been sent, in at most so many seconds. To be called once; blocks."""
+
+
+class NoTracing:
+    """Nobody traces."""
+
+    def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+        return
+
+    def end(self, within_s: float) -> None:
+        return
+
+
+NO_TRACING = NoTracing()
+
+_present: ContextVar[Work | None] = ContextVar("work", default=None)
+"""Tasks that a piece of work starts belong to it."""
+
+
+@contextmanager
+def within(work: Work) -> Iterator[None]:
+    """Make it the present one."""
+    token = _present.set(work)
+    try:
+        yield
+    finally:
+        _present.reset(token)
+
+
+def step(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
+    """A span within the present work, if there is any: for what takes time, such as a request to a cluster."""
+    work = _present.get()
+    return nullcontext() if work is None else work.step(name, attributes)
+
+
+def note(**attributes: Attribute) -> None:
+    """Attributes of the present work: how much of what it did."""
+    work = _present.get()
+    if work is not None:
+        work.note(attributes)
+
+
+def happened(name: str, **attributes: Attribute) -> None:
+    """An event of the present work."""
+    work = _present.get()
+    if work is not None:
+        work.happened(name, attributes)

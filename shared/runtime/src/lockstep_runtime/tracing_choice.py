@@ -1,0 +1,61 @@
+"""What the `OTEL_*` variables ask for, as far as it is ours to decide. OpenTelemetry's packages read the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+__all__ = ["Choice", "choice_of"]
+
+HTTP = "http/protobuf"
+GRPC_PORT, HTTP_PORT = 4317, 4318
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`exports`: whether spans are made and sent at all. `endpoint`: where to, for people. `warnings`: what does not
+    mean what its author may think."""
+
+    exports: bool
+    service_name: str
+    endpoint: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def choice_of(service: str, environment: Mapping[str, str]) -> Choice:
+    """Of a service that is told to trace."""
+    given = {name: value.strip() for name, value in environment.items() if name.startswith("OTEL_") and value.strip()}
+    name = given.get("OTEL_SERVICE_NAME") or _named(given.get("OTEL_RESOURCE_ATTRIBUTES", "")) or f"lockstep-{service}"
+    if given.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return Choice(False, name)
+    exporter = given.get("OTEL_TRACES_EXPORTER", "otlp")
+    if exporter == "none":
+        return Choice(False, name)
+    if exporter != "otlp":
+        return Choice(False, name, warnings=(f"OTEL_TRACES_EXPORTER is {exporter!r}: it takes otlp or none here",))
+    endpoint = given.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or given.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    return Choice(True, name, endpoint or f"http://localhost:{HTTP_PORT}", tuple(_warnings(given, endpoint)))
+
+
+def _named(attributes: str) -> str:
+    pairs = (pair.partition("=") for pair in attributes.split(","))
+    return next((value.strip() for key, _, value in pairs if key.strip() == "service.name"), "")
+
+
+def _warnings(given: Mapping[str, str], endpoint: str) -> list[str]:
+    key = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+    key = key if key in given else "OTEL_EXPORTER_OTLP_PROTOCOL"
+    protocol = given.get(key, HTTP)
+    if protocol != HTTP:
+        return [f"{key} is {protocol!r}: spans go by {HTTP}, for which collectors listen on port {HTTP_PORT}"]
+    if _port(endpoint) == GRPC_PORT:
+        return [f"{endpoint} has gRPC's port: spans go by {HTTP}, for which collectors listen on port {HTTP_PORT}"]
+    return []
+
+
+def _port(endpoint: str) -> int | None:
+    try:
+        return urlsplit(endpoint).port
+    except ValueError:
+        return None  # the exporter says what is wrong with it

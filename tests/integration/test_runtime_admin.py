@@ -1,0 +1,35 @@
+"""Asking a cluster whose connections come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import timedelta
+
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.errors import ClusterTrouble
+from tests.harness.broker import Broker
+from tests.harness.clusters import Record, commit_offset, create_topic, produce, unique_name
+from tests.harness.proxy import Proxy
+
+
+async def test_groups_are_answered_after_every_connection_was_lost(
+    broker_b: Broker, proxy_b: Proxy, topic_name: str
+) -> None:
+    """librdkafka forgot the brokers then, and went on waiting for the coordinator of before: for ever."""
+    group = unique_name("cut")
+    create_topic(broker_b.bootstrap, topic_name)
+    produce(broker_b.bootstrap, topic_name, [Record(b"k", b"v")] * 3)
+    commit_offset(broker_b.bootstrap, group, topic_name, 0, 2)
+    admin = Admin("B", {"bootstrap.servers": proxy_b.bootstrap}, timedelta(seconds=30))
+
+    async def asked() -> int:
+        while True:  # the first ones may meet a connection that is gone
+            with contextlib.suppress(ClusterTrouble):
+                return (await admin.group_offsets(group))[topic_name, 0].offset
+            await asyncio.sleep(0.1)
+
+    assert await asked() == 2
+    for _ in range(3):
+        proxy_b.cut()
+        assert await asyncio.wait_for(asked(), 20.0) == 2

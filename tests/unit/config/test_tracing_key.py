@@ -1,0 +1,28 @@
+"""`lockstep.tracing`, at the top of a file and for all its flows."""
+
+from __future__ import annotations
+
+from .conftest import LoadText, MistakesOf
+
+
+def test_it_is_off_unless_the_file_says_so(load_text: LoadText) -> None:
+    assert {flow.tracing for flow in load_text().flows} == {False}
+    assert {flow.tracing for flow in load_text("lockstep.tracing = none\n").flows} == {False}
+
+
+def test_it_is_on_for_all_flows(load_text: LoadText) -> None:
+    assert {flow.tracing for flow in load_text("lockstep.tracing = OpenTelemetry\nB->A.enabled = true\n").flows} == {
+        True
+    }
+
+
+def test_it_has_no_other_word(mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of("lockstep.tracing = jaeger\n")
+    assert "5 lockstep.tracing" in mistake
+    assert "none or opentelemetry" in mistake
+
+
+def test_a_flows_own_line_has_no_effect(load_text: LoadText) -> None:
+    loaded = load_text("A->B.lockstep.tracing = opentelemetry\n")
+    assert [one.key for one in loaded.unused] == ["A->B.lockstep.tracing"]
+    assert not loaded.flows[0].tracing

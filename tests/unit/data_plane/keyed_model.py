@@ -1,0 +1,198 @@
+"""Spreading one partition's records over several of the target, in memory: the target's rule of appends in each of its
+partitions, transactions that are committed or aborted as a whole, and slots that come and go.
+
+No Kafka is here; that brokers keep their side is for the tests against real ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
+from lockstep_data_plane.batches.layout import scan
+from lockstep_data_plane.batches.rebuild import Record, read
+from lockstep_data_plane.chain import Flight
+from lockstep_data_plane.keyed_partition import KeyedPartition
+from lockstep_data_plane.outlet import Outlet
+from lockstep_data_plane.partition import BatchRefused
+from lockstep_data_plane.phases import Happening, Phase
+from lockstep_data_plane.refusal import of_piece
+from lockstep_data_plane.transactions import Stage, Transactions
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import TRANSACTIONAL, crc_is_right
+from tests.unit.data_plane.copying_model import SourceLog
+
+PRODUCER = 77
+KEYS = (b"a", b"b", b"c", b"d", b"e", None, b"")
+
+
+class KeyedLog(SourceLog):
+    """A source's log of all kinds of batches, with several keys and some records without one."""
+
+    def _record(self, offset: int, *, large: bool) -> Record:
+        return super()._record(offset, large=large)._replace(key=KEYS[offset * 5 % len(KEYS)])
+
+
+class Target:
+    """A topic of several partitions, and the progress that was committed with its records."""
+
+    def __init__(self, partitions: int) -> None:
+        self.committed: list[list[Record]] = [[] for _ in range(partitions)]
+        """By partition what a reader of committed records sees."""
+        self.progress = -1
+        self.refuses: frozenset[bytes] = frozenset()
+        """Values of records that it does not take."""
+        self.epoch = -1
+        self._open: list[list[Record]] = []
+        self._next: list[int] = []
+        self.fence()
+
+    def fence(self) -> int:
+        """What was open ends uncommitted, and nobody of an earlier epoch appends any more."""
+        self.epoch += 1
+        self._open = [[] for _ in self.committed]
+        self._next = [0 for _ in self.committed]
+        return self.epoch
+
+    def append(self, to: int, data: bytes) -> int | None:
+        """The base offset; None: refused."""
+        (batch,) = scan(data)
+        assert crc_is_right(data)
+        assert batch.attributes & TRANSACTIONAL
+        assert (batch.producer_id, batch.producer_epoch) == (PRODUCER, self.epoch)
+        records = list(read(batch))
+        if any(r.value in self.refuses for r in records):
+            return None
+        assert batch.base_sequence == self._next[to], "45 OUT_OF_ORDER_SEQUENCE_NUMBER"
+        self._next[to] += batch.record_count
+        base = len(self.committed[to]) + len(self._open[to])
+        self._open[to] += records
+        return base
+
+    def commit(self, progress: int) -> None:
+        for there, added in zip(self.committed, self._open, strict=True):
+            there += added
+        self._open = [[] for _ in self.committed]
+        self.progress = progress
+
+
+class KeyedSlot:
+    """One slot's part, as `copying.py` and `transacting.py` do it. Each method is one step, and does nothing where it
+    cannot happen."""
+
+    def __init__(
+        self, source: SourceLog, target: Target, limits: Limits, skips: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        self.source, self.target = source, target
+        self.partition = KeyedPartition("t", 3, "t", 100)
+        self.partition.limits = limits
+        self.partition.spread_over(len(target.committed))
+        self.wire: deque[tuple[Outlet, Flight]] = deque()
+        self.answers: deque[tuple[Flight, int | None]] = deque()
+        row = PartitionProgress(topic="t", partition=3, upstream=target.progress, skips=tuple(skips))
+        self._resume(row)
+
+    def _resume(self, row: PartitionProgress) -> None:
+        row = replace(row, producer_id=PRODUCER, producer_epoch=self.target.fence(), upstream=self.target.progress)
+        self.partition.resumed(row, -1, -1, transactions=Transactions("id"))
+
+    @property
+    def _transactions(self) -> Transactions:
+        assert self.partition.transactions is not None
+        return self.partition.transactions
+
+    def fetch(self, count: int) -> None:
+        p = self.partition
+        if p.phase is not Phase.COPYING:
+            return
+        batches, aborted = self.source.fetch(p.position, count + 1)
+        if not batches:
+            return
+        p.source_end = self.source.end
+        try:
+            p.admit(batches, AbortedTransactions(aborted))
+        except BatchRefused as exc:
+            p.refusal = exc.refusal
+            p.on(Happening.REFUSED, str(exc))
+
+    def open(self, _: int = 0) -> None:
+        """A transaction begins, or takes in what waits."""
+        p, transactions = self.partition, self._transactions
+        if p.phase not in (Phase.COPYING, Phase.DRAINING) or not p.ends_whole:
+            return
+        if transactions.stage is Stage.CLOSED and p.chain.sendable:
+            transactions.opening()
+            transactions.joined |= p.joining()
+            transactions.opened(0.0)
+        elif transactions.stage is Stage.OPEN:
+            transactions.joined |= p.joining()
+
+    def send(self, choice: int) -> None:
+        p = self.partition
+        ready = [outlet for outlet in p.outlets if outlet.sendable]
+        if p.phase in (Phase.COPYING, Phase.DRAINING) and ready:
+            outlet = ready[choice % len(ready)]
+            self.wire.append((outlet, outlet.launch()))
+
+    def broker(self, _: int = 0) -> None:
+        if self.wire:
+            outlet, flight = self.wire.popleft()
+            self.answers.append((flight, self.target.append(outlet.number, bytes(flight.data))))
+
+    def answer(self, _: int = 0) -> None:
+        if not self.answers:
+            return
+        flight, base = self.answers.popleft()
+        p = self.partition
+        if base is not None:
+            p.acknowledged(flight, base)
+        else:
+            p.lost(flight)
+            (batch,) = scan(flight.piece.data)
+            named = [i for i, r in enumerate(read(batch)) if r.value in self.target.refuses]
+            if p.can(Happening.REFUSED):
+                p.refusal = of_piece(flight.piece, named, "no")
+                p.on(Happening.REFUSED, "no")
+        self._settle()
+
+    def end(self, _: int = 0) -> None:
+        p, transactions = self.partition, self._transactions
+        if transactions.stage is Stage.OPEN and transactions.held:
+            transactions.ending(0.0)
+        if transactions.stage is not Stage.ENDING or p.phase not in (Phase.COPYING, Phase.DRAINING):
+            return
+        if p.all_sent:
+            self.target.commit(p.progress)
+            p.committed()
+            assert p.row().upstream == self.target.progress
+
+    def cut(self, choice: int) -> None:
+        """The connection ends; what is on it may still be taken, or not."""
+        for _ in range(choice):
+            self.broker()
+        for flight in (*(f for f, _ in self.answers), *(f for _, f in self.wire)):
+            self.partition.lost(flight)
+        self.wire.clear()
+        self.answers.clear()
+        if self.partition.can(Happening.FAILED):
+            self.partition.on(Happening.FAILED)
+        self._settle()
+
+    def _settle(self) -> None:
+        p = self.partition
+        if p.phase is Phase.SETTLING and p.quiet:
+            p.on(Happening.SETTLED)
+            self._resume(p.row())
+
+    def finish(self) -> None:
+        """Go on until nothing moves any more."""
+        for _ in range(2 * len(self.source.batches) + 10):
+            self.fetch(3)
+            self.open()
+            for _ in range(40):
+                for choice in range(len(self.target.committed)):
+                    self.send(choice)
+                self.broker()
+                self.answer()
+            self.end()

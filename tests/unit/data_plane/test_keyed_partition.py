@@ -1,0 +1,166 @@
+"""Whatever happens in between, readers of committed records see each of the source's records once, in the partition
+that its key chooses, in order."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
+from lockstep_data_plane.batches.rebuild import Record
+from lockstep_data_plane.keyed_partition import KeyedPartition
+from lockstep_data_plane.phases import Happening, Phase
+from lockstep_data_plane.transactions import Stage, Transactions
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
+from tests.unit.data_plane.copying_model import KINDS, SourceLog
+from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
+
+PARTITIONS = 3
+LIMITS = (Limits(), Limits(250, LZ4), Limits(400))
+STEPS = (*("fetch", "open", "send", "broker", "answer") * 3, "end", "end", "cut", "crash", "leave")
+kinds = [kind for kind in KINDS if kind not in ("passed on", "came from the target")]
+parts = st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 5)), min_size=1, max_size=12)
+steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=80)
+
+
+def comparable(found: Record) -> tuple[object, ...]:
+    return found.timestamp, found.key, found.value, tuple(found.headers)
+
+
+def check(source: SourceLog, target: Target, without: frozenset[int] = frozenset()) -> None:
+    """What is committed is the source up to the committed progress: once, in place, in order."""
+    wanted = [r for r in source.visible if r.offset <= target.progress and r.offset not in without]
+    seen = [comparable(r) for there in target.committed for r in there]
+    assert sorted(seen, key=repr) == sorted((comparable(r) for r in wanted), key=repr)
+    for number, there in enumerate(target.committed):
+        keyed = [r for r in wanted if r.key is not None and partition_for(r.key, PARTITIONS) == number]
+        assert [comparable(r) for r in there if r.key is not None] == [comparable(r) for r in keyed]
+
+
+@settings(max_examples=150, deadline=None)
+@given(parts, steps, st.sampled_from(LIMITS))
+def test_each_record_is_committed_once_in_its_place_whatever_happens(
+    made: list[tuple[str, int]], happened: list[tuple[str, int]], limits: Limits
+) -> None:
+    source, target = KeyedLog.of(made), Target(PARTITIONS)
+    slot = KeyedSlot(source, target, limits)
+    for step, choice in happened:
+        if step == "crash":
+            slot = KeyedSlot(source, target, limits)
+        elif step == "leave":
+            slot.partition.on(Happening.LEAVE) if slot.partition.can(Happening.LEAVE) else None
+        else:
+            getattr(slot, step)(choice)
+        check(source, target)
+    slot = KeyedSlot(source, target, limits)
+    slot.finish()
+    check(source, target)
+    assert slot.partition.row().upstream == source.end - 1
+    assert slot.partition.caught_up
+    assert slot.partition.chain.bytes_held == 0
+
+
+def test_who_leaves_ends_its_round_and_drops_what_is_in_none() -> None:
+    source, target = KeyedLog.of([("plain", 5), ("plain", 5)]), Target(PARTITIONS)
+    slot = KeyedSlot(source, target, Limits())
+    slot.fetch(0)
+    slot.open()
+    slot.send(0)
+    slot.fetch(0)
+    slot.partition.on(Happening.LEAVE)
+    assert not slot.partition.quiet, "a part of the round is not sent yet"
+    for _ in range(10):
+        slot.send(0)
+        slot.broker()
+        slot.answer()
+    assert slot.partition.quiet
+    slot.end()
+    assert target.progress == 4
+    check(source, target)
+
+
+def test_a_refused_record_stops_the_copy_with_all_before_it_committed_and_nothing_behind() -> None:
+    source, target = KeyedLog.of([("plain", 5), ("plain", 5), ("plain", 4)]), Target(PARTITIONS)
+    refused = source.visible[7]
+    target.refuses = frozenset({refused.value or b""})
+    slot = KeyedSlot(source, target, Limits())
+    slot.finish()
+    partition = slot.partition
+    assert (partition.phase, partition.reason) == (Phase.DRAINING, "no")
+    assert target.progress == refused.offset - 1
+    assert partition.refusal is not None
+    assert partition.refusal.ranges == ((refused.offset, refused.offset),)
+    check(source, target)
+
+    # Put aside, it is passed over.
+    slot = KeyedSlot(source, target, Limits(), partition.refusal.ranges)
+    slot.finish()
+    check(source, target, without=frozenset({refused.offset}))
+    assert target.progress == source.end - 1
+
+
+def test_a_record_too_large_is_met_in_the_same_way() -> None:
+    source, target = KeyedLog.of([("tiny", 6), ("large", 2), ("tiny", 2)]), Target(PARTITIONS)
+    slot = KeyedSlot(source, target, Limits(90))
+    slot.finish()
+    assert slot.partition.phase is Phase.DRAINING
+    assert "max.message.bytes" in slot.partition.reason
+    assert target.progress == 6
+    check(source, target)
+
+
+def partition(upstream: int = -1) -> tuple[KeyedPartition, Transactions]:
+    p, transactions = KeyedPartition("t", 0, "t", 100), Transactions("id")
+    p.spread_over(PARTITIONS)
+    row = PartitionProgress(topic="t", partition=0, upstream=upstream, producer_id=7, transactional=True)
+    p.resumed(row, -1, -1, transactions=transactions)
+    return p, transactions
+
+
+def test_nothing_is_sent_where_the_transaction_is_not_yet() -> None:
+    p, transactions = partition()
+    p.admit([batch([record(0, key=b"a"), record(1, key=b"b")])], AbortedTransactions())
+    transactions.opening()
+    joining = p.joining()
+    transactions.opened(0.0)
+    assert joining == {partition_for(b"a", PARTITIONS), partition_for(b"b", PARTITIONS)}
+    assert not any(outlet.sendable for outlet in p.outlets)
+    transactions.joined |= joining
+    assert {outlet.number for outlet in p.outlets if outlet.sendable} == joining
+    assert p.joining() == set()
+
+
+def test_what_is_passed_over_counts_with_the_round_or_at_once_without_one() -> None:
+    p, transactions = partition()
+    control = [batch(records(0, 1), attributes=CONTROL | TRANSACTIONAL)]
+    p.admit(control, AbortedTransactions())
+    assert (p.row().upstream, p.position) == (0, 1)
+    p.admit([batch(records(1, 1))], AbortedTransactions())
+    p.admit([batch(records(2, 1), attributes=CONTROL | TRANSACTIONAL)], AbortedTransactions())
+    assert (p.row().upstream, p.position) == (0, 3)
+    transactions.opening()
+    transactions.joined |= p.joining()
+    transactions.opened(0.0)
+    [outlet] = [outlet for outlet in p.outlets if outlet.sendable]
+    p.acknowledged(outlet.launch(), 10)
+    p.admit([batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL)], AbortedTransactions())
+    assert (p.row().upstream, p.progress, p.all_sent) == (0, 3, True)
+    p.committed()
+    row = p.row()
+    assert (row.upstream, row.downstream, row.sequence, row.records) == (3, -1, -1, 1)
+    assert transactions.stage is Stage.CLOSED
+    assert row.open_run == ()
+    assert p.runs.due() == []
+
+
+def test_a_target_with_another_number_of_partitions_does_not_fit() -> None:
+    p, _ = partition()
+    assert p.fits(PARTITIONS)
+    assert not p.fits(PARTITIONS + 1)
+    before = p.outlets
+    p.spread_over(PARTITIONS)
+    assert p.outlets is before
+    p.spread_over(PARTITIONS + 1)
+    assert [outlet.target_tp for outlet in p.outlets] == [("t", number) for number in range(PARTITIONS + 1)]

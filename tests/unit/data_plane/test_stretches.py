@@ -1,0 +1,81 @@
+"""What becomes a span of what a slot copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep_data_plane.stretches import Copied, Stretches
+from lockstep_runtime.tracing import Attribute, NoTracing
+
+S = 1_000_000_000
+
+
+@dataclass
+class Kept(NoTracing):
+    spans: list[tuple[str, int, int, str, dict[str, Any]]] = field(default_factory=list)
+
+    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+        self.spans.append((name, began_ns, ended_ns, error, attributes))
+
+
+class Slot:
+    """A slot whose time and counts a test sets."""
+
+    def __init__(self) -> None:
+        self.now, self.kept = 10 * S, Kept()
+        self.copied = Copied(records=0, bytes=0, partitions=2, held_bytes=0)
+        self.stretches = Stretches(self.kept, "A->B", 1, "run", lambda: self.now)
+
+    def after(self, seconds: float, records: int = 0, trouble: str = "", *, last: bool = False) -> None:
+        self.now += int(seconds * S)
+        before = self.copied
+        self.copied = Copied(
+            records=before.records + records,
+            bytes=before.bytes + 10 * records,
+            partitions=2,
+            held_bytes=5,
+            trouble=trouble,
+        )
+        self.stretches.look(lambda: self.copied, last=last)
+
+
+def test_a_stretch_is_what_was_copied_since_the_last_one() -> None:
+    slot = Slot()
+    slot.after(1.25, 300)
+    slot.after(1, 40)
+    who = {"flow": "A->B", "service": "data-plane", "slot": 1, "run": "run", "partitions": 2, "held_bytes": 5}
+    assert slot.kept.spans == [
+        ("data-plane copy", 10 * S, int(11.25 * S), "", {**who, "records": 300, "bytes": 3000}),
+        ("data-plane copy", int(11.25 * S), int(12.25 * S), "", {**who, "records": 40, "bytes": 400}),
+    ]
+
+
+def test_there_is_no_more_than_one_a_second() -> None:
+    slot = Slot()
+    for _ in range(40):
+        slot.after(0.25, 100)
+    assert len(slot.kept.spans) == 10
+    assert sum(attributes["records"] for *_, attributes in slot.kept.spans) == 4000
+
+
+def test_nothing_copied_is_no_span() -> None:
+    slot = Slot()
+    for _ in range(5):
+        slot.after(1)
+    assert slot.kept.spans == []
+
+
+def test_a_trouble_is_one_error_when_it_begins_and_one_span_when_it_is_over() -> None:
+    slot = Slot()
+    for trouble in ("", "cut", "cut", "cut", "", ""):
+        slot.after(1, 0, trouble)
+    assert [error for _, _, _, error, _ in slot.kept.spans] == ["cut", ""]
+
+
+def test_the_last_one_may_be_short() -> None:
+    slot = Slot()
+    slot.after(0.1, 5)
+    assert slot.kept.spans == []
+    slot.after(0.1, 5, last=True)
+    assert [attributes["records"] for *_, attributes in slot.kept.spans] == [10]
