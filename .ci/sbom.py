@@ -75,9 +75,11 @@ def licences(found: Distribution | None) -> Iterator[str]:
 
 
 def needed_to_run(members: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Names of what Lockstep's own packages need, and what that needs in its turn, here."""
-    own = {_name(member["project"]["name"]) for member in members}
-    return needed_by([one for member in members for one in member["project"]["dependencies"]]) - own
+    """Names of what Lockstep's own packages need, extras included, and what that needs in its turn, here."""
+    projects = [member["project"] for member in members]
+    extras = [more for project in projects for more in project.get("optional-dependencies", {}).values()]
+    asked = [one for some in (*(project["dependencies"] for project in projects), *extras) for one in some]
+    return needed_by(asked) - {_name(project["name"]) for project in projects}
 
 
 def needed_by(requirements: Iterable[str]) -> set[str]:
