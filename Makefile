@@ -30,7 +30,7 @@ test: setup ## every test that takes at most 12 minutes together, on real broker
 	@mkdir -p build
 	@nice $(PY) -m pytest -q -m "not long" -p no:cacheprovider tests/unit >build/unit-tests.txt 2>&1 & unit=$$!; \
 	trap 'kill $$unit 2>/dev/null' EXIT INT TERM; \
-	$(PY) -m pytest -q -m "not long and not kube" --ignore=tests/unit tests; brokers=$$?; \
+	$(PY) -m pytest -q -rs -m "not long and not kube" --ignore=tests/unit tests; brokers=$$?; \
 	wait $$unit; unit=$$?; trap - EXIT INT TERM; cat build/unit-tests.txt; exit $$((brokers | unit))
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
