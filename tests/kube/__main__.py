@@ -49,8 +49,8 @@ def main() -> None:
     if subprocess.run([str(KIT / "lab"), "--check"], check=False).returncode == 0:
         try:
             sys.exit(in_a_lab(arguments))
-        except subprocess.CalledProcessError as failed:
-            say(f"{' '.join(map(str, failed.cmd))} ended with {failed.returncode}")
+        except (images.NotBuilt, subprocess.CalledProcessError) as failed:
+            say(str(failed))
             sys.exit(1)
     say("no cluster of our own can run here (the reason is above), so kubectl's current context is used")
     sys.exit(on_the_current_context(arguments))

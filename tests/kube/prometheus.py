@@ -1,12 +1,11 @@
-"""Debian's Prometheus as a process beside the cluster: it finds the pods through the API server, as the PodMonitor that
-the chart made tells the Prometheus operator to, and evaluates the chart's alert rules."""
+"""Debian's Prometheus as a process beside the cluster: it scrapes the pods as the PodMonitor that the chart made tells
+the Prometheus operator to, and evaluates the chart's alert rules."""
 
 import json
-import os
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +13,7 @@ from typing import Any, Self
 import yaml
 
 from tests.harness.broker import free_port
-from tests.harness.eventually import wait_until
+from tests.harness.eventually import NeverHappened, wait_until
 from tests.harness.processes import kill, spawn, tail
 
 __all__ = ["Prometheus", "scraping"]
@@ -25,8 +24,9 @@ EVERY = "2s"
 _RENAMED = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
 
 
-def scraping(monitor: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
-    """The scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint."""
+def scraping(monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint, for these pods.
+    Debian's build has no discovery of its own for Kubernetes, so the targets bear the labels that it would find."""
     spec = monitor["spec"]
     [endpoint] = spec["podMetricsEndpoints"]
     wanted = [_kept("__meta_kubernetes_pod_container_port_name", endpoint["port"])]
@@ -38,30 +38,46 @@ def scraping(monitor: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
     shown = [
         {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
         {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
-        {"source_labels": ["__meta_kubernetes_pod_container_name"], "target_label": "container"},
         {"target_label": "job", "replacement": f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"},
         {"target_label": "endpoint", "replacement": endpoint["port"]},
     ]
     asked = [{_RENAMED.get(key, key): value for key, value in one.items()} for one in endpoint.get("relabelings", ())]
     names = spec["namespaceSelector"]["matchNames"]
+    found = [target for pod in pods if pod["metadata"]["namespace"] in names for target in _targets(pod)]
     return {
         "job_name": "pods",
         "metrics_path": endpoint["path"],
-        "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig, "namespaces": {"names": names}}],
+        "static_configs": found,
         "relabel_configs": [*wanted, *shown, *asked],
     }
+
+
+def _targets(pod: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A target for each port of a pod, as Prometheus' discovery has it."""
+    metadata = pod["metadata"]
+    labels = {f"pod_label_{_plain(name)}": value for name, value in metadata["labels"].items()}
+    labels |= {"namespace": metadata["namespace"], "pod_name": metadata["name"]}
+    labels["pod_node_name"] = pod["spec"]["nodeName"]
+    for port in (port for one in pod["spec"]["containers"] for port in one.get("ports", ())):
+        named = labels | {"pod_container_port_name": port.get("name", "")}
+        yield {
+            "targets": [f"{pod['status']['podIP']}:{port['containerPort']}"],
+            "labels": {f"__meta_kubernetes_{name}": value for name, value in named.items()},
+        }
 
 
 class Prometheus:
     """A server that scrapes one PodMonitor's pods and evaluates rules; a context manager."""
 
-    def __init__(self, folder: Path, monitor: Mapping[str, Any], rules: Path) -> None:
+    def __init__(
+        self, folder: Path, monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], rules: Path
+    ) -> None:
         self._folder = folder
         self._port = free_port()
         configuration = {
             "global": {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY},
             "rule_files": [str(rules)],
-            "scrape_configs": [scraping(monitor, os.environ["KUBECONFIG"])],
+            "scrape_configs": [scraping(monitor, pods)],
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
         self._log = folder / "prometheus.log"
@@ -70,7 +86,10 @@ class Prometheus:
         command = ["prometheus", f"--config.file={self._folder}/prometheus.yml", "--log.level=warn"]
         command += [f"--storage.tsdb.path={self._folder}/data", f"--web.listen-address=127.0.0.1:{self._port}"]
         self._process = spawn(command, output=self._log)
-        wait_until(self._ready, within=30, every=0.2, what=f"Prometheus is ready:\n{tail(self._log)}")
+        try:
+            wait_until(self._ready, within=30, every=0.2, what="Prometheus is ready")
+        except NeverHappened as late:
+            raise NeverHappened(tail(self._log)) from late
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

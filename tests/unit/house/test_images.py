@@ -41,7 +41,7 @@ def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need(images: Mo
     known = images.members()
     packages = {image: images.needed(image, known) for image in images.IMAGES}
     assert {image for image, needed in packages.items() if "pyspark" in needed} == {"data-plane"}
-    assert all("faust-streaming" in needed for needed in packages.values())
+    assert all({"faust-streaming", "opentelemetry-sdk"} < needed for needed in packages.values())
     tools = {"pytest", "ruff", "mypy", "pip", "setuptools", "hatchling", "psutil"}
     assert {image: needed & tools for image, needed in packages.items() if needed & tools} == {"cli": {"psutil"}}
     assert len({frozenset(packages[image]) for image in images.CONTROL}) == 1, "they share a layer"

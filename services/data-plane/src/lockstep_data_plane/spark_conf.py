@@ -111,6 +111,8 @@ def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         # Each slot is a Python process beside the JVM: as much again as the JVM's heap for each of them.
         "spark.executor.memoryOverheadFactor": str(float(cores)),
         "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104  # the pod's own network
+        # Else executors are told the address above, at which they find nobody but themselves.
+        "spark.kubernetes.executor.useDriverPodIP": "false",
         "spark.driver.port": "7078",
         "spark.driver.blockManager.port": "7079",
     }
