@@ -58,10 +58,10 @@ COORDINATOR_MOVES = (  # on a new cluster it does so at first
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-NO_LEADER_YET = (
+NO_LEADER_YET = (  # the last one: librdkafka has listed it, and looks at what it knew of before
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError._UNKNOWN_PARTITION,  # the client's own metadata is older than the topic
+    KafkaError._UNKNOWN_PARTITION,
 )
 LED_WITHIN = 5.0  # seconds; usual is 0.1, but the cores may be shared
 TIMEOUT = 20.0  # seconds for one admin call or a flush

@@ -176,7 +176,7 @@ async def differential(pair: Pair, folder: Path, logs: int, *, third: bool = Fal
 
 
 async def test_every_shape_of_log_reads_the_same_on_both_sides(pair: Pair, tmp_path: Path) -> None:
-    await differential(pair, tmp_path, 5)
+    await differential(pair, tmp_path, 8)
 
 
 @pytest.mark.long
