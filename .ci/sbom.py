@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,13 @@ def licences(found: Distribution | None) -> Iterator[str]:
 
 
 def needed_to_run(members: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Names of what Lockstep's own packages need, extras included, and what that needs in its turn, here."""
-    projects = [member["project"] for member in members]
-    extras = [more for project in projects for more in project.get("optional-dependencies", {}).values()]
-    asked = [one for some in (*(project["dependencies"] for project in projects), *extras) for one in some]
-    return needed_by(asked) - {_name(project["name"]) for project in projects}
+    """Names of what Lockstep's own packages need, their extras included (whoever sets lockstep.tracing finds what it
+    takes), and what that needs in its turn, here."""
+    own = {_name(member["project"]["name"]) for member in members}
+    asked = [one for member in members for one in member["project"]["dependencies"]]
+    for member in members:
+        asked += chain(*member["project"].get("optional-dependencies", {}).values())
+    return needed_by(asked) - own
 
 
 def needed_by(requirements: Iterable[str]) -> set[str]:

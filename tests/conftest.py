@@ -4,6 +4,7 @@ Tests keep apart by topic names (`topic_name`), not by brokers. Whoever needs to
 makes a `tests.harness.broker.Broker` of its own.
 """
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,6 +19,9 @@ from tests.harness.guarded import GuardedBroker
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
 from tests.harness.services import two_cluster_file
+
+# Spark lives for seconds here, and half of what its JVM does in them is to compile: one compiler is enough for that.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True, slots=True)

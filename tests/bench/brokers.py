@@ -23,7 +23,7 @@ BROKER_SETTINGS = {
     "num.io.threads": "8",
     "num.network.threads": "3",
 }
-BROKER_JVM = ["-server", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+BROKER_JVM = ["-server", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
 BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
 BROKER_HEAP = "1g"
 SMALL_HEAP = "512m"  # three of them share the machine with everybody

@@ -206,6 +206,7 @@ def check_pages(run: LockstepRun) -> None:
         pages.close()
 
 
+@pytest.mark.long
 def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_end_the_others_at_once(
     pair: Pair, start: Callable[[str], LockstepRun]
 ) -> None:

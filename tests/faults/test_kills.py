@@ -18,7 +18,8 @@ from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
-# `make test` has time for one of them, `test_unleased` and some cuts.
+# `make test` has time for a killed worker (`test_data_plane_progress`), `test_unleased` and some cuts.
+pytestmark = pytest.mark.long
 
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2
@@ -27,10 +28,9 @@ BACK_WITHIN = 150.0  # seconds; usual is 12 for a new Spark, 2 for a new worker,
 
 
 WAYS = {"plain": "", "transactions": "exactly.once.source.support = enabled", "marker": "lockstep.fence = marker"}
-LONG = [pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "plain"]
 
 
-@pytest.fixture(scope="module", params=["plain", *LONG])
+@pytest.fixture(scope="module", params=WAYS)
 def victim(request: pytest.FixtureRequest, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     mark = f"{MARK}{request.param[0]}"
@@ -87,7 +87,6 @@ def test_the_worker_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) ->
     assert all(event.detail["reason"] for event in failed)
 
 
-@pytest.mark.long
 def test_the_jvm_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
     with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
         flow.wait_for_more(topic, 100, within=BACK_WITHIN)
@@ -103,7 +102,6 @@ def test_the_jvm_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> No
     check(flow, topic)
 
 
-@pytest.mark.long
 def test_the_driver_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
     with Traffic(flow.source, topic, partitions=PARTITIONS, rate=RATE):
         flow.wait_for_more(topic, 100, within=BACK_WITHIN)
@@ -116,7 +114,6 @@ def test_the_driver_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) ->
     check(flow, topic)
 
 
-@pytest.mark.long
 def test_two_data_planes_at_once_and_a_zombie(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
     """Two drivers, each sure that it leads, with a worker each; then one worker sleeps and wakes with old batches in
     hand."""

@@ -58,7 +58,11 @@ COORDINATOR_MOVES = (  # on a new cluster it does so at first
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+NO_LEADER_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError._UNKNOWN_PARTITION,  # the client's own metadata is older than the topic
+)
 LED_WITHIN = 5.0  # seconds; usual is 0.1, but the cores may be shared
 TIMEOUT = 20.0  # seconds for one admin call or a flush
 
@@ -209,7 +213,7 @@ def read_topic(
     )
     try:
         partitions = consumer.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions
-        starts = [_beginning(consumer, topic, partition) for partition in sorted(partitions)]
+        starts = [TopicPartition(topic, number, _bounds(consumer, topic, number)[0]) for number in sorted(partitions)]
         consumer.assign(starts)
         return _read_to_ends(consumer, len(starts), topic, time.monotonic() + within)
     finally:
@@ -223,10 +227,7 @@ def end_offsets(bootstrap: str, topic: str, *, isolation: Isolation = "read_unco
     consumer = Consumer({**quiet, "isolation.level": isolation})
     try:
         partitions = consumer.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions
-        return {
-            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=TIMEOUT)[1]
-            for number in sorted(partitions)
-        }
+        return {number: _bounds(consumer, topic, number)[1] for number in sorted(partitions)}
     finally:
         consumer.close()
 
@@ -329,18 +330,16 @@ def _write(producer: Producer, topic: str, records: Iterable[Record]) -> int:
     return written
 
 
-def _beginning(consumer: Consumer, topic: str, partition: int) -> TopicPartition:
-    """Of a partition that somebody created a moment ago, as soon as it is led."""
+def _bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """Beginning and end of a partition that somebody created a moment ago, as soon as it is led."""
     deadline = time.monotonic() + LED_WITHIN
     while True:
         try:
-            low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
+            return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
         except KafkaException as error:
             if error.args[0].code() not in NO_LEADER_YET or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-        else:
-            return TopicPartition(topic, partition, low)
 
 
 def _read_to_ends(consumer: Consumer, partitions: int, topic: str, deadline: float) -> list[Record]:

@@ -87,7 +87,7 @@ def test_a_new_topic_does_not_wait_for_the_interval(scene: AclScene) -> None:
         key, value = MirroredTopic(source_topic=scene.topic, target_topic=scene.remote(), partitions=1).encode()
         produce(scene.b.bootstrap, state_topic(scene.flow), [Record(key=key, value=value, partition=0)])
         until(lambda: acls_of(scene.b, scene.remote()) == {("ALLOW", "READ", "User:anna")})
-        assert process.said("acl added", subject=scene.remote())
+        until(lambda: process.said("acl added", subject=scene.remote()))
         page = wait_for_all_declared(process, "acl-sync", within=WITHIN)
         assert page["lockstep_acls_added_total"] == [({"flow": str(scene.flow)}, 1)]
 

@@ -250,6 +250,7 @@ def test_mm2_173_checkpoints_follow_the_group_and_go_back_only_with_it(scene: Sc
         until(lambda: scene.emitted()[3:] == [(0, 0)])
 
 
+@pytest.mark.long
 def test_mm2_171_an_untranslatable_position_is_visible_until_a_sync_comes(scene: Scene) -> None:
     scene.commit(150)
     with scene.service():
@@ -261,6 +262,7 @@ def test_mm2_171_an_untranslatable_position_is_visible_until_a_sync_comes(scene:
         assert row.reason == ""
 
 
+@pytest.mark.long
 def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
     scene = Scene(tmp_path, broker_a, broker_b)
     scene.commit(10)
@@ -283,6 +285,7 @@ def test_mm2_108_110_170_offset_syncs_may_lie_on_the_target_and_their_topic_is_c
     assert scene.syncs not in of_the_source
 
 
+@pytest.mark.long
 def test_a_re_created_syncs_topic_is_read_anew(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
@@ -309,6 +312,7 @@ def test_a_group_appears_on_the_target_and_follows(scene: Scene) -> None:
         assert [event.subject for event in scene.events("GroupSynced")] == [scene.group]
 
 
+@pytest.mark.long
 def test_mm2_050_metadata_travels_with_the_offset(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
@@ -327,6 +331,7 @@ def test_mm2_050_metadata_travels_with_the_offset(scene: Scene) -> None:
         assert decode_checkpoint(record.key, record.value).metadata == "from Änne"
 
 
+@pytest.mark.long
 def test_a_new_group_is_on_the_target_within_a_few_intervals(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     with scene.service() as process:
@@ -381,6 +386,7 @@ def test_mm2_039_groups_of_the_consumer_protocol_are_groups_like_others(scene: S
             until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
 
 
+@pytest.mark.long
 def test_mm2_039_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene: Scene) -> None:
     """Both groups only commit: they have no protocol."""
     scene.sync((0, 0), (100, 90))
@@ -472,6 +478,7 @@ def test_mm2_057_nothing_is_written_before_what_was_written_has_been_read(scene:
         until(lambda: scene.emitted() == [(200, 180)])
 
 
+@pytest.mark.long
 def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:
     strict = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -593,6 +600,7 @@ def test_mm2_036_172_groups_are_moved_also_when_the_source_is_gone(tmp_path: Pat
     assert scene.emitted() == [(100, 90)], "nothing was written meanwhile"
 
 
+@pytest.mark.long
 def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
     scene.sync((0, 0))
     scene.commit(0)

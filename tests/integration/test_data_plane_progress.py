@@ -24,6 +24,7 @@ from tests.harness.clusters import Record, admin, create_topic, produce, produce
 from tests.harness.compaction import compacted_topic
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.traffic import Traffic
 from tests.unit.offset_truth import exact_places
 
 MARK = uuid.uuid4().hex[:6]
@@ -145,6 +146,20 @@ def test_mm2_145_offset_syncs_are_true_and_frequent(flow: MirroredFlow) -> None:
     # Of few records the acknowledgement makes the first due; that the last is told of as well is the flush's doing.
     ends = [(at, at) for at in (0, LAG_MAX // 2 - 1)]
     wait_until(lambda: [(s.upstream, s.downstream) for s in flow.offset_syncs(few)] == ends, within=30, every=0.25)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_each_record_is_there_once(running: Mirror, flow: MirroredFlow) -> None:
+    """What `tests/faults/test_kills.py` does to every part, here to one."""
+    topic = create_topic(flow.source, unique_name(f"{MARK}-killed"))
+    with Traffic(flow.source, topic, rate=300):
+        flow.wait_for_more(topic, 100, within=STARTED_WITHIN)
+        running.copying_worker().kill()
+        flow.wait_for_more(topic, 100, within=STARTED_WITHIN)
+    assert len(flow.wait_copied(topic)) > 200
+    flow.wait_written_down(topic)
+    assert flow.compared(topic).equal
+    assert [event.detail["reason"] != "" for event in flow.events("SlotFailed")] == [True]
+    assert flow.events("PartitionHalted", topic) == flow.events("ForeignWrite", flow.remote(topic)) == []
 
 
 def assert_translates_exactly(flow: MirroredFlow, topic: str, source: list[Record], least: int) -> None:

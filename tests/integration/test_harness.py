@@ -132,6 +132,7 @@ def test_a_killed_broker_continues_with_its_data() -> None:
     assert not broker.folder.exists()
 
 
+@pytest.mark.long
 def test_a_suspended_broker_answers_nobody_until_it_is_resumed() -> None:
     with Broker("frozen") as broker:
         topic = clusters.create_topic(broker.bootstrap)

@@ -26,7 +26,7 @@ from tests.harness.clusters import (
     set_configs,
 )
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, MirroredFlow, ports_of
+from tests.harness.mirror import MirroredFlow, ports_of
 from tests.harness.mm1 import Legacy, LegacyFolder
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -178,14 +178,14 @@ def test_partitions_that_are_added_there_count_from_then_on_and_a_pause_keeps_it
     with place.lockstep("key") as lockstep:
         place.wait_copied()
         place.check_places(place.there())
-        place.flow.ask("pause", SOURCE_CONNECTOR)
+        place.flow.ask("pause", f"topic:{place.topic}")
         before = place.there()
         add_partitions(place.b, place.topic, 5)
         place.places = 5
         place.write(500)
         until(lambda: (row := place.flow.mirrored(place.topic)) and row.target_partitions == 5, what="it is seen")
         assert place.there() == before
-        place.flow.ask("resume", SOURCE_CONNECTOR)
+        place.flow.ask("resume", f"topic:{place.topic}")
         place.wait_copied()
         there = place.check_each_once_and_in_order()
         place.check_places([record for record in there if number(record) >= 500])

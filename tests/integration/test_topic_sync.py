@@ -431,6 +431,7 @@ def test_more_replicas_than_brokers_are_lowered_with_one_warning(
     assert (line["wanted"], line["brokers"], line["level"]) == (3, 1, "warning")
 
 
+@pytest.mark.long
 def test_mm2_120_a_topic_whose_configs_may_not_be_read_is_named_and_stops_no_other(
     usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_a_token_endpoints_authority_is_a_use_of_its_own(load_text: LoadText, tm
         'oauth.ssl.truststore.type="PEM";\n'
     )
     assert certificate_ends(of(load_text, lines)) == (CertificateEnds("A", TOKEN_TRUSTSTORE, (end_of(authority.own),)),)
+
+
+def test_a_certificate_that_cannot_be_read_here_hides_no_other(load_text: LoadText, tmp_path: Path) -> None:
+    authority = Authority()
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    settings = of(load_text, tls("A", tmp_path / "ca.pem"))
+    odd = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    assert certificate_ends(_with_inline(settings, odd)) == (
+        CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),
+    )
+    assert certificate_ends(_with_inline(settings, odd, alone=True)) == ()
+
+
+def _with_inline(settings: FlowSettings, pem: str, *, alone: bool = False) -> FlowSettings:
+    """The admin client, or every client of the source, trusts this text instead of the file."""
+    inline = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": pem}
+    names = ("source_admin", "source_consumer", "source_producer") if alone else ("source_admin",)
+    return replace(settings, clients=replace(settings.clients, **dict.fromkeys(names, inline)))
 
 
 @pytest.mark.parametrize("lines", ["", "A.security.protocol = SSL\n"], ids=["no TLS", "the system's"])

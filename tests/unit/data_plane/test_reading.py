@@ -70,8 +70,8 @@ class Leading(Connection):
 def cluster_led_by(connection: Connection) -> Cluster:
     cluster = Cluster("a", [("broker", 9092)], {})
     cluster._brokers = {1: ("broker", 9092)}
-    cluster._leaders[TP], cluster._ids[TP[0]] = Leader(1, 0, TOPIC_ID), TOPIC_ID
-    cluster._counts[TP[0]] = 1
+    cluster._leaders[TP] = Leader(1, 0, TOPIC_ID)
+    cluster._counts[TP[0]], cluster._ids[TP[0]] = 1, TOPIC_ID
     cluster._lanes = {(1, lane): connection for lane in ("ask", "tail")}
     return cluster
 
@@ -125,7 +125,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it
     cluster = cluster_led_by(leading)
     log = ProgressLog(cluster, TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
-    cluster._leaders[TP], cluster._ids[TP[0]] = Leader(1, 0, UUID(int=8)), UUID(int=8)
+    cluster._ids[TP[0]] = UUID(int=8)
     leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
     assert await log.newest(("u", 0)) == 3
 

@@ -45,6 +45,7 @@ def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need(images: Mo
     tools = {"pytest", "ruff", "mypy", "pip", "setuptools", "hatchling", "psutil"}
     assert {image: needed & tools for image, needed in packages.items() if needed & tools} == {"cli": {"psutil"}}
     assert len({frozenset(packages[image]) for image in images.CONTROL}) == 1, "they share a layer"
+    assert all("opentelemetry-exporter-otlp-proto-http" in names for names in packages.values()), "who traces needs it"
 
 
 def test_each_image_has_a_target_that_starts_its_command(images: ModuleType) -> None:

@@ -210,6 +210,7 @@ class Producing:
         self._lanes: dict[tuple[int, int], Lane] = {}
         self._of: dict[Outlet, tuple[Lane, Leader]] = {}
         self._reopening: dict[Outlet, asyncio.Task[None]] = {}
+        self._indexes: dict[Partition, int] = {}
         self._turn = 0
 
     async def attach(self, partition: Partition) -> None:
@@ -220,7 +221,7 @@ class Producing:
     async def _attach(self, outlet: Outlet) -> None:
         leader = self._cluster.leader_of(outlet.target_tp)
         known = self._of.get(outlet)
-        index = self._turn = (self._turn + 1) % LANES
+        index = self._index(outlet.partition)
         if known is not None and not known[0].connection.closed and known[1] == leader:
             return
         key = (leader.broker, index)
@@ -234,10 +235,18 @@ class Producing:
             known[0].forget(outlet)
         self._of[outlet] = (lane, leader)
 
+    def _index(self, partition: Partition) -> int:
+        """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
+        whether a transaction has a partition (KIP-890) refuses what another request brings for it meanwhile."""
+        if partition not in self._indexes:
+            self._indexes[partition] = self._turn = (self._turn + 1) % LANES
+        return self._indexes[partition]
+
     def detach(self, partition: Partition) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
         for outlet in partition.outlets:
             self._detach(outlet)
+        self._indexes.pop(partition, None)
 
     def _detach(self, outlet: Outlet) -> None:
         known = self._of.pop(outlet, None)
@@ -260,7 +269,7 @@ class Producing:
             await self._attach(outlet)
         del self._reopening[outlet]
         if outlet.partition.phase not in (Phase.COPYING, Phase.DRAINING):
-            self._detach(outlet)  # it left meanwhile
+            self.detach(outlet.partition)  # it left meanwhile
         elif outlet in self._of:
             lane, leader = self._of[outlet]
             lane.ready(outlet, leader)

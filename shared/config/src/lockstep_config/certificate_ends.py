@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from lockstep_config.sasl import login_of
 from lockstep_config.tls import TlsSettings, material_of, tls_of
 
 __all__ = ["KEYSTORE", "TOKEN_TRUSTSTORE", "TRUSTSTORE", "CertificateEnds", "certificate_ends", "first_end"]
+
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-truststore"
 
@@ -36,7 +39,7 @@ def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
         alias = settings.flow.source if side == "source" else settings.flow.target
         for use, pem in _in_use(by_client(settings, side).values()):
             found.setdefault((alias, use), set()).update(_ends_in(pem))
-    return tuple(CertificateEnds(alias, use, tuple(sorted(at))) for (alias, use), at in found.items())
+    return tuple(CertificateEnds(alias, use, tuple(sorted(at))) for (alias, use), at in found.items() if at)
 
 
 def first_end(ends: CertificateEnds, now: float) -> float:
@@ -68,7 +71,10 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in(pem: str) -> Iterator[float]:
-    from cryptography.x509 import load_pem_x509_certificates  # not for who has no TLS: see `material_of`
+    from cryptography.x509 import load_pem_x509_certificate  # not for who has no TLS: see `material_of`
 
-    for certificate in load_pem_x509_certificates(pem.encode()):
-        yield certificate.not_valid_after_utc.timestamp()
+    for block in _CERTIFICATE.findall(pem):
+        try:
+            yield load_pem_x509_certificate(block.encode()).not_valid_after_utc.timestamp()
+        except ValueError:
+            continue  # OpenSSL takes some that this does not read, and it is OpenSSL that connects
