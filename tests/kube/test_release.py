@@ -94,7 +94,7 @@ def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
 
 
 def test_helm_test(stage: Stage) -> None:
-    said = stage.namespace.helm("test", RELEASE, "--logs", within=120)
+    said = stage.namespace.helm("test", RELEASE, within=120)
     assert "Phase:          Succeeded" in said
 
 
