@@ -9,9 +9,10 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -30,6 +31,16 @@ from tests.harness.collector import Collector
 from .flow_context import flow_context
 
 SAY = FlowLog("topic-sync", "A->B")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """One that still tries to send draws random numbers, which Hypothesis notices in other tests."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "last spans" or thread.name.startswith("OtelBatch"):
+            thread.join(30.0)
+            assert not thread.is_alive(), thread.name
 
 
 @pytest.fixture
@@ -252,6 +263,7 @@ def test_a_collector_that_is_away_costs_one_line_and_no_time(
 
 
 def test_a_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         tracing = start_tracing("topic-sync", "one", os.environ, SAY)
@@ -267,11 +279,11 @@ def test_a_collector_that_comes_back_is_said_once(said: io.StringIO, monkeypatch
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
-    with begun() as tracing:
+    with ExitStack() as back, begun() as tracing:
         _until(tracing, lambda: "spans not sent" in said.getvalue())
-        with Collector(port) as back:
-            _until(tracing, lambda: "spans arrive again" in said.getvalue())
-            assert back.spans("round")
+        collector = back.enter_context(Collector(port))  # until the last spans are sent
+        _until(tracing, lambda: "spans arrive again" in said.getvalue())
+        assert collector.spans("round")
     assert said.getvalue().count("spans not sent") == 1
 
 
