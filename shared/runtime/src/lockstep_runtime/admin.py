@@ -9,11 +9,12 @@ in the
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from confluent_kafka.admin import ConfigResource
 
 from lockstep_runtime.acl_requests import AclRequests
-from lockstep_runtime.errors import NotPermitted
+from lockstep_runtime.errors import ClusterUnreachable, NotPermitted
 from lockstep_runtime.group_requests import GroupRequests
 from lockstep_runtime.topic_requests import TopicRequests
 
@@ -38,34 +39,31 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
-        described = await self._one(
-            (await self._connected()).describe_cluster(request_timeout=self._quick), "describe", "the cluster"
-        )
+        described = await self._described(request_timeout=self._quick)
         return str(described.cluster_id)
 
     async def broker_count(self) -> int:
         """Brokers that are up now."""
-        described = await self._one(
-            (await self._connected()).describe_cluster(request_timeout=self._quick), "describe", "the cluster"
-        )
+        described = await self._described(request_timeout=self._quick)
         return len(described.nodes)
 
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
-        described = await self._one(
-            (await self._connected()).describe_cluster(
-                include_authorized_operations=True, request_timeout=self._timeout
-            ),
-            "describe",
-            "the cluster",
-        )
+        described = await self._described(include_authorized_operations=True, request_timeout=self._timeout)
         return frozenset(operation.name for operation in described.authorized_operations or ())
+
+    async def _described(self, **how: Any) -> Any:
+        """librdkafka (2.16) takes an answer that lists no broker, as a cluster that is just starting gives it, for one
+        without an error and aborts the process: such a cluster is not asked."""
+        client = await self._connected()
+        metadata = await self._blocking("reach", "the cluster", client.list_topics, topic=None, timeout=self._quick)
+        if not metadata.brokers:
+            raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
+        return await self._one(client.describe_cluster(**how), "describe", "the cluster")
 
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
-        described = await self._one(
-            (await self._connected()).describe_cluster(request_timeout=self._quick), "describe", "the cluster"
-        )
+        described = await self._described(request_timeout=self._quick)
         resource = ConfigResource(ConfigResource.Type.BROKER, str(described.nodes[0].id))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         try:
