@@ -47,6 +47,7 @@ def mirror_maker(source: str, target: str, topics: str = "orders.*", name: str =
                     },
                 }
             ],
+            "rack": {"topologyKey": "kubernetes.io/hostname"},
             "resources": {"requests": {"cpu": "200m", "memory": "1Gi"}, "limits": {"memory": "1536Mi"}},
         },
     }

@@ -22,7 +22,7 @@ from tests.kube.usage import MEBIBYTE, usage_of
 from tests.pages.watched import RULES, dashboard, expressions, filled_in
 
 RELEASE, FLOW = "mirror", "a->b"
-ORDERS, PAYMENTS = "orders", "payments"
+ORDERS, PAYMENTS, AFTER_THE_KILL = "orders", "payments", "orders-after-the-kill"
 BURST, BURST_RECORDS = "orders-burst", 150_000
 FIRST_RECORD_WITHIN = 60.0  # seconds from `helm install` on
 CONTROL_BELOW = 150 * MEBIBYTE
@@ -72,6 +72,9 @@ def test_every_pod_runs_as_restricted_asks(stage: Stage, capsys: pytest.CaptureF
         there = stage.namespace.kubectl("exec", name_of(pod), "--", "sh", "-c", "id -u; id -un; touch /x 2>&1 || true")
         assert there.split()[:2] == ["10001", "lockstep"]
         assert "Read-only file system" in there
+    [pod] = stage.namespace.pods("data-plane")
+    rack = stage.namespace.kubectl("exec", name_of(pod), "--", "cat", "/etc/lockstep/rack/rack.properties")
+    assert rack.strip() == f"rack={pod['spec']['nodeName']}"
 
 
 def test_control_services_are_small(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,14 +103,15 @@ def test_helm_test(stage: Stage) -> None:
 
 def test_another_pod_takes_over_from_the_acting_one(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     values = mirror_maker(stage.source, stage.target)
-    stage.namespace.install("upgrade", RELEASE, values, "--set", "services.topicSync.replicas=2")
+    more = f"services.topicSync.replicas=2,helmTest.canaryTopic={AFTER_THE_KILL}"
+    stage.namespace.install("upgrade", RELEASE, values, "--set", more)
     stage.namespace.wait_ready("topic-sync", 2)
     acting = wait_until(lambda: stage.namespace.acting("topic-sync", FLOW), within=60, what="one acts")
     began = time.monotonic()
     stage.namespace.kill(acting)
-    create_topic(stage.source, "orders-after-the-kill")
-    produce(stage.source, "orders-after-the-kill", [Record(value=b"1", partition=0)])
-    stage.mirrored.wait_copied("orders-after-the-kill", within=TAKEN_OVER_WITHIN)
+    create_topic(stage.source, AFTER_THE_KILL)
+    produce(stage.source, AFTER_THE_KILL, [Record(value=b"1", partition=0)])
+    stage.mirrored.wait_copied(AFTER_THE_KILL, within=TAKEN_OVER_WITHIN)
     say(capsys, f"acting topic-sync killed: a new topic's record mirrored {time.monotonic() - began:.1f} s later")
     assert wait_until(lambda: stage.namespace.acting("topic-sync", FLOW), within=60) != acting
     stage.namespace.wait_ready("topic-sync", 2)
@@ -130,6 +134,13 @@ def test_memory_of_the_data_plane_while_it_catches_up(stage: Stage, capsys: pyte
     wait_until(whole, within=120, every=0.2, what="everything is copied")
     most = max(used, key=lambda usage: usage.working)
     say(capsys, f"data-plane while it copies {BURST_RECORDS // 1000} MB: {most}, in {time.monotonic() - began:.0f} s")
+
+
+def test_a_canary_goes_through_where_one_is_asked_for(stage: Stage) -> None:
+    said = stage.namespace.helm("test", RELEASE, within=120)
+    assert "Phase:          Succeeded" in said
+    assert sum(end_offsets(stage.source, AFTER_THE_KILL).values()) == 2
+    stage.mirrored.wait_copied(AFTER_THE_KILL)
 
 
 def test_killed_under_load_the_data_plane_loses_and_doubles_nothing(

@@ -31,8 +31,9 @@ NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError._NOENT,  # librdkafka's own: none of those asked for has a leader
 )
-"""How a broker answers for a partition that was created a moment ago."""
+"""What is said of a partition that was created a moment ago."""
 
 Ends = dict[tuple[str, int], int]
 

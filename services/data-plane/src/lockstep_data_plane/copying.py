@@ -278,7 +278,10 @@ class Copying:
         await set_within(self._changes[partition], seconds)
 
     async def _resume(self, partition: Partition) -> None:
-        row, end = await self._resuming.look(partition, self._topics[partition.topic])
+        topic = self._topics[partition.topic]
+        row, end = await self._resuming.look(partition, topic)
+        if self._target.partitions(partition.target_topic) < topic.target_partitions:
+            await self._target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
         there = self._target.partitions(partition.target_topic)
         if not there:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self._target.alias)
