@@ -254,8 +254,9 @@ _KEYS: tuple[ClientKey, ...] = (
         "auto.include.jmx.reporter enable.metrics.push"),
     *_unused("the whole file has its own config.providers", ALL, "config.providers"),
     *_unused("librdkafka has no such setting", ALL,
-        "socket.connection.setup.timeout.max.ms security.providers metadata.recovery.strategy "
-        "metadata.recovery.rebootstrap.trigger.ms"),
+        "socket.connection.setup.timeout.max.ms security.providers"),
+    *_unused("how brokers are found again that were all lost is settled for each client", ALL,
+        "metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms"),
     *_unused("admin.timeout.ms is the limit", CONSUMER | ADMIN, "default.api.timeout.ms"),
     *_unused("brokers are reached, not controllers", ADMIN, "bootstrap.controllers"),
     *_unused("what fails for a while is tried again", PRODUCER | ADMIN, "retries"),
