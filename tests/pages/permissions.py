@@ -26,7 +26,7 @@ A->B.enabled = true
 A->B.topics = orders.*
 A->B.sync.group.offsets.enabled = true
 A->B.lockstep.on.refused = quarantine
-A->B.exactly.once.source.support = enabled
+B.exactly.once.source.support = enabled
 """
 """A flow that uses every feature which needs a permission of its own."""
 
