@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from lockstep_protocol.names import Flow
+from lockstep_protocol.names import Flow, progress_topic
 from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import wait_until
@@ -39,6 +39,7 @@ PARTITIONS = 4
 RATE = 500.0
 MOVES, MOVE_EVERY_S = 8, 5.0
 LONGEST_STANDSTILL_S = 30.0
+BEGINS_WITHIN_S = 60.0  # much less than the five minutes in which all metadata are asked for anew
 WITHIN = 180.0
 PAYLOAD = b"x" * 1000
 
@@ -178,6 +179,29 @@ def test_leaders_that_move_every_five_seconds_on_either_side_cost_nothing(cluste
         assert flow.compared(topic).equal
         assert flow.events("PartitionHalted") == flow.events("GapFound") == flow.events("ForeignWrite") == []
     assert clusters.mirror.data_plane.running
+
+
+def test_topics_begin_at_once_although_the_leaders_of_the_progress_topic_have_moved(clusters: Clusters) -> None:
+    """Who led it when other partitions began is remembered, and may be wrong by now."""
+    flow, progress = clusters.back, progress_topic(clusters.back.flow)
+    before = create_topic(clusters.one.bootstrap, f"back-{MARK}-before", partitions=PARTITIONS)
+    produce(clusters.one.bootstrap, before, [Record(value=b"1", partition=p) for p in range(PARTITIONS)])
+    flow.wait_copied(before, within=WITHIN)
+
+    asked = admin(clusters.bootstrap)
+    there = asked.list_topics(progress, timeout=30).topics[progress].partitions
+    orders = {number: [*(n for n in NODES if n != one.leader), one.leader] for number, one in there.items()}
+
+    def moved() -> bool:
+        move_leaders(clusters.bootstrap, progress, orders)
+        now = asked.list_topics(progress, timeout=30).topics[progress].partitions
+        return all(now[number].leader == order[0] for number, order in orders.items())
+
+    wait_until(moved, within=WITHIN, every=1.0, what=f"{progress} has other leaders")
+    after = create_topic(clusters.one.bootstrap, f"back-{MARK}-after", partitions=PARTITIONS)
+    produce(clusters.one.bootstrap, after, [Record(value=b"2", partition=p) for p in range(PARTITIONS)])
+    flow.wait_copied(after, within=BEGINS_WITHIN_S)
+    assert flow.compared(after).equal
 
 
 def _keeps_growing(topics: dict[MirroredFlow, str], seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ import pytest
 
 from lockstep_data_plane.aligning import align_logs
 from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.cluster import Cluster, Leader, kafka_error
 from lockstep_data_plane.committed import ProgressLog
 from lockstep_data_plane.connection import APIS, Connection, message
 from lockstep_data_plane.provenance import UNTRACED
@@ -23,6 +23,7 @@ from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
 TP = ("t", 0)
 TOPIC_ID = UUID(int=7)
 LAST_STABLE = 3
+NOT_LEADER = 6
 
 
 class Leading(Connection):
@@ -36,6 +37,7 @@ class Leading(Connection):
         self._writer = object()
         self.log = list(log)
         self.empty = list(empty)
+        self.leads = True
         self._last_stable = last_stable
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
@@ -46,7 +48,8 @@ class Leading(Connection):
             return self._fetched(topic.topic_id, asked.fetch_offset, nothing)
         m = message("list_offsets", int(entity.__version__), "response")
         offset = len(self.log) if asked.timestamp == -1 else 0
-        part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=None, offset=offset)
+        code = 0 if self.leads else NOT_LEADER
+        part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=code, timestamp=None, offset=offset)
         return m.ListOffsetsResponse(
             throttle_time=timedelta(0), topics=(m.ListOffsetsTopicResponse(name=TP[0], partitions=(part,)),)
         )
@@ -67,8 +70,15 @@ class Leading(Connection):
         return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
 
 
+class Led(Cluster):
+    """A cluster of brokers of which the last one leads, once somebody asks."""
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        self._leaders[TP] = Leader(max(self._brokers), 0, TOPIC_ID)
+
+
 def cluster_led_by(connection: Connection) -> Cluster:
-    cluster = Cluster("a", [("broker", 9092)], {})
+    cluster = Led("a", [("broker", 9092)], {})
     cluster._brokers = {1: ("broker", 9092)}
     cluster._leaders[TP] = Leader(1, 0, TOPIC_ID)
     cluster._counts[TP[0]], cluster._ids[TP[0]] = 1, TOPIC_ID
@@ -117,6 +127,20 @@ async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
     with pytest.raises(ConnectionError):
         await log.newest(("u", 0))
     leading.empty = []
+    assert await log.newest(("u", 0)) == 20
+
+
+async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> None:
+    """Else a partition that begins would wait until the metadata of all topics are asked for anew, for minutes."""
+    former, leading = Leading([progress(0, 10)], []), Leading([progress(0, 10), progress(1, 20)], [])
+    cluster = cluster_led_by(former)
+    cluster._brokers[2] = ("broker", 9092)
+    cluster._lanes |= {(2, lane): leading for lane in ("ask", "tail")}
+    log = ProgressLog(cluster, TP[0], "MirrorSourceConnector", "S")
+    assert await log.newest(("u", 0)) == 10
+    former.leads = False
+    with pytest.raises(kafka_error, match="NOT_LEADER_OR_FOLLOWER"):
+        await log.newest(("u", 0))
     assert await log.newest(("u", 0)) == 20
 
 

@@ -6,7 +6,8 @@ import asyncio
 import base64
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -148,11 +149,18 @@ class Cluster:
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
         return leader
 
-    async def find_leader(self, tp: TopicPartition) -> Leader:
-        """As `leader_of`; the cluster is asked where none is known."""
+    @asynccontextmanager
+    async def led(self, tp: TopicPartition) -> AsyncIterator[Leader]:
+        """The partition's leader, to ask it something; the cluster is asked where none is known, and after any trouble
+        inside, for by then another may lead: whoever tries again finds out. Raises BrokerUnreachable."""
         if tp not in self._leaders:
             await self.refresh([tp[0]])
-        return self.leader_of(tp)
+        leader = self.leader_of(tp)
+        try:
+            yield leader
+        except Exception:
+            self._leaders.pop(tp, None)
+            raise
 
     def partitions(self, topic: str) -> int:
         """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""

@@ -129,6 +129,6 @@ class _PartitionLog:
         self.reading = Shared(self._read_on)
 
     async def _read_on(self) -> None:
-        await self._target.find_leader(self._place)
-        async for batches in self._cursor.unread(self.fold.forget):
-            self.fold.take(batches)
+        async with self._target.led(self._place):
+            async for batches in self._cursor.unread(self.fold.forget):
+                self.fold.take(batches)

@@ -216,15 +216,14 @@ class Transacting:
         key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
-        leader = await self._target.find_leader(place)
-        connection = await self._target.connection(leader.broker, "progress")
-        version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
-        request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
-        said = answer_of((await connection.call(request)).responses[0].partition_responses[0])
-        if said.code != 0:
-            await self._target.refresh([place[0]])
-            about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
-            raise kafka_error(said.code, about, self._target.alias, ("topic", place[0], "Write"))
+        async with self._target.led(place) as leader:
+            connection = await self._target.connection(leader.broker, "progress")
+            version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
+            request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
+            said = answer_of((await connection.call(request)).responses[0].partition_responses[0])
+            if said.code != 0:
+                about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
+                raise kafka_error(said.code, about, self._target.alias, ("topic", place[0], "Write"))
 
     def _id(self, partition: Partition) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
