@@ -99,6 +99,8 @@ class Slot:
             spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows, self._runs_of
         )
         self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._ended: list[TopicPartition] = []
+        """Of those that are tended, the ones whose task has ended: thousands are not to be looked at at every turn."""
         self._begun_by: dict[TopicPartition, Order] = {}
         """The order by which each partition that is tended was begun."""
         self._alive_at = 0.0
@@ -189,12 +191,13 @@ class Slot:
         self._copying.check()
         if lost.done() and not lost.cancelled() and (exc := lost.exception()) is not None:
             raise exc
-        for tp, task in list(self._tending.items()):
-            if task.done():
-                del self._tending[tp], self._begun_by[tp]
-                self._copying.remove(tp)
-                task.result()
-                self._changed.set()
+        while self._ended:
+            tp = self._ended.pop()
+            task = self._tending.pop(tp)
+            del self._begun_by[tp]
+            self._copying.remove(tp)
+            task.result()
+            self._changed.set()
 
     async def _tell(self, phase: str) -> None:
         self._alive_at = asyncio.get_running_loop().time()
@@ -286,4 +289,6 @@ class Slot:
         if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
         self._begun_by[tp] = order
-        self._tending[tp] = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
+        task = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
+        task.add_done_callback(lambda _: self._ended.append(tp))
+        self._tending[tp] = task

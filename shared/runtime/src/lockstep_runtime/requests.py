@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -78,6 +79,11 @@ def operations_of(described: Any) -> frozenset[str]:
     return frozenset(operation.name for operation in described.authorized_operations or ())
 
 
+async def _result(future: Future[Any]) -> Any:
+    """Thousands are settled by one answer: only one that is not there yet is waited for in the loop."""
+    return future.result() if future.done() else await asyncio.wrap_future(future)
+
+
 class Requests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
     concurrent use within one event loop."""
@@ -131,7 +137,7 @@ class Requests:
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         with self._step(operation, resource):
             try:
-                return await asyncio.wrap_future(future)
+                return await _result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
 
@@ -145,7 +151,7 @@ class Requests:
         with self._step(operation, f"{len(futures)} of them"):
             for subject, future in futures.items():
                 try:
-                    outcome.done[key(subject)] = await asyncio.wrap_future(future)
+                    outcome.done[key(subject)] = await _result(future)
                 except KafkaException as exc:
                     self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
