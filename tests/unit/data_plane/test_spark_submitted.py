@@ -71,7 +71,7 @@ def test_what_only_served_the_submitting_is_left_out(written: Submission) -> Non
 
 def test_executors_call_the_driver_by_the_address_that_the_pod_was_told(written: Submission) -> None:
     found = settings_for(joined(SparkSettings(), written), 2, Pod())
-    assert found["spark.driver.bindAddress"] == "10.1.2.3"
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.1.2.3"
     assert found["spark.kubernetes.executor.useDriverPodIP"] == "true"
     without = settings_for(joined(SparkSettings(), submission(address="")), 2, Pod())
     assert without["spark.driver.bindAddress"] == "0.0.0.0", "and then by the driver's name"

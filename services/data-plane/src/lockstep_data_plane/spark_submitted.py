@@ -80,17 +80,25 @@ def joined(spark: SparkSettings, submission: Submission) -> SparkSettings:
             check_conf(key, value)
         except BadValue as exc:
             raise BadSubmission(f"{key}, with which this driver was submitted, {exc}") from exc
-    disputed = [key for key in taken if spark.conf.get(key, taken[key]) != taken[key]]
+    disputed = [key for key, value in taken.items() if spark.conf.get(key, value) != value]
     if disputed:
         key = min(disputed)
         raise BadSubmission(
             f"{CONF_PREFIX}{key} and what this driver was submitted with ({submission.path}) say different things: "
             "say it in one place only"
         )
-    # The address is the pod's own, and executors find the driver by it: its name is known only once it is ready.
-    ours = {"spark.driver.bindAddress": submission.address} if submission.address else {}
-    ours["spark.kubernetes.executor.useDriverPodIP"] = str(bool(submission.address)).lower()
-    return replace(spark, master=spark.master or API, conf={**ours, **taken, **spark.conf})
+    at = _at(submission.address) if submission.address else {}
+    return replace(spark, master=spark.master or API, conf={**taken, **at, **spark.conf})
+
+
+def _at(address: str) -> dict[str, str]:
+    """Executors find the driver by its pod's address. The name that was submitted is that of a Service, which knows no
+    pod before it is ready, and slots start before that."""
+    return {
+        "spark.driver.host": address,
+        "spark.driver.bindAddress": address,
+        "spark.kubernetes.executor.useDriverPodIP": "true",
+    }
 
 
 def _is_for_the_driver(key: str) -> bool:
