@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lockstep_config import load
 from lockstep_config.spark import SparkSettings
+from lockstep_data_plane.app import start_spark
 from lockstep_data_plane.spark_conf import Pod, settings_for
 from lockstep_data_plane.spark_submitted import ADDRESS, PROPERTIES, BadSubmission, Submission, joined, submitted_to
 
@@ -114,3 +116,17 @@ def test_a_file_that_is_not_there_or_no_properties_is_named(tmp_path: Path) -> N
     (tmp_path / "broken.properties").write_text("spark.app.id=\\u12\n")
     with pytest.raises(BadSubmission, match=r"broken\.properties:1"):
         submitted_to({PROPERTIES: str(tmp_path / "broken.properties")})
+
+
+def test_the_service_does_not_start_with_what_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "mm2.properties"
+    config.write_text("clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n")
+    file = tmp_path / "spark.properties"
+    file.write_text("spark.speculation=true\n")
+    monkeypatch.setenv(PROPERTIES, str(file))
+    with pytest.raises(SystemExit) as ended:
+        start_spark(load(config, {}).flows)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("spark.speculation, with which this driver was submitted, ")
