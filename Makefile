@@ -13,6 +13,17 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
            $(if $(OFFLINE),--offline)
 
+# What runs beside something else writes no cache: both would.
+UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
+
+# Two commands side by side, failing when either does; what the first said comes last.
+define side_by_side
+@mkdir -p build; $(1) >build/beside.txt 2>&1 & beside=$$!; \
+trap 'kill $$beside 2>/dev/null' EXIT INT TERM; \
+$(2); here=$$?; \
+wait $$beside; beside=$$?; trap - EXIT INT TERM; cat build/beside.txt; exit $$((here | beside))
+endef
+
 export DURATION KEEP ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
@@ -26,12 +37,8 @@ demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATI
 	@$(PY) -m tests.e2e.demo
 
 test: setup ## every test that takes at most 12 minutes together, on real brokers
-	@# Those without a broker run beside the others, which wait more than they compute; what they said comes last.
-	@mkdir -p build
-	@nice $(PY) -m pytest -q -m "not long" -p no:cacheprovider tests/unit >build/unit-tests.txt 2>&1 & unit=$$!; \
-	trap 'kill $$unit 2>/dev/null' EXIT INT TERM; \
-	$(PY) -m pytest -q -rs -m "not long and not kube" --ignore=tests/unit tests; brokers=$$?; \
-	wait $$unit; unit=$$?; trap - EXIT INT TERM; cat build/unit-tests.txt; exit $$((brokers | unit))
+	@# Those without a broker run beside the others, which wait more than they compute.
+	$(call side_by_side,nice $(UNIT) tests/unit,$(PY) -m pytest -q -rs -m "not long and not kube" --ignore=tests/unit tests)
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 
@@ -41,12 +48,7 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	@# Two halves side by side; what the first said comes last.
-	@mkdir -p build
-	@$(PY) -m pytest -q -m "not long" -p no:cacheprovider tests/unit/config >build/unit-tests.txt 2>&1 & config=$$!; \
-	trap 'kill $$config 2>/dev/null' EXIT INT TERM; \
-	$(PY) -m pytest -q -m "not long" --ignore=tests/unit/config tests/unit; others=$$?; \
-	wait $$config; config=$$?; trap - EXIT INT TERM; cat build/unit-tests.txt; exit $$((others | config))
+	$(call side_by_side,$(UNIT) tests/unit/config,$(PY) -m pytest -q -m "not long" --ignore=tests/unit/config tests/unit)
 
 bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
 	@$(PY) -m tests.bench

@@ -292,7 +292,7 @@ class Slot:
     def send(self) -> None:
         p = self.partition
         if p.phase in (Phase.COPYING, Phase.DRAINING) and p.chain.sendable:
-            self.socket.append(p.launch())
+            self.socket.append(p.outlets[0].launch())
 
     def broker(self) -> None:
         if self.socket:

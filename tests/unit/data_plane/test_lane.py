@@ -46,7 +46,7 @@ def waiting(number: int, batches: int) -> Partition:
     p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), -1, -1)
     large = [batch(records(i, 1)) for i in range(batches + 1)]
     p.admit(large[:1], AbortedTransactions())
-    p.acknowledged(p.launch(), 0)
+    p.acknowledged(p.outlets[0].launch(), 0)
     for one in large[1:]:
         p.admit([one], AbortedTransactions())
     p.limits = type(p.limits)(max_bytes=1)  # nothing is merged
@@ -109,7 +109,7 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
 
 
 def test_a_time_of_the_targets_own_is_one_that_is_not_the_records() -> None:
-    piece = waiting(0, 1).launch().piece
+    piece = waiting(0, 1).outlets[0].launch().piece
     assert not Answer(0, 1).rewrote_times(piece)
     assert not Answer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(piece)  # a duplicate, wherever it lies
     assert Answer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)

@@ -49,7 +49,7 @@ def admit(p: Partition, *batches: Batch) -> None:
 
 def append(p: Partition, base_offset: int) -> tuple[int, int] | None:
     """The next piece goes out and is acknowledged there. Returns the newest sync due."""
-    _, syncs = p.acknowledged(p.launch(), base_offset)
+    _, syncs = p.acknowledged(p.outlets[0].launch(), base_offset)
     return next(reversed(syncs), None)
 
 
@@ -105,7 +105,7 @@ class TestTheTable:
     def test_one_that_is_to_rest_says_so_once_what_flew_has_been_acknowledged(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
-        flight = p.launch()
+        flight = p.outlets[0].launch()
         p.rests = "paused"
         p.on(Happening.LEAVE)
         assert p.row().phase == "copying"
@@ -183,7 +183,7 @@ class TestWhereCountingArrives:
         p = self.resumed(last)
         admit(p, batch(records(0, 3)))
         assert p.row().upstream == 1
-        assert list(p.launch().piece.offsets) == [2]
+        assert list(p.outlets[0].launch().piece.offsets) == [2]
 
     @pytest.mark.parametrize(
         "other",

@@ -29,7 +29,7 @@ def resumed(row: PartitionProgress = ROW, limits: Limits | None = None) -> Parti
 def queued(p: Partition) -> list[int]:
     offsets: list[int] = []
     while p.chain.sendable:
-        flight = p.launch()
+        flight = p.outlets[0].launch()
         offsets.extend(flight.piece.offsets)
         p.acknowledged(flight, p.downstream + 1)
     return offsets

@@ -30,7 +30,7 @@ def admit(p: Partition, *batches: Batch) -> None:
 
 def appended(p: Partition, at: int) -> None:
     """The next piece goes out and is acknowledged there."""
-    receipts, syncs = p.acknowledged(p.launch(), at)
+    receipts, syncs = p.acknowledged(p.outlets[0].launch(), at)
     assert receipts
     assert syncs == ()
 
@@ -41,13 +41,13 @@ class TestWhatCounts:
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         for stage in Stage:
             transactions.stage = stage
-            assert p.sendable == (stage is Stage.OPEN)
+            assert p.outlets[0].sendable == (stage is Stage.OPEN)
 
     def test_a_batch_bears_the_bit_and_its_crc(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 2)))
         transactions.opened(0.0)
-        (sent,) = scan(bytes(p.launch().data))
+        (sent,) = scan(bytes(p.outlets[0].launch().data))
         assert sent.attributes & TRANSACTIONAL
         assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (7, 3, 0)
         assert crc_is_right(sent.data)
@@ -76,12 +76,12 @@ class TestWhatCounts:
         for first, at in ((0, 100), (2, 103), (4, 106)):
             admit(p, batch(records(first, 2)))
             transactions.opened(0.0)
-            receipts, _ = p.acknowledged(p.launch(), at)
+            receipts, _ = p.acknowledged(p.outlets[0].launch(), at)
             assert [r.foreign for r in receipts] == [0]
             p.committed()
         admit(p, batch(records(6, 1)))
         transactions.opened(0.0)
-        receipts, _ = p.acknowledged(p.launch(), 112)
+        receipts, _ = p.acknowledged(p.outlets[0].launch(), 112)
         assert [r.foreign for r in receipts] == [3]
 
     def test_bytes_of_what_is_held_are_let_go_and_still_counted(self) -> None:
@@ -122,7 +122,7 @@ class TestWhatCounts:
         transactions.opened(0.0)
         appended(p, 100)
         admit(p, batch(records(3, 2)))
-        p.lost(p.launch())
+        p.lost(p.outlets[0].launch())
         p.on(Happening.REFUSED, "why")
         assert p.quiet
         assert transactions.held

@@ -1,33 +1,21 @@
 """What `make images` writes down for the builds: which packages go into which image, and how builders are called."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.unit.house.ci_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 DOCKERFILE = (REPOSITORY / "deploy" / "images" / "Dockerfile").read_text()
 
 
-def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """`.ci/NAME.py`, which is in no package and imports its neighbours."""
-    monkeypatch.syspath_prepend(str(REPOSITORY / ".ci"))
-    spec = importlib.util.spec_from_file_location(name, REPOSITORY / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def images(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    return script("images", monkeypatch)
+def images() -> ModuleType:
+    return script("images")
 
 
 def test_a_part_of_the_lock_has_the_hashes_and_nothing_else(images: ModuleType) -> None:

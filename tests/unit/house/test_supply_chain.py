@@ -1,30 +1,19 @@
 """The bill of materials covers the lock, and an audit is never clean by mistake."""
 
-import importlib.util
 import json
 import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.unit.house.ci_scripts import script
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
-
-
-def script(name: str) -> ModuleType:
-    """`.ci/NAME.py`, which is in no package."""
-    spec = importlib.util.spec_from_file_location(name, REPOSITORY / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 AUDIT = script("audit")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
 from lockstep_data_plane.batches.merge import next_piece
@@ -44,6 +45,13 @@ class Receipt:
     downstream: int
     size: int
     foreign: int = 0
+
+
+class Covering(Protocol):
+    """Something on its way; once it is durable, everything up to upstream offset `covers` is decided."""
+
+    covers: int
+    leader_epoch: int
 
 
 class Chain:
@@ -174,12 +182,16 @@ class Chain:
     def extend_last(self, covers: int, leader_epoch: int) -> bool:
         """Let the newest unacknowledged piece cover offsets that were passed over behind it, in this leader epoch of
         the source. False when there is none: then they are decided already."""
-        last = self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
+        last = self._newest
         if last is None:
             return False
         if covers > last.covers:
             last.covers, last.leader_epoch = covers, leader_epoch
         return True
+
+    @property
+    def _newest(self) -> Covering | None:
+        return self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
 
     @property
     def unanswered(self) -> int:

@@ -84,13 +84,9 @@ class KeyedChain(Chain):
             for link in self.links:
                 link.abandon()
 
-    def extend_last(self, covers: int, leader_epoch: int) -> bool:
-        last = self._later[-1] if self._later else self._round
-        if last is None:
-            return False
-        if covers > last.covers:
-            last.covers, last.leader_epoch = covers, leader_epoch
-        return True
+    @property
+    def _newest(self) -> Group | None:
+        return self._later[-1] if self._later else self._round
 
     @property
     def bytes_held(self) -> int:

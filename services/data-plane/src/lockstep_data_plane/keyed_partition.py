@@ -12,14 +12,14 @@ from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.batches.judge import AbortedTransactions, Verdict, judge
 from lockstep_data_plane.batches.layout import CODEC_MASK, Batch
-from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read
+from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge
 from lockstep_data_plane.chain import Chain, Receipt
 from lockstep_data_plane.keyed import Gathering, Sticky
 from lockstep_data_plane.keyed_chain import KeyedChain
 from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
+from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped, unread, wholly_skipped
 from lockstep_data_plane.transactions import Stage
 from lockstep_protocol.state import PartitionProgress
 
@@ -122,8 +122,7 @@ class KeyedPartition(Partition):
         position = gathering.covers + 1
         elsewhere = self.traces.producer_of(batch) is None
         verdict, why = judge(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
-        first = max(batch.base_offset, position)
-        if verdict is Verdict.SKIP or any(a <= first and batch.last_offset <= b for a, b in self._skips):
+        if verdict is Verdict.SKIP or wholly_skipped(batch, position, self._skips):
             self.counters.skipped += 1
             gathering.cover(batch.last_offset, batch.leader_epoch)
             return
@@ -137,7 +136,7 @@ class KeyedPartition(Partition):
 
     def _records(self, batch: Batch, position: int) -> list[Record]:
         try:
-            return [r for r in read(batch) if r.offset >= position and not skipped(r.offset, self._skips)]
+            return unread(batch, position, self._skips)
         except (ValueError, CorruptRecordException) as exc:
             raise BatchRefused(f"offsets from {batch.base_offset}: {exc}", of_batch(batch, str(exc))) from exc
 

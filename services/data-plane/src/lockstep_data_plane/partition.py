@@ -18,7 +18,7 @@ from lockstep_data_plane.chain import Chain, Flight, Receipt
 from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
-from lockstep_data_plane.refusal import Refusal, of_batch, of_record, skipped
+from lockstep_data_plane.refusal import Refusal, of_batch, of_record, unread, wholly_skipped
 from lockstep_data_plane.runs import RunLog
 from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -172,11 +172,6 @@ class Partition:
         return self.transactions is None or self.transactions.stage is Stage.OPEN
 
     @property
-    def sendable(self) -> bool:
-        """Whether `launch` may be called now."""
-        return self.outlets[0].sendable
-
-    @property
     def caught_up(self) -> bool:
         """Nothing waits or flies, and the source has nothing more."""
         return self.chain.idle and self.position >= self.source_end
@@ -316,9 +311,7 @@ class Partition:
             first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
         ):
             return False
-        if any(
-            first <= max(batch.base_offset, self.position) and batch.last_offset <= last for first, last in self._skips
-        ):
+        if wholly_skipped(batch, self.position, self._skips):
             self.counters.skipped += 1
             self._pass_over(batch.last_offset, batch.leader_epoch)
             return True
@@ -331,7 +324,7 @@ class Partition:
         """Count past records that the target has; True when the whole batch is behind us. Where our chain ends inside
         the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
         sent."""
-        records = [r for r in read(batch) if r.offset >= self.position and not skipped(r.offset, self._skips)]
+        records = unread(batch, self.position, self._skips)
         offsets = [r.offset for r in records]
         last = max(batch.last_offset, offsets[-1]) if offsets else batch.last_offset
         if 0 < self.to_number <= len(offsets):
@@ -383,10 +376,6 @@ class Partition:
             return
         if offset > self.upstream:
             self.upstream, self.upstream_epoch = offset, leader_epoch
-
-    def launch(self) -> Flight:
-        """What is to be sent next."""
-        return self.outlets[0].launch()
 
     # -- answers -------------------------------------------------------------------------------------------------------
 

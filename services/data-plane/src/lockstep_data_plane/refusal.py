@@ -11,7 +11,7 @@ from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.rebuild import Record, read
 
-__all__ = ["Quarantined", "Refusal", "of_batch", "of_piece", "of_record", "skipped"]
+__all__ = ["Quarantined", "Refusal", "of_batch", "of_piece", "of_record", "skipped", "unread", "wholly_skipped"]
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -87,6 +87,17 @@ def of_piece(piece: Piece, indexes: Iterable[int], why: str) -> Refusal | None:
         for i, r in ((i, records[i]) for i in sorted(set(indexes)) if 0 <= i < len(records))
     ]
     return Refusal(why, tuple(entries)) if entries else None
+
+
+def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> list[Record]:
+    """The records of a batch from upstream offset `position` on that are not passed over. Raises what `read` does."""
+    return [r for r in read(batch) if r.offset >= position and not skipped(r.offset, ranges)]
+
+
+def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Whether all of a batch from upstream offset `position` on is passed over."""
+    begin = max(batch.base_offset, position)
+    return any(first <= begin and batch.last_offset <= last for first, last in ranges)
 
 
 def skipped(offset: int, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from lockstep_cli.ask import Question, Reply, question_of
 from lockstep_cli.clusters import target_of
 from lockstep_config import FlowSettings, clients
+from lockstep_config.layering import Side
 from lockstep_config.permissions import access_of
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
@@ -90,11 +91,13 @@ async def members_of(target: Admin, settings: FlowSettings, services: Sequence[s
 
 
 @asynccontextmanager
-async def producing(settings: FlowSettings, within: float) -> AsyncIterator[FactProducer]:
-    """A producer on the target; what is not acknowledged `within` seconds raises NotAppended."""
-    alias = settings.flow.target
-    conf, access = clients.target_producer(settings, "commands"), access_of(settings, alias)
-    producer = FactProducer(alias, conf, within=within, access=access)
+async def producing(settings: FlowSettings, within: float, side: Side = "target") -> AsyncIterator[FactProducer]:
+    """A producer on one side; what is not acknowledged `within` seconds raises NotAppended."""
+    if side == "target":
+        alias, conf = settings.flow.target, clients.target_producer(settings, "commands")
+    else:
+        alias, conf = settings.flow.source, clients.source_producer(settings, "canary")
+    producer = FactProducer(alias, conf, within=within, access=access_of(settings, alias))
     await producer.start()
     try:
         yield producer

@@ -55,7 +55,9 @@ class Finding:
     detail: str
 
 
-@click.command(name="probe", short_help="Reach both clusters, ask for rights, see a heartbeat.", help=HELP)
+@click.command(
+    name="probe", short_help="Reach both clusters, ask for rights, see a heartbeat.", help=HELP, epilog=EXIT_CODES
+)
 @file_argument
 @click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
 @click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
@@ -63,9 +65,6 @@ class Finding:
 @output_option
 def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> None:
     end_with(_probe(file, flows, canary_topic, timeout, output))
-
-
-command.epilog = EXIT_CODES
 
 
 async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: float, output: str) -> int:
@@ -171,9 +170,7 @@ async def _heartbeat(settings: FlowSettings, within: float) -> str:
 
 
 async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
-    from lockstep_config import clients
-    from lockstep_config.permissions import access_of
-    from lockstep_runtime.facts import FactProducer
+    from lockstep_cli.asking import producing
 
     alias, flow = settings.flow.source, settings.flow
     if not settings.replicates(topic):
@@ -182,13 +179,8 @@ async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
     remote = settings.policy.format_remote_topic(alias, topic)
 
     async def write() -> None:
-        conf = clients.source_producer(settings, "canary")
-        producer = FactProducer(alias, conf, within=within, access=access_of(settings, alias))
-        await producer.start()
-        try:
+        async with producing(settings, within, "source") as producer:
             await producer.send(topic, mark, mark, None, None)
-        finally:
-            await producer.stop()
 
     took = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
     if took is None:

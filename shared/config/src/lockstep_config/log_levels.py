@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lockstep_protocol.verbs import SERVICES
+
 __all__ = [
     "CLIENTS",
     "LEVELS",
     "LEVEL_KEY",
     "LOGGING_FILE_KEY",
     "LOGGING_VARIABLE",
-    "SERVICES",
     "LogLevels",
     "level_key",
     "log4j_levels",
@@ -43,8 +44,6 @@ LEVELS: Mapping[str, str] = MappingProxyType(
 
 CLIENTS = "clients"
 """Stands for the libraries that speak to brokers."""
-
-SERVICES = ("data-plane", "topic-sync", "acl-sync", "checkpoint", "heartbeat")
 
 _MIRROR = "org.apache.kafka.connect.mirror"
 _COUNTERPARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(

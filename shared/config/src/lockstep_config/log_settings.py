@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from lockstep_config.files import content_of
 from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
 from lockstep_config.log_levels import (
@@ -40,7 +41,7 @@ def _of_file(named: Entry, environment: Mapping[str, str], findings: Findings) -
     folder = environment.get(LOGGING_VARIABLE, "").strip() or secrets_folder(environment)
     file = Path(folder) / named.value.strip()
     try:
-        text = read_properties(file.read_bytes(), file)
+        text = read_properties(content_of(file), file)
     except OSError as exc:
         findings.note(named, f"names {file}, which cannot be read ({exc.strerror}): everything logs at info")
         return LogLevels()

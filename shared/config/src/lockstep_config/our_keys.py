@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lockstep_config.key_types import CONNECTOR, TOP_ONLY, Key, Kind
-from lockstep_config.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, SERVICES, level_key
+from lockstep_config.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
 from lockstep_config.python_classes import PYTHON_KEYS
 from lockstep_config.spark import MASTER
+from lockstep_protocol.verbs import SERVICES
 from lockstep_protocol.versions import DEFAULT_VERSION
 
 __all__ = [

@@ -15,6 +15,7 @@ from lockstep_config.model import FlowSettings
 from lockstep_config.principal import principal_of
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
 from lockstep_protocol.policy import IdentityReplicationPolicy
+from lockstep_protocol.verbs import SERVICES
 
 __all__ = ["Access", "Grant", "Remedy", "access_of", "cause_of", "grant_command", "source_grants", "target_grants"]
 
@@ -30,8 +31,6 @@ IMPLIED: Mapping[str, frozenset[str]] = {
     "DescribeConfigs": frozenset({"AlterConfigs"}),
 }
 """Kafka grants the first along with each of the others."""
-
-SERVICES = ("topic-sync", "acl-sync", "checkpoint", "heartbeat", "data-plane")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 from lockstep_runtime.acl_requests import AclRequests
 from lockstep_runtime.errors import ClusterUnreachable, NotPermitted
 from lockstep_runtime.group_requests import GroupRequests
+from lockstep_runtime.requests import operations_of
 from lockstep_runtime.topic_requests import TopicRequests
 
 __all__ = ["Admin"]
@@ -33,9 +34,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """Return when a broker answers. Raises ClusterUnreachable after `within`, with what librdkafka complained
         of.
         """
-        await self._blocking(
-            "reach", "the cluster", (await self._connected()).list_topics, topic=None, timeout=within.total_seconds()
-        )
+        await self._metadata(within.total_seconds())
 
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
@@ -44,27 +43,33 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def broker_count(self) -> int:
         """Brokers that are up now."""
-        described = await self._described(request_timeout=self._quick)
-        return len(described.nodes)
+        return len(await self._brokers())
 
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
         described = await self._described(include_authorized_operations=True, request_timeout=self._timeout)
-        return frozenset(operation.name for operation in described.authorized_operations or ())
+        return operations_of(described)
 
     async def _described(self, **how: Any) -> Any:
         """librdkafka (2.16) takes an answer that lists no broker, as a cluster that is just starting gives it, for one
         without an error and aborts the process: such a cluster is not asked."""
-        client = await self._connected()
-        metadata = await self._blocking("reach", "the cluster", client.list_topics, topic=None, timeout=self._quick)
-        if not metadata.brokers:
+        await self._brokers()
+        return await self._one((await self._connected()).describe_cluster(**how), "describe", "the cluster")
+
+    async def _brokers(self) -> list[int]:
+        """Ids of those that are up now, at least one."""
+        brokers = list((await self._metadata(self._quick)).brokers)
+        if not brokers:
             raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
-        return await self._one(client.describe_cluster(**how), "describe", "the cluster")
+        return brokers
+
+    async def _metadata(self, within_s: float) -> ClusterMetadata:
+        list_topics = (await self._connected()).list_topics
+        return await self._blocking("reach", "the cluster", list_topics, topic=None, timeout=within_s)
 
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
-        described = await self._described(request_timeout=self._quick)
-        resource = ConfigResource(ConfigResource.Type.BROKER, str(described.nodes[0].id))
+        resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         try:
             entries = await self._one(future, "describe configs of", "the brokers")

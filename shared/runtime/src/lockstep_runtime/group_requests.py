@@ -10,7 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicParti
 
 from lockstep_runtime.described import GroupDescription, GroupListing, GroupOffset
 from lockstep_runtime.outcome import Outcome
-from lockstep_runtime.requests import Requests
+from lockstep_runtime.requests import Requests, operations_of
 
 __all__ = ["GroupRequests"]
 
@@ -80,10 +80,7 @@ class GroupRequests(Requests):
                 [name], include_authorized_operations=True, request_timeout=self._timeout
             )
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
-            done = {
-                group: frozenset(operation.name for operation in described.authorized_operations or ())
-                for group, described in outcome.done.items()
-            }
+            done = {group: operations_of(described) for group, described in outcome.done.items()}
             whole.add(Outcome(done, outcome.failed, outcome.denied))
         return whole
 

@@ -25,7 +25,7 @@ from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
 from lockstep_runtime.tracing import step
 
-__all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "together"]
+__all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "operations_of", "together"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -71,6 +71,11 @@ ASKING = {
     # groups would be answered any more.
     "metadata.recovery.strategy": "none",
 }
+
+
+def operations_of(described: Any) -> frozenset[str]:
+    """What we may do with something that was described with its authorized operations, in Kafka's upper-case words."""
+    return frozenset(operation.name for operation in described.authorized_operations or ())
 
 
 class Requests:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 from lockstep_runtime.described import NewTopic, TopicConfig, TopicDescription
 from lockstep_runtime.errors import ClusterTrouble, RequestRefused
 from lockstep_runtime.outcome import Outcome
-from lockstep_runtime.requests import Requests, in_pieces, together
+from lockstep_runtime.requests import Requests, in_pieces, operations_of, together
 
 __all__ = ["TopicRequests"]
 
@@ -75,10 +75,7 @@ class TopicRequests(Requests):
             TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
         )
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
-        done = {
-            name: frozenset(operation.name for operation in topic.authorized_operations or ())
-            for name, topic in outcome.done.items()
-        }
+        done = {name: operations_of(topic) for name, topic in outcome.done.items()}
         return Outcome(done, outcome.failed, outcome.denied)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:

@@ -15,8 +15,6 @@ from lockstep_config.usual_providers import STRIMZI_SECRETS
 
 __all__ = ["add_connection"]
 
-"""The name of the config provider that Strimzi itself uses."""
-
 _JAAS_MODULES = MappingProxyType(
     {
         "plain": ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
