@@ -129,6 +129,27 @@ def test_a_changed_setting_is_a_new_application_and_the_old_one_drains(
     assert pause.longest < LONGEST_PAUSE
 
 
+def test_a_standby_is_an_application_more_and_takes_over(
+    stage: Stage, operator: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = name_of(application(stage))
+    stage.namespace.install("upgrade", RELEASE, values(stage), *OPERATED, "--set", "services.dataPlane.replicas=2")
+    wait_until(lambda: gone(stage, before), within=60, every=0.5, what="the old application is gone")
+    stage.namespace.wait_ready("data-plane", 2, within=150)
+    stage.namespace.wait_ready("executor", 2, within=150)
+    assert len(stage.namespace.get(APPLICATIONS)) == 2
+    [budget] = [one for one in stage.namespace.get("poddisruptionbudgets") if "data-plane" in name_of(one)]
+    wait_until(lambda: may_be_evicted(stage, name_of(budget)) == 1, within=30, every=0.5, what="one may be evicted")
+    acting = wait_until(lambda: stage.namespace.acting("data-plane", FLOW), within=60, every=0.5, what="one acts")
+    with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage, ORDERS) as pause:
+        traffic.wait_for_more(400)
+        stage.namespace.kill(acting)
+        traffic.wait_for_more(2000)
+    records = stage.mirrored.wait_copied(ORDERS)
+    say(capsys, f"acting driver killed, another stands by: {len(records)} records, 0 lost, 0 doubled; pause {pause}")
+    assert wait_until(lambda: stage.namespace.acting("data-plane", FLOW), within=60, every=0.5) != acting
+
+
 def test_uninstall_leaves_nothing_but_topics(stage: Stage, operator: Path) -> None:
     stage.namespace.helm("uninstall", RELEASE, "--wait")
     wait_until(lambda: stage.namespace.left() == [], within=60, every=0.5, what="nothing left")
@@ -141,6 +162,17 @@ def another_than(stage: Stage, before: dict[str, Any]) -> bool:
     assert found
     assert name_of(before) not in found, found
     return True
+
+
+def gone(stage: Stage, name: str) -> bool:
+    assert name not in [name_of(one) for one in stage.namespace.get(APPLICATIONS)]
+    return True
+
+
+def may_be_evicted(stage: Stage, budget: str) -> int:
+    [found] = [one for one in stage.namespace.get("poddisruptionbudgets") if name_of(one) == budget]
+    allowed: int = found["status"]["disruptionsAllowed"]
+    return allowed
 
 
 def listen(stage: Stage, pod: str, said: list[str]) -> None:
