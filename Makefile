@@ -24,14 +24,14 @@ $(2); here=$$?; \
 wait $$beside; beside=$$?; trap - EXIT INT TERM; cat build/beside.txt; exit $$((here | beside))
 endef
 
-export DURATION KEEP ONLY SEED
+export DURATION KEEP ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench faults test-long e2e images kube-tools lock audit sbom clean clean-all java
+.PHONY: help demo test setup check bench faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
 	@$(PY) -m tests.e2e.demo
@@ -64,6 +64,9 @@ e2e: setup ## install the chart on a real Kubernetes, break it and count (starts
 
 images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1)
 	@$(PY) .ci/images.py $(IMAGES)
+
+spark-operator: setup ## build the Apache Spark operator, which e2e then runs too (SOURCE=a git clone of it; about a minute)
+	@$(PY) -m tests.kubelab.spark_operator
 
 kube-tools: ## build the Kubernetes that e2e runs on, and helm, kubeconform and the like (once, about 5 minutes; Debian 12, root, Go)
 	@tests/kubelab/ensure

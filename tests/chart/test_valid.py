@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.chart.golden import WHOLE
 from tests.chart.helm import CHART, NEEDS_TOOLS, SEEDS, rendered, run
+from tests.kubelab import spark_operator
 from tests.kubelab.tools import KIT
 
 pytestmark = NEEDS_TOOLS
 
 CI = sorted(CHART.glob("ci/*-values.yaml"))
 EXECUTORS = {"dataPlane": {"executors": 2}}
+OPERATED = {"dataPlane": {"executors": 2, "sparkApplication": {"enabled": True}}}
+LOCK = CHART.parents[2] / "requirements.lock"
+APPLICATION = CHART / "ci" / "spark-application-values.yaml"
 
 
 @pytest.fixture(scope="session")
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where kubeconform finds them; the kit makes them from the built Kubernetes."""
     folder = tmp_path_factory.mktemp("schemas")
-    made = run("bash", KIT / "schemas", folder)
+    crds = sorted(spark_operator.CRDS.glob("sparkapplications*.yaml")) if spark_operator.built() else []
+    made = run("bash", KIT / "schemas", folder, *crds)
     assert made.returncode == 0, made.stderr
     return f"{folder}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
 
@@ -41,11 +47,50 @@ def test_lint_without_values_finds_nothing() -> None:
 
 def test_each_object_is_valid(tmp_path: Path, schemas: str) -> None:
     """Of all values at once: the tool names the file, and reads each schema once."""
-    for values in [*CI, *SEEDS]:
+    for values in [*(file for file in CI if file != APPLICATION), *SEEDS]:
         (tmp_path / f"{values.stem}.yaml").write_text(rendered(values).text)
-    for values in [*CI, *WHOLE]:
+    for values in [*(file for file in CI if file != APPLICATION), *WHOLE]:
         (tmp_path / f"{values.stem}-with-executors.yaml").write_text(rendered(values, EXECUTORS).text)
-    ran = run("kubeconform", "-strict", "-schema-location", schemas, "-summary", tmp_path)
+    assert_valid(tmp_path, schemas)
+
+
+@pytest.mark.skipif(not spark_operator.built(), reason=spark_operator.WHY)
+def test_each_spark_application_is_valid(tmp_path: Path, schemas: str) -> None:
+    for values in [*CI, *WHOLE]:
+        (tmp_path / f"{values.stem}.yaml").write_text(rendered(values, OPERATED).text)
+    assert_valid(tmp_path, schemas)
+
+
+def test_there_is_an_application_for_each_driver_and_no_stateful_set() -> None:
+    flows = [found["metadata"]["labels"]["lockstep/flow"] for found in applications()]
+    assert sorted(flows) == ["a-to-t", "a-to-t", "c-to-t"]
+    assert not rendered(APPLICATION).of("StatefulSet")
+
+
+def test_the_spark_of_an_application_is_the_locked_one() -> None:
+    [version] = {one["spec"]["runtimeVersions"]["sparkVersion"] for one in applications()}
+    assert f"\npyspark=={version} " in LOCK.read_text()
+
+
+def test_what_changes_an_application_changes_its_name() -> None:
+    """The operator takes no notice of a changed one."""
+    one = sorted(found["metadata"]["name"] for found in applications())
+    assert sorted(found["metadata"]["name"] for found in applications()) == one
+    for pair in (
+        "images.tag=2",
+        "settings.lockstep\\.max\\.in\\.flight\\.bytes=1048576",
+        "common.extraArgs={--log-level=debug}",
+    ):
+        assert not {found["metadata"]["name"] for found in applications(pair)} & set(one), pair
+    assert sorted(found["metadata"]["name"] for found in applications("services.topicSync.replicas=2")) == one
+
+
+def applications(*sets: str) -> list[dict[str, Any]]:
+    return list(rendered(APPLICATION, sets=sets).of("SparkApplication").values())
+
+
+def assert_valid(folder: Path, schemas: str) -> None:
+    ran = run("kubeconform", "-strict", "-schema-location", schemas, "-summary", folder)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Invalid: 0, Errors: 0, Skipped: 0" in ran.stdout
 

@@ -85,11 +85,13 @@ class Jar:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """A published Kafka. `listed`: the file that names its jars; `cache`: the folder for all that is made of them."""
+    """A published Kafka, or what else jars are fetched for, called `name`. `listed`: the file that names its jars;
+    `cache`: the folder for all that is made of them."""
 
     version: str
     listed: Path
     cache: Path
+    name: str = "Kafka"
 
     @classmethod
     def older(cls, version: str) -> Self:
@@ -168,12 +170,12 @@ def _fetch_missing(kafka: Kafka, jars: Sequence[Jar], report: Report) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         if not missing:
             return
-        report(f"Kafka {kafka}: downloading {len(missing)} jars")
+        report(f"{kafka.name} {kafka}: downloading {len(missing)} jars")
         said = _retrieve(kafka, missing)
         missing = [jar for jar in missing if not _is_verified(kafka, jar)]
         if missing and attempt < ATTEMPTS:
             pause = PAUSE_SECONDS * 2 ** (attempt - 1)
-            report(f"Kafka {kafka}: {len(missing)} of the downloads failed, again in {pause:.0f} s")
+            report(f"{kafka.name} {kafka}: {len(missing)} of the downloads failed, again in {pause:.0f} s")
             time.sleep(pause)
     if missing:
         names = ", ".join(jar.file_name for jar in missing[:3])

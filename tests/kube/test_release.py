@@ -289,14 +289,14 @@ class Pause:
 
 
 @contextmanager
-def pauses(stage: Stage) -> Iterator[Pause]:
-    """Looks at the copy of the orders four times a second."""
+def pauses(stage: Stage, topic: str = ORDERS) -> Iterator[Pause]:
+    """Looks at the copy of a topic four times a second."""
     pause, leaving = Pause(), threading.Event()
 
     def look() -> None:
         last, since = -1, time.monotonic()
         while not leaving.wait(0.25):
-            now = copied(stage, ORDERS)
+            now = copied(stage, topic)
             if now != last:
                 last, since = now, time.monotonic()
             pause.longest = max(pause.longest, time.monotonic() - since)

@@ -23,6 +23,9 @@
 {{- include "lockstep.checkFlows" . -}}
 {{- include "lockstep.checkReferences" . -}}
 {{- include "lockstep.checkMonitoring" . -}}
+{{- if and (include "lockstep.operated" .) (lt (int $v.dataPlane.executors) 1) -}}
+{{- fail "lockstep: dataPlane.sparkApplication.enabled needs executors: set dataPlane.executors to 1 or more, for with 0 the slots run in the data plane's own pod and the Spark operator would have nothing to do" -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "lockstep.checkMirrors" -}}

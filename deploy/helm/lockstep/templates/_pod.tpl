@@ -164,6 +164,26 @@ httpGet:
 {{- with $found | uniq -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
+{{/* The arguments of a workload's container, as a list. */}}
+{{- define "lockstep.args" -}}
+- --config
+- /etc/lockstep/mirror.yaml
+{{ include "lockstep.besideArgs" .root }}
+- --flow
+- {{ .w.flow.name | quote }}
+- --host
+- 0.0.0.0
+- --port
+- "9404"
+- --instance
+- $(POD_NAME)
+- --log-format
+- {{ .root.Values.logFormat }}
+{{- range .w.settings.extraArgs }}
+- {{ tpl (toString .) $.root | quote }}
+{{- end }}
+{{- end -}}
+
 {{/* The pod of a workload: metadata and spec. */}}
 {{- define "lockstep.podTemplate" -}}
 {{- $root := .root -}}{{- $w := .w -}}{{- $s := $w.settings -}}
@@ -176,6 +196,8 @@ httpGet:
 {{- $_ := set $annotations "checksum/config" (include "lockstep.checksum" (dict "root" $root "w" $w)) -}}
 {{- $rack := and (eq $w.service "dataPlane") (include "lockstep.rackInit" $root) -}}
 {{- $driver := and (eq $w.service "dataPlane") (gt (int $root.Values.dataPlane.executors) 0) -}}
+{{- /* What runs in a SparkApplication's pod, and its Spark's ports and files, are the operator's to write. */ -}}
+{{- $operated := and $driver (include "lockstep.operated" $root) -}}
 metadata:
   labels:
     {{- include "lockstep.labels" (dict "root" $root "component" $w.kebab "flow" $w.flow "more" $s.podLabels "pod" true) | nindent 4 }}
@@ -204,23 +226,10 @@ spec:
       image: {{ include "lockstep.image" (dict "root" $root "which" $w.service) }}
       imagePullPolicy: {{ $root.Values.images.pullPolicy }}
       workingDir: /tmp
+      {{- if not $operated }}
       args:
-        - --config
-        - /etc/lockstep/mirror.yaml
-        {{- include "lockstep.besideArgs" $root | nindent 8 }}
-        - --flow
-        - {{ $w.flow.name | quote }}
-        - --host
-        - 0.0.0.0
-        - --port
-        - "9404"
-        - --instance
-        - $(POD_NAME)
-        - --log-format
-        - {{ $root.Values.logFormat }}
-        {{- range $s.extraArgs }}
-        - {{ tpl (toString .) $root | quote }}
-        {{- end }}
+        {{- include "lockstep.args" . | nindent 8 }}
+      {{- end }}
       env:
         {{- include "lockstep.environment" (dict "root" $root "settings" $s) | nindent 8 }}
       {{- with $s.extraEnvFrom }}
@@ -230,7 +239,7 @@ spec:
       ports:
         - name: tcp-prometheus
           containerPort: 9404
-        {{- if $driver }}
+        {{- if and $driver (not $operated) }}
         - name: tcp-spark
           containerPort: 7078
         - name: tcp-blocks
@@ -255,11 +264,13 @@ spec:
           mountPath: /etc/lockstep/rack
           readOnly: true
         {{- end }}
-        {{- if $driver }}
+        {{- if and $driver (not $operated) }}
         - name: config
           mountPath: /etc/lockstep/executor.yaml
           subPath: executor-{{ $w.flow.id }}.yaml
           readOnly: true
+        {{- end }}
+        {{- if $driver }}
         - name: kube-api
           mountPath: /var/run/secrets/kubernetes.io/serviceaccount
           readOnly: true

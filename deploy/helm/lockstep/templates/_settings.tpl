@@ -29,7 +29,9 @@ plane's slots run, its JVMs, the rack, and the user's own `settings`, which win 
 {{- if gt (int .root.Values.dataPlane.executors) 0 -}}{{- $parts = append $parts "lockstep.sparkSettings" -}}{{- end -}}
 {{- $given := . -}}
 {{- range $part := $parts -}}
-{{- range $key, $value := include $part $given | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
+{{- range $key, $value := include $part $given | fromJson -}}
+{{- if not (and (hasPrefix "lockstep.spark." $key) (include "lockstep.operated" $given.root)) -}}{{- $_ := set $found $key $value -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $key, $value := .root.Values.settings -}}{{- $_ := set $found $key (include "lockstep.scalar" $value) -}}{{- end -}}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from lockstep_config import FlowSettings
 from lockstep_data_plane.driver import Driver, slots_of
 from lockstep_data_plane.spark import Spark
+from lockstep_data_plane.spark_submitted import BadSubmission, joined, submitted_to
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.java import missing_java
 from lockstep_runtime.log import JsonLines
@@ -22,12 +23,19 @@ started: list[Spark] = []
 
 def start_spark(flows: Sequence[FlowSettings]) -> None:
     """Start Spark with places for the slots of all flows. Called as soon as the configuration has been read, for
-    nothing in a start takes longer. Without a usable Java: one sentence, and SystemExit with code 2."""
+    nothing in a start takes longer. Without a usable Java, or submitted with settings that cannot be: one sentence, and
+    SystemExit with code 2."""
     if (missing := missing_java(os.environ)) is not None:
         sys.stderr.write(f"{missing}\n")
         raise SystemExit(2)
-    # A file names one Spark, whatever the flow.
-    spark = Spark(flows[0].data_plane.spark, sum(slots_of(settings) for settings in flows))
+    settings = flows[0].data_plane.spark  # a file names one Spark, whatever the flow
+    try:
+        if (submission := submitted_to(os.environ)) is not None:
+            settings = joined(settings, submission)
+    except BadSubmission as bad:
+        sys.stderr.write(f"{bad}\n")
+        raise SystemExit(2) from None
+    spark = Spark(settings, sum(slots_of(flow) for flow in flows))
     spark.start()
     started.append(spark)
 

@@ -1,0 +1,132 @@
+"""A driver that was submitted, by the Apache Spark operator or whoever does as it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import load
+from lockstep_config.spark import SparkSettings
+from lockstep_data_plane.app import start_spark
+from lockstep_data_plane.spark_conf import Pod, settings_for
+from lockstep_data_plane.spark_submitted import ADDRESS, PROPERTIES, BadSubmission, Submission, joined, submitted_to
+
+WRITTEN = """\
+#Java properties built from Kubernetes config map with name: mirror-0-spark-drv-conf-map
+spark.master=k8s\\://https\\://$KUBERNETES_SERVICE_HOST\\:$KUBERNETES_SERVICE_PORT
+spark.app.id=mirror-0
+spark.driver.host=mirror-0-driver-svc.kafka.svc
+spark.driver.memory=700m
+spark.executor.cores=2
+spark.executor.instances=1
+spark.authenticate=true
+spark.kubernetes.container.image=registry\\:5000/lockstep-data-plane\\:1
+spark.kubernetes.driver.pod.name=mirror-0-driver
+spark.kubernetes.driver.podTemplateFile=/tmp/on-the-operators-machine.json
+spark.kubernetes.executor.label.spark.operator/spark-app-name=mirror
+spark.kubernetes.executor.podTemplateFile=/opt/spark/pod-template/pod-spec-template.yml
+spark.kubernetes.resource.type=python
+spark.kubernetes.submitInDriver=true
+spark.submit.pyFiles=local\\:///opt/lockstep/bin/lockstep-data-plane
+"""
+
+
+def submission(address: str = "10.1.2.3", **conf: str) -> Submission:
+    return Submission(Path("spark.properties"), {key.replace("_", "."): value for key, value in conf.items()}, address)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Submission:
+    """What operator 0.8.0 writes, in short."""
+    file = tmp_path / "spark.properties"
+    file.write_text(WRITTEN)
+    found = submitted_to({PROPERTIES: str(file), ADDRESS: "10.1.2.3"})
+    assert found is not None
+    return found
+
+
+def test_nobody_submits_a_driver_that_is_started() -> None:
+    assert submitted_to({}) is None
+    assert submitted_to({PROPERTIES: "", ADDRESS: "10.1.2.3"}) is None
+
+
+def test_the_submitters_settings_are_sparks(written: Submission) -> None:
+    found = settings_for(joined(SparkSettings(), written), 2, Pod("a-host-name", "kafka"))
+    assert found["spark.app.id"] == "mirror-0", "by which the executors are looked for"
+    assert found["spark.kubernetes.executor.label.spark.operator/spark-app-name"] == "mirror"
+    assert found["spark.kubernetes.driver.pod.name"] == "mirror-0-driver"
+    assert found["spark.kubernetes.container.image"] == "registry:5000/lockstep-data-plane:1"
+    assert found["spark.driver.memory"] == "700m"
+    assert found["spark.authenticate"] == "true"
+    assert found["spark.executor.instances"] == "1"
+    assert found["spark.task.maxFailures"] == "1", "as ever"
+
+
+def test_what_only_served_the_submitting_is_left_out(written: Submission) -> None:
+    found = settings_for(joined(SparkSettings(), written), 2, Pod())
+    assert found["spark.master"] == "k8s://https://kubernetes.default.svc"
+    gone = ("spark.submit.pyFiles", "spark.kubernetes.submitInDriver", "spark.kubernetes.driver.podTemplateFile")
+    assert not set(gone) & set(found)
+    assert found["spark.kubernetes.executor.podTemplateFile"] == "/opt/spark/pod-template/pod-spec-template.yml"
+
+
+def test_executors_call_the_driver_by_the_address_that_the_pod_was_told(written: Submission) -> None:
+    found = settings_for(joined(SparkSettings(), written), 2, Pod())
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.1.2.3"
+    assert found["spark.kubernetes.executor.useDriverPodIP"] == "true"
+    without = settings_for(joined(SparkSettings(), submission(address="")), 2, Pod())
+    assert without["spark.driver.bindAddress"] == "0.0.0.0", "and then by the driver's name"
+    assert without["spark.kubernetes.executor.useDriverPodIP"] == "false"
+
+
+def test_the_file_may_say_more_and_the_same_but_nothing_else() -> None:
+    given = submission(spark_executor_memory="1g")
+    file = SparkSettings(conf={"spark.executor.memory": "1g", "spark.network.timeout": "60s"})
+    assert joined(file, given).conf["spark.network.timeout"] == "60s"
+    with pytest.raises(BadSubmission, match=r"lockstep\.spark\.conf\.spark\.executor\.memory .*in one place only"):
+        joined(SparkSettings(conf={"spark.executor.memory": "2g"}), given)
+
+
+def test_a_secret_that_is_disputed_is_not_told() -> None:
+    file = SparkSettings(conf={"spark.authenticate.secret": "a1"})
+    with pytest.raises(BadSubmission) as told:
+        joined(file, submission(spark_authenticate_secret="b2"))
+    assert "a1" not in str(told.value)
+    assert "b2" not in str(told.value)
+
+
+def test_what_is_pinned_cannot_be_submitted() -> None:
+    with pytest.raises(BadSubmission, match=r"^spark\.dynamicAllocation\.enabled, .* is always false"):
+        joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="true"))
+    with pytest.raises(BadSubmission, match=r"^spark\.executor\.cores, "):
+        joined(SparkSettings(), submission(spark_executor_cores="many"))
+    joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="false"))
+
+
+def test_a_submitted_driver_runs_nowhere_but_on_kubernetes() -> None:
+    assert joined(SparkSettings(master="k8s://https://api"), submission()).master == "k8s://https://api"
+    with pytest.raises(BadSubmission, match=r"lockstep\.spark\.master is local\[2\], .*leave the key out"):
+        joined(SparkSettings(master="local[2]"), submission())
+
+
+def test_a_file_that_is_not_there_or_no_properties_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSubmission, match=r"missing\.properties, .*No such file"):
+        submitted_to({PROPERTIES: str(tmp_path / "missing.properties")})
+    (tmp_path / "broken.properties").write_text("spark.app.id=\\u12\n")
+    with pytest.raises(BadSubmission, match=r"broken\.properties:1"):
+        submitted_to({PROPERTIES: str(tmp_path / "broken.properties")})
+
+
+def test_the_service_does_not_start_with_what_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "mm2.properties"
+    config.write_text("clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n")
+    file = tmp_path / "spark.properties"
+    file.write_text("spark.speculation=true\n")
+    monkeypatch.setenv(PROPERTIES, str(file))
+    with pytest.raises(SystemExit) as ended:
+        start_spark(load(config, {}).flows)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("spark.speculation, with which this driver was submitted, ")
