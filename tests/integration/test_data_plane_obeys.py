@@ -199,6 +199,6 @@ def test_a_slot_that_hangs_is_begun_anew_when_somebody_asks(pair: Pair, tmp_path
             flow.ask("restart", "slot:0")
             mirror.data_plane.hear("slot cancelled")
             flow.wait_for_more(topic, 100)
-            assert not hanging.is_running()
+            wait_until(lambda: not hanging.is_running(), within=15, what="what hung is killed")
         flow.wait_copied(topic)
         assert flow.events("SlotFrozen") == flow.events("SlotFailed") == []

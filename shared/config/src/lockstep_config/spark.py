@@ -61,7 +61,9 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
         "spark.python.worker.idleTimeoutSeconds": Pinned(
             "0", "a slot says nothing to Spark until it ends, which would be taken for idling"
         ),
-        "spark.python.task.killTimeout": Pinned("2s", "a frozen slot must be gone before the next one starts"),
+        "spark.python.task.killTimeout": Pinned(
+            "2s", "a frozen slot is gone within seconds; until then nothing it sends counts twice"
+        ),
         "spark.executor.pyspark.memory": Pinned(
             None,
             "it bounds address space, not memory, and ends slots that use little: "
