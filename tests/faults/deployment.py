@@ -213,7 +213,8 @@ def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
         targets = [Broker(f"B{node}", properties=THREE, quorum=quorum, node=node) for node in quorum.controllers]
         stack.enter_context(started(a, *targets))
         bootstrap = ",".join(broker.bootstrap for broker in targets)
-        wait_until(lambda: len(admin(bootstrap).list_topics(timeout=5).brokers) == len(targets), within=60)
+        asked = admin(bootstrap)
+        wait_until(lambda: len(asked.list_topics(timeout=5).brokers) == len(targets), within=60)
         run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], _file(folder, a.bootstrap, bootstrap, 3), log))
         yield Deployment(a, targets, run, folder)
 

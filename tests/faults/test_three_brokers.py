@@ -90,7 +90,8 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         one = Broker("O")
         stack.enter_context(started(one, *three))
         direct = ",".join(broker.bootstrap for broker in three)
-        wait_until(lambda: len(admin(direct).list_topics(timeout=5).brokers) == len(NODES), within=60)
+        asked = admin(direct)
+        wait_until(lambda: len(asked.list_topics(timeout=5).brokers) == len(NODES), within=60)
         behind = ",".join(broker.proxy.bootstrap for broker in three if broker.proxy)
         out, back = Flow(f"t{MARK}", f"o{MARK}"), Flow(f"o{MARK}", f"t{MARK}")
         file = two_cluster_file(
