@@ -155,6 +155,14 @@ The workloads, as JSON: {"workloads": [...]}, each with `flow` (as above), `serv
 {{- dict "workloads" $found | toJson -}}
 {{- end -}}
 
+{{/* The kind of object that makes the pods of a workload `w`. */}}
+{{- define "lockstep.workloadKind" -}}
+{{- if ne .w.service "dataPlane" -}}Deployment
+{{- else if include "lockstep.operated" .root -}}SparkApplication
+{{- else -}}StatefulSet
+{{- end -}}
+{{- end -}}
+
 {{/*
 spec.replicas is of the control services and of the data plane's standby driver: one acts, so a second one is enough.
 With executors each driver has executors of its own, and a standby only where it is asked for.

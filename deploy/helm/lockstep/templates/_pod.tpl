@@ -198,6 +198,7 @@ httpGet:
 {{- $driver := and (eq $w.service "dataPlane") (gt (int $root.Values.dataPlane.executors) 0) -}}
 {{- /* What runs in a SparkApplication's pod, and its Spark's ports and files, are the operator's to write. */ -}}
 {{- $operated := and $driver (include "lockstep.operated" $root) -}}
+{{- $asks := and $driver (include "lockstep.asksForExecutors" $root) -}}
 metadata:
   labels:
     {{- include "lockstep.labels" (dict "root" $root "component" $w.kebab "flow" $w.flow "more" $s.podLabels "pod" true) | nindent 4 }}
@@ -239,7 +240,7 @@ spec:
       ports:
         - name: tcp-prometheus
           containerPort: 9404
-        {{- if and $driver (not $operated) }}
+        {{- if $asks }}
         - name: tcp-spark
           containerPort: 7078
         - name: tcp-blocks
@@ -264,7 +265,7 @@ spec:
           mountPath: /etc/lockstep/rack
           readOnly: true
         {{- end }}
-        {{- if and $driver (not $operated) }}
+        {{- if $asks }}
         - name: config
           mountPath: /etc/lockstep/executor.yaml
           subPath: executor-{{ $w.flow.id }}.yaml

@@ -25,13 +25,13 @@ plane's slots run, its JVMs, the rack, and the user's own `settings`, which win 
 {{- define "lockstep.settings" -}}
 {{- $found := dict -}}
 {{- if eq .w.service "dataPlane" -}}
-{{- $parts := list "lockstep.jvmSettings" "lockstep.slotSettings" "lockstep.rackSettings" -}}
-{{- if gt (int .root.Values.dataPlane.executors) 0 -}}{{- $parts = append $parts "lockstep.sparkSettings" -}}{{- end -}}
+{{- /* What is Spark's an operator is told (_spark_application.tpl), and writes it for the driver itself. */ -}}
+{{- $parts := list "lockstep.slotSettings" "lockstep.rackSettings" -}}
+{{- if not (include "lockstep.operated" .root) -}}{{- $parts = append $parts "lockstep.jvmSettings" -}}{{- end -}}
+{{- if include "lockstep.asksForExecutors" .root -}}{{- $parts = append $parts "lockstep.sparkSettings" -}}{{- end -}}
 {{- $given := . -}}
 {{- range $part := $parts -}}
-{{- range $key, $value := include $part $given | fromJson -}}
-{{- if not (and (hasPrefix "lockstep.spark." $key) (include "lockstep.operated" $given.root)) -}}{{- $_ := set $found $key $value -}}{{- end -}}
-{{- end -}}
+{{- range $key, $value := include $part $given | fromJson -}}{{- $_ := set $found $key $value -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $key, $value := .root.Values.settings -}}{{- $_ := set $found $key (include "lockstep.scalar" $value) -}}{{- end -}}

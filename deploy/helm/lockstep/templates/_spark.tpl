@@ -36,6 +36,32 @@ itself; they belong to it, and go with it.
 {{- end -}}
 {{- end -}}
 
+{{/* "yes" where the data plane's own pod asks for executors: there are to be some, and no operator asks for them. */}}
+{{- define "lockstep.asksForExecutors" -}}
+{{- if and (gt (int .Values.dataPlane.executors) 0) (not (include "lockstep.operated" .)) -}}yes{{- end -}}
+{{- end -}}
+
+{{/*
+What a pod may use, in Spark's settings, as JSON: `side` driver or executor, `resources` of the pod, `heap` of its JVM as
+Spark writes it. Where the memory leaves too little beside the heap, `who` it is and what it `needs` are said.
+*/}}
+{{- define "lockstep.sideSettings" -}}
+{{- $side := .side -}}{{- $who := .who -}}{{- $needs := .needs -}}{{- $heap := .heap -}}
+{{- $requests := .resources.requests | default dict -}}{{- $limits := .resources.limits | default dict -}}
+{{- $found := dict (printf "spark.%s.memory" $side) $heap -}}
+{{- with $requests.cpu -}}{{- $_ := set $found (printf "spark.kubernetes.%s.request.cores" $side) (include "lockstep.scalar" .) -}}{{- end -}}
+{{- with $limits.cpu -}}{{- $_ := set $found (printf "spark.kubernetes.%s.limit.cores" $side) (include "lockstep.scalar" .) -}}{{- end -}}
+{{- with $limits.memory | default $requests.memory -}}
+{{- $whole := div (include "lockstep.bytes" . | int64) 1048576 | int -}}
+{{- $beside := sub $whole (include "lockstep.heapMebibytes" $heap | int) | int -}}
+{{- if lt $beside 128 -}}
+{{- fail (printf "lockstep: %v of memory leave %s %dMi beside its JVM's heap of %s: %s; raise memory or lower -Xmx" . $who $beside $heap $needs) -}}
+{{- end -}}
+{{- $_ := set $found (printf "spark.%s.memoryOverhead" $side) (printf "%dm" $beside) -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
 {{/* Spark's settings of one data plane: `w` its workload. */}}
 {{- define "lockstep.sparkSettings" -}}
 {{- $root := .root -}}{{- $w := .w -}}
@@ -43,7 +69,6 @@ itself; they belong to it, and go with it.
 {{- $slots := include "lockstep.slots" (dict "root" $root "flow" $w.flow) | int -}}
 {{- $cores := div (add $slots (sub $executors 1)) $executors | int -}}
 {{- $resources := $root.Values.dataPlane.executorResources | default $w.settings.resources -}}
-{{- $requests := $resources.requests | default dict -}}{{- $limits := $resources.limits | default dict -}}
 {{- $heap := (include "lockstep.jvmSettings" . | fromJson) | default dict -}}
 {{- $heap = get $heap "lockstep.spark.conf.spark.executor.memory" | default "512m" -}}
 {{- $conf := dict
@@ -55,7 +80,6 @@ itself; they belong to it, and go with it.
   "spark.kubernetes.executor.podTemplateContainerName" "executor"
   "spark.executor.instances" (toString $executors)
   "spark.executor.cores" (toString $cores)
-  "spark.executor.memory" $heap
   "spark.driver.host" (printf "${env:POD_NAME}.%s.%s.svc" (include "lockstep.headless" (dict "root" $root)) $root.Release.Namespace)
   "spark.blockManager.port" "7079"
 -}}
@@ -64,16 +88,9 @@ itself; they belong to it, and go with it.
 {{- range fromYamlArray . -}}{{- $names = append $names .name -}}{{- end -}}
 {{- $_ := set $conf "spark.kubernetes.container.image.pullSecrets" (join "," $names) -}}
 {{- end -}}
-{{- with $requests.cpu -}}{{- $_ := set $conf "spark.kubernetes.executor.request.cores" (include "lockstep.scalar" .) -}}{{- end -}}
-{{- with $limits.cpu -}}{{- $_ := set $conf "spark.kubernetes.executor.limit.cores" (include "lockstep.scalar" .) -}}{{- end -}}
-{{- with $limits.memory | default $requests.memory -}}
-{{- $whole := div (include "lockstep.bytes" . | int64) 1048576 | int -}}
-{{- $beside := sub $whole (include "lockstep.heapMebibytes" $heap | int) | int -}}
-{{- if lt $beside 128 -}}
-{{- fail (printf "lockstep: %v of memory leave an executor of %s %dMi beside its JVM's heap of %s: the slots' processes need at least 128Mi, better 512Mi each; raise memory or lower -Xmx" . $w.flow.name $beside $heap) -}}
-{{- end -}}
-{{- $_ := set $conf "spark.executor.memoryOverhead" (printf "%dm" $beside) -}}
-{{- end -}}
+{{- $needs := "the slots' processes need at least 128Mi, better 512Mi each" -}}
+{{- $side := dict "side" "executor" "resources" $resources "heap" $heap "who" (printf "an executor of %s" $w.flow.name) "needs" $needs -}}
+{{- $conf = merge $conf (include "lockstep.sideSettings" $side | fromJson) -}}
 {{- $found := dict "lockstep.spark.master" "k8s://https://kubernetes.default.svc" -}}
 {{- range $key, $value := $conf -}}{{- $_ := set $found (printf "lockstep.spark.conf.%s" $key) $value -}}{{- end -}}
 {{- toJson $found -}}

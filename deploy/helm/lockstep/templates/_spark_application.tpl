@@ -21,12 +21,16 @@ user's (`settings`) is said here too, for the operator makes pods by some; but n
   "spark.kubernetes.executor.deleteOnTermination" "true"
 -}}
 {{- $given := . -}}
-{{- range $part := list "lockstep.jvmSettings" "lockstep.sparkSettings" "lockstep.driverSettings" -}}
+{{- range $part := list "lockstep.jvmSettings" "lockstep.sparkSettings" -}}
 {{- range $key, $value := include $part $given | fromJson -}}
 {{- $name := trimPrefix $prefix $key -}}
 {{- if and (hasPrefix $prefix $key) (not (has $name $own)) -}}{{- $_ := set $found $name $value -}}{{- end -}}
 {{- end -}}
 {{- end -}}
+{{- /* Spark asks for as much memory as the pod may use. */ -}}
+{{- $heap := get $found "spark.driver.memory" | default "512m" -}}
+{{- $side := dict "side" "driver" "resources" .w.settings.resources "heap" $heap "who" "the data plane" "needs" "Python needs at least 128Mi" -}}
+{{- $found = mergeOverwrite $found (include "lockstep.sideSettings" $side | fromJson) -}}
 {{- range $key, $value := $root.Values.settings -}}
 {{- $name := trimPrefix $prefix $key -}}{{- $text := include "lockstep.scalar" $value -}}
 {{- if not (hasPrefix $prefix $key) -}}
@@ -34,25 +38,6 @@ user's (`settings`) is said here too, for the operator makes pods by some; but n
 {{- else -}}{{- $_ := set $found $name $text -}}
 {{- end -}}
 {{- end -}}
-{{- toJson $found -}}
-{{- end -}}
-
-{{/* What the driver's pod asks for: Spark knows it by settings of its own, and asks for as much memory as it may use. */}}
-{{- define "lockstep.driverSettings" -}}
-{{- $s := .w.settings -}}{{- $requests := $s.resources.requests | default dict -}}{{- $limits := $s.resources.limits | default dict -}}
-{{- $prefix := "lockstep.spark.conf." -}}
-{{- $heap := get (include "lockstep.jvmSettings" . | fromJson) "lockstep.spark.conf.spark.driver.memory" | default "512m" -}}
-{{- $found := dict (print $prefix "spark.driver.memory") $heap -}}
-{{- with $limits.memory | default $requests.memory -}}
-{{- $whole := div (include "lockstep.bytes" . | int64) 1048576 | int -}}
-{{- $beside := sub $whole (include "lockstep.heapMebibytes" $heap | int) | int -}}
-{{- if lt $beside 128 -}}
-{{- fail (printf "lockstep: %v of memory leave the data plane %dMi beside its JVM's heap of %s: Python needs at least 128Mi; raise memory or lower -Xmx" . $beside $heap) -}}
-{{- end -}}
-{{- $_ := set $found (print $prefix "spark.driver.memoryOverhead") (printf "%dm" $beside) -}}
-{{- end -}}
-{{- with $requests.cpu -}}{{- $_ := set $found (print $prefix "spark.kubernetes.driver.request.cores") (include "lockstep.scalar" .) -}}{{- end -}}
-{{- with $limits.cpu -}}{{- $_ := set $found (print $prefix "spark.kubernetes.driver.limit.cores") (include "lockstep.scalar" .) -}}{{- end -}}
 {{- toJson $found -}}
 {{- end -}}
 
