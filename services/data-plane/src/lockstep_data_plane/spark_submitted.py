@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lockstep_config.files import content_of
 from lockstep_config.properties import read_properties
 from lockstep_config.spark import CONF_PREFIX, MASTER, SparkSettings, check_conf
 from lockstep_config.values import BadValue
@@ -55,7 +56,7 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
         return None
     path = Path(named)
     try:
-        text = read_properties(path.read_bytes(), path)
+        text = read_properties(content_of(path), path)
     except OSError as exc:
         raise BadSubmission(
             f"{path}, Spark's settings from whoever submitted this driver, cannot be read: {exc.strerror}"
