@@ -10,8 +10,7 @@ from pathlib import Path
 from tests.bench.clusters import Clusters
 from tests.bench.distance import Distance
 from tests.harness.broker import Broker, Quorum, started
-from tests.harness.clusters import admin
-from tests.harness.eventually import wait_until
+from tests.harness.clusters import wait_for_brokers
 from tests.harness.secured import Secured, SecuredBroker
 
 __all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "tls_clusters", "two_clusters"]
@@ -28,9 +27,7 @@ BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesC
 BROKER_HEAP = "1g"
 SMALL_HEAP = "512m"  # three of them share the machine with everybody
 
-
 REPLICAS, IN_SYNC = 3, 2
-FORMED_WITHIN_S = 60.0
 
 
 @contextmanager
@@ -56,12 +53,7 @@ def three_brokers() -> Iterator[str]:
     ]
     with started(*brokers):
         bootstrap = ",".join(broker.bootstrap for broker in brokers)
-        client = admin(bootstrap)
-        wait_until(
-            lambda: len(client.list_topics(timeout=5).brokers) == REPLICAS,
-            within=FORMED_WITHIN_S,
-            what="three brokers are one cluster",
-        )
+        wait_for_brokers(bootstrap, REPLICAS)
         yield bootstrap
 
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 from tests.bench.systems import SYSTEMS, SystemRun
 from tests.harness.broker import Broker, Quorum, started
-from tests.harness.clusters import admin, create_topic, end_offsets
+from tests.harness.clusters import create_topic, end_offsets, wait_for_brokers
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import ports_of
 from tests.harness.proxy import Proxy
@@ -213,8 +213,7 @@ def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
         targets = [Broker(f"B{node}", properties=THREE, quorum=quorum, node=node) for node in quorum.controllers]
         stack.enter_context(started(a, *targets))
         bootstrap = ",".join(broker.bootstrap for broker in targets)
-        asked = admin(bootstrap)
-        wait_until(lambda: len(asked.list_topics(timeout=5).brokers) == len(targets), within=60)
+        wait_for_brokers(bootstrap, len(targets))
         run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], _file(folder, a.bootstrap, bootstrap, 3), log))
         yield Deployment(a, targets, run, folder)
 

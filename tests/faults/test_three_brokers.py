@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewTopic
 
 from lockstep_protocol.names import Flow, progress_topic
 from tests.harness.broker import Broker, Quorum, started
-from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name
+from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name, wait_for_brokers
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
@@ -90,8 +90,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         one = Broker("O")
         stack.enter_context(started(one, *three))
         direct = ",".join(broker.bootstrap for broker in three)
-        asked = admin(direct)
-        wait_until(lambda: len(asked.list_topics(timeout=5).brokers) == len(NODES), within=60)
+        wait_for_brokers(direct, len(NODES))
         behind = ",".join(broker.proxy.bootstrap for broker in three if broker.proxy)
         out, back = Flow(f"t{MARK}", f"o{MARK}"), Flow(f"o{MARK}", f"t{MARK}")
         file = two_cluster_file(

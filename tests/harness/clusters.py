@@ -49,6 +49,7 @@ __all__ = [
     "read_topic",
     "set_configs",
     "unique_name",
+    "wait_for_brokers",
 ]
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -63,6 +64,7 @@ NO_LEADER_YET = (  # the last one: librdkafka has listed it, and looks at what i
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError._UNKNOWN_PARTITION,
 )
+FORMED_WITHIN = 60.0  # seconds
 LED_WITHIN = 5.0  # seconds; usual is 0.1, but the cores may be shared
 TIMEOUT = 20.0  # seconds for one admin call or a flush
 
@@ -106,6 +108,16 @@ def unique_name(stem: str = "topic") -> str:
 def admin(bootstrap: str) -> AdminClient:
     """A confluent AdminClient for what has no function here."""
     return AdminClient({"bootstrap.servers": bootstrap})
+
+
+def wait_for_brokers(bootstrap: str, count: int) -> None:
+    """Returns once so many brokers are one cluster."""
+    client = admin(bootstrap)  # one for all questions: each has threads, and goes on connecting for a while
+    wait_until(
+        lambda: len(client.list_topics(timeout=5).brokers) == count,
+        within=FORMED_WITHIN,
+        what=f"{count} brokers are one cluster",
+    )
 
 
 def create_topic(

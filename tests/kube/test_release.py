@@ -2,10 +2,8 @@
 it ended, so `make e2e` ends with the first that fails."""
 
 import os
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from tests.harness.clusters import Record, commit_offset, committed_offset, crea
 from tests.harness.eventually import wait_until
 from tests.harness.traffic import Traffic
 from tests.kube.conftest import Stage
+from tests.kube.course import copied, pauses, say
 from tests.kube.kubernetes import COMPONENTS, Namespace, is_ready, name_of, run
 from tests.kube.prometheus import Prometheus
 from tests.kube.resource import mirror_maker
@@ -39,12 +38,6 @@ WITHOUT_SAMPLES = {
 """Panels that show nothing where nothing is wrong, no group moves, no third cluster is upstream and TLS is not used."""
 
 pytestmark = pytest.mark.timeout(420)
-
-
-def say(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    """A figure, on the terminal."""
-    with capsys.disabled():
-        print(f"\n  {text}", end="", flush=True)  # noqa: T201
 
 
 def test_install_to_first_mirrored_record(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +143,7 @@ def test_killed_under_load_the_data_plane_loses_and_doubles_nothing(
     with Traffic(stage.source, ORDERS, partitions=2, rate=400) as traffic:
         traffic.wait_for_more(2000)
         say(capsys, f"data-plane under load: {usage_of(stage.namespace, name_of(pod))}")
-        with pauses(stage) as pause:
+        with pauses(stage, ORDERS) as pause:
             stage.namespace.kill(name_of(pod))
             traffic.wait_for_more(2000)
             stage.namespace.wait_ready("data-plane")
@@ -162,7 +155,7 @@ def test_killed_under_load_the_data_plane_loses_and_doubles_nothing(
 def test_an_upgrade_adds_topics_and_the_rest_keeps_flowing(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     assert stage.mirrored.mirrored(PAYMENTS) is None
     values = mirror_maker(stage.source, stage.target, topics=f"{ORDERS}.*|{PAYMENTS}")
-    with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage) as pause:
+    with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage, ORDERS) as pause:
         took = stage.namespace.install("upgrade", RELEASE, values)
         stage.mirrored.wait_copied(PAYMENTS)
         traffic.wait_for_more(200)
@@ -254,16 +247,7 @@ def test_a_pod_says_which_secret_it_waits_for(stage: Stage) -> None:
         wait_until(lambda: stage.namespace.left() == [], within=60, every=0.5, what="nothing left")
 
 
-# -- what the target shows ---------------------------------------------------------------------------------------------
-
-
-def copied(stage: Stage, topic: str) -> int:
-    """How many records of the topic's copy there are. Raises AssertionError while there is no copy."""
-    remote = stage.mirrored.remote(topic)
-    try:
-        return sum(end_offsets(stage.target, remote).values())
-    except KeyError:
-        raise AssertionError(f"{remote} does not exist") from None
+# -- what the cluster and Prometheus show ------------------------------------------------------------------------------
 
 
 def evaluated(prometheus: Prometheus) -> list[Mapping[str, Any]]:
@@ -276,35 +260,3 @@ def evaluated(prometheus: Prometheus) -> list[Mapping[str, Any]]:
 
 def running(namespace: Namespace, component: str) -> list[Any]:
     return [pod for pod in namespace.pods(component) if is_ready(pod)]
-
-
-class Pause:
-    """The longest time in seconds in which no record arrived; what follows the last one counts too."""
-
-    def __init__(self) -> None:
-        self.longest = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.longest:.1f} s"
-
-
-@contextmanager
-def pauses(stage: Stage, topic: str = ORDERS) -> Iterator[Pause]:
-    """Looks at the copy of a topic four times a second."""
-    pause, leaving = Pause(), threading.Event()
-
-    def look() -> None:
-        last, since = -1, time.monotonic()
-        while not leaving.wait(0.25):
-            now = copied(stage, topic)
-            if now != last:
-                last, since = now, time.monotonic()
-            pause.longest = max(pause.longest, time.monotonic() - since)
-
-    thread = threading.Thread(target=look, name="pauses", daemon=True)
-    thread.start()
-    try:
-        yield pause
-    finally:
-        leaving.set()
-        thread.join(30)

@@ -13,9 +13,9 @@ from tests.harness.clusters import create_topic
 from tests.harness.eventually import wait_until
 from tests.harness.traffic import Traffic
 from tests.kube.conftest import Stage
+from tests.kube.course import pauses, say
 from tests.kube.kubernetes import is_ready, name_of, run
 from tests.kube.resource import mirror_maker
-from tests.kube.test_release import pauses, say
 from tests.kubelab import spark_operator
 
 RELEASE, NAME, FLOW, ORDERS = "operated", "operated", "a->b", "operated-orders"

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from tests.harness.eventually import wait_until
 from tests.harness.java import NoJava, find_java
-from tests.harness.kafka_jars import REPOSITORY, JarsUnavailable, Kafka, WrongChecksum, fetch, home, read_list, say
-from tests.harness.processes import tail
+from tests.harness.kafka_jars import REPOSITORY, JarsUnavailable, Kafka, WrongChecksum, classpath, fetch, home, say
+from tests.harness.processes import end, spawn, tail
 
 __all__ = ["CRDS", "VERSION", "WHY", "NotBuilt", "build", "built", "running"]
 
@@ -96,15 +96,11 @@ def _compile() -> None:
     _run(
         *(str(find_java()), f"-javaagent:{lombok}=ECJ", "-cp", str(compiler)),
         *("org.eclipse.jdt.internal.compiler.batch.Main", "-17", "-nowarn", "-proc:none", "-encoding", "UTF-8"),
-        *("-d", str(CLASSES), "-cp", _jars(), f"@{CACHE / 'files'}"),
+        *("-d", str(CLASSES), "-cp", classpath(JARS), f"@{CACHE / 'files'}"),
     )
     for module in MODULES:
         if (resources := SOURCE / module / "src/main/resources").is_dir():
             shutil.copytree(resources, CLASSES, dirs_exist_ok=True)
-
-
-def _jars() -> str:
-    return os.pathsep.join(str(home(JARS) / jar.file_name) for jar in read_list(JARS.listed.read_text()))
 
 
 def _run(*command: str) -> str:
@@ -123,23 +119,19 @@ def running(namespace: str, folder: Path) -> Iterator[Path]:
     logging.write_text(LOGGING)
     command = [str(find_java()), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command += [f"-Dlog4j.configurationFile={logging}", f"-D{key}.basePropertyFileName={properties}"]
-    command += ["-cp", f"{CLASSES}{os.pathsep}{_jars()}", "org.apache.spark.k8s.operator.SparkOperator"]
-    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
-        try:
+    command += ["-cp", f"{CLASSES}{os.pathsep}{classpath(JARS)}", "org.apache.spark.k8s.operator.SparkOperator"]
+    process = spawn(command, output=log)
 
-            def started() -> bool:
-                assert process.poll() is None, f"the operator ended: {tail(log)}"
-                assert "'sparkappreconciler' controller started" in log.read_text(), tail(log)
-                return True
+    def started() -> bool:
+        assert process.poll() is None, f"the operator ended: {tail(log)}"
+        assert "'sparkappreconciler' controller started" in log.read_text(), tail(log)
+        return True
 
-            wait_until(started, within=60, every=0.5, what="the operator watches")
-            yield log
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    try:
+        wait_until(started, within=60, every=0.5, what="the operator watches")
+        yield log
+    finally:
+        end(process, within=10)
 
 
 def main() -> None:
