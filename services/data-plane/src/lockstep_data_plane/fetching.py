@@ -1,6 +1,6 @@
 """Fetching raw batches from the source: several fetches under way, each on a connection of its own.
 
-A shard holds the partitions that one broker leads and one connection fetches. As soon as an answer is in, the next
+A shard holds the partitions that one broker leads and one connection fetches. As soon as a large answer is in, the next
 question is out, and only then are the batches judged: so the broker never waits for us. Where a rack is set a
 partition may be fetched from another replica than its leader (`replicas.py`)."""
 
@@ -43,8 +43,9 @@ PACE_S = 0.006
 other no closer than `PACE_S`: single records then come together, and leave the brokers, and us, time for other things.
 With fewer nobody waits."""
 
-SWARM_ANSWER_BYTES = 64 * 1024
-"""An answer larger than this brings more than a few."""
+FEW_BYTES = 64 * 1024
+"""An answer larger than this brings more than a few. What a smaller one brings goes on its way first, for it is judged
+and sent in less time than the next question takes; behind a larger one the next question is not to wait."""
 
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
@@ -68,14 +69,13 @@ class Swarm:
         self._batches = 0
         self._per_s = 0.0
 
-    def paced(self, deliveries: Sequence[Delivery], now: float) -> bool:
-        """Count what an answer brought; whether the next question may wait a little."""
+    def paced(self, deliveries: Sequence[Delivery], size: int, now: float) -> bool:
+        """Count what an answer of so many bytes brought; whether the next question may wait a little."""
         self._batches += sum(len(delivery.batches) for delivery in deliveries)
         if now - self._since >= SWARM_LOOK_S:
             self._per_s = self._batches / (now - self._since)
             self._since, self._batches = now, 0
-        size = sum(len(delivery.fetched.records) for delivery in deliveries)
-        return self._per_s >= SWARM_PER_S and 0 < size <= SWARM_ANSWER_BYTES
+        return self._per_s >= SWARM_PER_S and 0 < size <= FEW_BYTES
 
 
 class Shard:
@@ -124,8 +124,9 @@ class Shard:
             self._asked_at = 0.0
             deliveries = list(self._take_apart(wanted, answer))
             now = time.monotonic()
-            hasty = self._swarm.paced(deliveries, now) and now - asked_at < PACE_S
-            asked = None if hasty or connection.rests_for else self._ask(connection)
+            size = sum(len(delivery.fetched.records) for delivery in deliveries)
+            hasty = self._swarm.paced(deliveries, size, now) and now - asked_at < PACE_S
+            asked = self._ask(connection) if size > FEW_BYTES and not connection.rests_for else None
             self._fetching.deliver(deliveries)
             if hasty:
                 await asyncio.sleep(max(0.0, asked_at + PACE_S - time.monotonic()))
