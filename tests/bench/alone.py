@@ -20,7 +20,7 @@ __all__ = ["ALONE", "CONTROL_PLANE"]
 IDLE, CATCH_UP, NEW_TOPIC, TEN_TOPICS = "idle_2000", "catch_up", "new_topic", "ten_topics"
 IDLE_TOPICS, IDLE_PARTITIONS, IDLE_PERIOD_S = 20, 100, 60.0
 CONTROL_PLANE = "control_plane"
-BUSY_PER_S = 4_000
+BUSY_PER_S = 1_000
 
 
 def _idle(stage: Stage) -> ReadingsPart:
