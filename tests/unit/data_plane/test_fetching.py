@@ -24,10 +24,10 @@ TOPIC_ID = UUID(int=7)
 OUT_OF_RANGE = 1
 
 
-def copying(*, behind: int = -1) -> Partition:
+def copying(*, behind: int = -1, number: int = 0) -> Partition:
     """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
-    partition = Partition("t", 0, "a.t", 100)
-    row = PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1)
+    partition = Partition("t", number, "a.t", 100)
+    row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
     partition.resumed(row, behind, behind)
     return partition
 
@@ -61,8 +61,17 @@ def connection() -> Connection:
     return made
 
 
-def answered(shard: Shard, partition: Partition, *, code: int = 0, near: int = -1, data: bytes = b"") -> list[Batch]:
-    """Hand a shard an answer for the partition; the batches that it delivers."""
+def answered(
+    shard: Shard,
+    partition: Partition,
+    *,
+    code: int = 0,
+    near: int = -1,
+    data: bytes = b"",
+    session: int = 0,
+    silent: bool = False,
+) -> list[Batch]:
+    """Hand a shard an answer for the partition, or one that says nothing of any; the batches that it delivers."""
     m = message("fetch", 13, "response")
     part = m.PartitionData(
         partition_index=0,
@@ -75,7 +84,8 @@ def answered(shard: Shard, partition: Partition, *, code: int = 0, near: int = -
         records=data,
     )
     topic = m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(part,))
-    answer: Any = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
+    topics = () if silent else (topic,)
+    answer: Any = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
     wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), partition.fetch_from)]
     deliveries = shard._take_apart(wanted, answer)
     return [batch for delivery in deliveries for batch in delivery.batches]
@@ -161,6 +171,48 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
     answer = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
     (fetched,) = read_answer(wanted, answer)
     assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
+
+
+async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
+    fetching.settings = FetchSettings()
+    fetching.cluster._leaders["t", 1] = Leader(LEADER, 0, TOPIC_ID)
+    looked_at: list[Partition] = []
+
+    def has_room(partition: Partition) -> bool:
+        looked_at.append(partition)
+        return True
+
+    monkeypatch.setattr(fetching, "has_room", has_room)
+    monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
+    first, second, made = copying(), copying(number=1), connection()
+    asked: list[Any] = []
+    monkeypatch.setattr(made, "ask", asked.append)
+    fetching.attach(first)
+    shard = shard_of(fetching, first)
+
+    def named() -> dict[int, int]:
+        """What the next question says: the partitions that it names, and their offsets."""
+        looked_at.clear()
+        shard._ask(made)
+        return {part.partition: part.fetch_offset for topic in asked[-1].topics for part in topic.partitions}
+
+    assert named() == {0: 0}
+    answered(shard, first, session=77, silent=True)
+    assert (named(), looked_at, asked[-1].session_id, asked[-1].session_epoch) == ({}, [], 77, 1)
+    answered(shard, first, session=77, silent=True)
+    fetching.attach(second)
+    assert (named(), looked_at) == ({1: 0}, [first, second])
+    answered(shard, first, session=77, data=batch_bytes(records(0, 3)))
+    assert named() == {0: 3}
+    fetching.detach(second)
+    answered(shard, first, session=77, silent=True)
+    assert named() == {}
+    assert [list(topic.partitions) for topic in asked[-1].forgotten_topics_data] == [[1]]
+    answered(shard, first, session=0, silent=True)
+    assert named() == {0: 3}, "a broker that keeps no session is told everything"
 
 
 @pytest.mark.parametrize(("topic_id", "version"), [(TOPIC_ID, 13), (None, 12)])

@@ -68,6 +68,7 @@ class Copying:
         self._topics = topics
         self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
+        self._moved: set[Partition] = set()
         self._left = 0
         self._left_bytes = 0
         self._changes: dict[Partition, asyncio.Event] = {}
@@ -151,10 +152,18 @@ class Copying:
             if seconds := cluster.quota.news():
                 self._telling.throttled(cluster.alias, seconds)
 
+    def moved(self) -> Sequence[Partition]:
+        """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
+        not among them."""
+        moved = list(self._moved)
+        self._moved = {partition for partition in moved if partition.lag}
+        return moved
+
     def remove(self, tp: TopicPartition) -> None:
         """The partition is released and written down."""
         partition = self.partitions.pop(tp, None)
         if partition is not None:
+            self._moved.discard(partition)
             self._left += partition.counters.records
             self._left_bytes += partition.counters.bytes
             self._changes.pop(partition, None)
@@ -200,6 +209,7 @@ class Copying:
         changed = self._changes[partition] = asyncio.Event()
         backoff = Backoff()
         while partition.phase is not Phase.RELEASED:
+            self._moved.add(partition)
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, backoff)
@@ -316,6 +326,7 @@ class Copying:
         if fetched.code:
             self._fetch_refused(p, fetched.code)
             return
+        self._moved.add(p)
         self.room.took(p, len(fetched.records))
         p.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
@@ -349,6 +360,7 @@ class Copying:
             self._failed(partition, where)
 
     def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+        self._moved.add(partition)
         if isinstance(answer, Answer) and answer.code == 0:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             for receipt in receipts:
@@ -376,6 +388,7 @@ class Copying:
 
     def _committed(self, partition: Partition) -> None:
         """A transaction of the partition has ended: what it held counts."""
+        self._moved.add(partition)
         self._counted(partition, *partition.committed())
 
     def _counted(self, partition: Partition, receipts: Sequence[Receipt], syncs: tuple[tuple[int, int], ...]) -> None:

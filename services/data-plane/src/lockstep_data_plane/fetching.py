@@ -1,7 +1,8 @@
 """Fetching raw batches from the source: several fetches under way, each on a connection of its own.
 
 A shard holds the partitions that one broker leads and one connection fetches. As soon as a large answer is in, the next
-question is out, and only then are the batches judged: so the broker never waits for us. Where a rack is set a
+question is out, and only then are the batches judged: so the broker never waits for us. What a small one brings goes on
+its way first: it is judged and sent sooner than the next question is put together. Where a rack is set a
 partition may be fetched from another replica than its leader (`replicas.py`)."""
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession
+from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
 from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.replicas import Replicas
+from lockstep_data_plane.swarm import FEW_BYTES, PACE_S, Swarm
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["SHARDS", "Delivery", "Fetching"]
@@ -35,17 +37,6 @@ filled."""
 CORRUPT_MESSAGE = 2
 PATIENCE_S = 40.0
 """How long a fetch may stay unanswered beyond what it asked the broker to wait."""
-
-SWARM_PER_S = 500
-SWARM_LOOK_S = 0.1
-PACE_S = 0.006
-"""Where so many batches a second come over one connection and each answer brings only a few, its questions follow each
-other no closer than `PACE_S`: single records then come together, and leave the brokers, and us, time for other things.
-With fewer nobody waits."""
-
-FEW_BYTES = 64 * 1024
-"""An answer larger than this brings more than a few. What a smaller one brings goes on its way first, for it is judged
-and sent in less time than the next question takes; behind a larger one the next question is not to wait."""
 
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
@@ -61,21 +52,8 @@ class Delivery:
     batches: tuple[Batch, ...]
 
 
-class Swarm:
-    """Whether one connection brings so many small batches that they are better fetched a few at a time."""
-
-    def __init__(self) -> None:
-        self._since = 0.0
-        self._batches = 0
-        self._per_s = 0.0
-
-    def paced(self, deliveries: Sequence[Delivery], size: int, now: float) -> bool:
-        """Count what an answer of so many bytes brought; whether the next question may wait a little."""
-        self._batches += sum(len(delivery.batches) for delivery in deliveries)
-        if now - self._since >= SWARM_LOOK_S:
-            self._per_s = self._batches / (now - self._since)
-            self._since, self._batches = now, 0
-        return self._per_s >= SWARM_PER_S and 0 < size <= FEW_BYTES
+Asked = tuple[Partition, int, Leader, int]
+"""A partition, its incarnation, its leader, and the offset asked for."""
 
 
 class Shard:
@@ -93,6 +71,12 @@ class Shard:
         self._session = FetchSession()
         self._turn = 0
         self._swarm = Swarm()
+        self._asked: Sequence[Asked] = ()
+        self._by_id = True
+        self._at_rest = False
+        """Whether what was asked last is still just what is to be asked: every partition was in it, none has come or
+        gone since, and nothing was said of any. Looking at thousands for each empty answer is most of what they cost.
+        """
 
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
@@ -113,6 +97,10 @@ class Shard:
                     else:
                         self._fetching.replica_failed(partition)
 
+    def stirred(self) -> None:
+        """A partition comes or goes, or shares its room with one more or less."""
+        self._at_rest = False
+
     async def _fetch_on(self, connection: Connection) -> None:
         self._session.lost()
         await connection.rested()
@@ -125,7 +113,8 @@ class Shard:
             deliveries = list(self._take_apart(wanted, answer))
             now = time.monotonic()
             size = sum(len(delivery.fetched.records) for delivery in deliveries)
-            hasty = self._swarm.paced(deliveries, size, now) and now - asked_at < PACE_S
+            batches = sum(len(delivery.batches) for delivery in deliveries)
+            hasty = self._swarm.paced(batches, size, now) and now - asked_at < PACE_S
             asked = self._ask(connection) if size > FEW_BYTES and not connection.rests_for else None
             self._fetching.deliver(deliveries)
             if hasty:
@@ -137,9 +126,9 @@ class Shard:
     def _eligible(self) -> list[Partition]:
         return [p for p in self.partitions if p.phase is Phase.COPYING]
 
-    def _ask(
-        self, connection: Connection
-    ) -> tuple[list[tuple[Partition, int, Leader, int]], asyncio.Future[Any]] | None:
+    def _ask(self, connection: Connection) -> tuple[Sequence[Asked], asyncio.Future[Any]] | None:
+        if self._at_rest and not self._fetching.settings.rack and (same := self._session.again()) is not None:
+            return self._asked, connection.ask(self._request(connection, same))
         self._fetching.send_back(self, self.partitions)
         eligible = self._eligible()
         roomy = [p for p in eligible if self._fetching.has_room(p)]
@@ -148,28 +137,34 @@ class Shard:
         self._turn += 1
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
         wanted = [(p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])]
-        wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
+        self._asked = wanted
+        self._at_rest = len(roomy) == len(self.partitions)
+        self._by_id = all(leader.topic_id is not None for leader in self.partitions.values())
         plan = self._session.plan([(p.tp, leader, offset) for p, _, leader, offset in wanted])
-        request = fetch_request(
+        wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
+        return wanted, connection.ask(self._request(connection, plan, wait_ms, self._fetching.rack(roomy)))
+
+    def _request(self, connection: Connection, plan: Plan, wait_ms: int | None = None, rack: str = "") -> Any:
+        return fetch_request(
             connection,
             plan.changed,
             self._fetching.settings,
             isolation=self._fetching.isolation,
             wait_ms=wait_ms,
             session=plan,
-            rack=self._fetching.rack(roomy),
+            rack=rack,
             partition_bytes=self._fetching.partition_bytes(connection),
-            by_id=all(leader.topic_id is not None for leader in self.partitions.values()),
+            by_id=self._by_id,
         )
-        return wanted, connection.ask(request)
 
-    def _take_apart(self, wanted: Sequence[tuple[Partition, int, Leader, int]], answer: Any) -> Iterator[Delivery]:
+    def _take_apart(self, wanted: Sequence[Asked], answer: Any) -> Iterator[Delivery]:
         if answer.error_code in SESSION_LOST:
             self._session.lost()
             return
         self._session.answered(int(answer.session_id))
         if not answer.error_code and not answer.responses:
             return  # as of thousands of partitions at rest: in a session only what has something to say is in an answer
+        self._at_rest = False
         asked = {p.tp: (p, incarnation) for p, incarnation, _, _ in wanted}
         plain = [(p.tp, leader, offset) for p, _, leader, offset in wanted]
         for fetched in read_answer(plain, answer):
@@ -256,6 +251,7 @@ class Fetching:
         shard = self._shards[key][0]
         shard.partitions[partition] = leader
         self._of[partition] = shard
+        self._stir()
         shard.wake.set()
 
     def detach(self, partition: Partition) -> None:
@@ -263,6 +259,11 @@ class Fetching:
         shard = self._of.pop(partition, None)
         if shard is not None:
             shard.partitions.pop(partition, None)
+            self._stir()
+
+    def _stir(self) -> None:
+        for shard, _ in self._shards.values():
+            shard.stirred()
 
     # -- other replicas than the leader --------------------------------------------------------------------------------
 

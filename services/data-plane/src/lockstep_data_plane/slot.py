@@ -48,11 +48,15 @@ long."""
 
 TICK_S = 0.25
 
+LOOK_AT_ALL_EVERY_S = 5.0
+"""How often every partition is asked for progress that is not written down, and not only those that moved."""
+
 RENEWS_WITHIN_S = 10.0
 """How long a slot drains that is to begin anew with other certificates. It does so because the former ones may serve no
 more, and whatever is in flight then the target's log tells."""
 
 RUNS = f"{OffsetRuns.kind}/".encode()
+PROGRESS = "progress"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,7 @@ class Slot:
         self._begun_by: dict[TopicPartition, Order] = {}
         """The order by which each partition that is tended was begun."""
         self._alive_at = 0.0
+        self._looked_at_all = 0.0
         self._certificates = Certificates(spec.settings, self._say)
 
     @property
@@ -218,7 +223,10 @@ class Slot:
         await self._guarded("slot status", self._ledger.write(status))
 
     async def _flush(self) -> None:
-        await self._guarded("progress", self._ledger.flush(self._copying.partitions.values()))
+        now, moved = asyncio.get_running_loop().time(), self._copying.moved()
+        if self._leaving or PROGRESS in self._troubles.now or now - self._looked_at_all >= LOOK_AT_ALL_EVERY_S:
+            self._looked_at_all, moved = now, list(self._copying.partitions.values())
+        await self._guarded(PROGRESS, self._ledger.flush(moved))
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
         """A control topic that cannot be written delays progress, not the copying; it is said once and tried again."""
