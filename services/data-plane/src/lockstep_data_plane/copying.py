@@ -21,7 +21,7 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.keyed_partition import KeyedPartition
-from lockstep_data_plane.ledger import Ledger
+from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.origin_lookup import OriginLookup
 from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
 from lockstep_data_plane.phases import Happening, Phase
@@ -270,7 +270,7 @@ class Copying:
         try:
             await self._ledger.flush([partition])
         except ClusterTrouble as trouble:
-            self._telling.of_slot("progress", trouble)
+            self._telling.of_slot(PROGRESS, trouble)
 
     async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
         try:
@@ -360,7 +360,6 @@ class Copying:
             self._failed(partition, where)
 
     def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
-        self._moved.add(partition)
         if isinstance(answer, Answer) and answer.code == 0:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             for receipt in receipts:
@@ -388,10 +387,10 @@ class Copying:
 
     def _committed(self, partition: Partition) -> None:
         """A transaction of the partition has ended: what it held counts."""
-        self._moved.add(partition)
         self._counted(partition, *partition.committed())
 
     def _counted(self, partition: Partition, receipts: Sequence[Receipt], syncs: tuple[tuple[int, int], ...]) -> None:
+        self._moved.add(partition)
         if self._ledger.syncs is not None:
             self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
         if receipts:

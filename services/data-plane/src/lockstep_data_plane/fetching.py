@@ -2,8 +2,8 @@
 
 A shard holds the partitions that one broker leads and one connection fetches. As soon as a large answer is in, the next
 question is out, and only then are the batches judged: so the broker never waits for us. What a small one brings goes on
-its way first: it is judged and sent sooner than the next question is put together. Where a rack is set a
-partition may be fetched from another replica than its leader (`replicas.py`)."""
+its way first, for it would wait as long for the next question as it takes itself. Where a rack is set a partition may
+be fetched from another replica than its leader (`replicas.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka.errors import KafkaError
 
@@ -56,6 +56,13 @@ Asked = tuple[Partition, int, Leader, int]
 """A partition, its incarnation, its leader, and the offset asked for."""
 
 
+class AtRest(NamedTuple):
+    """A question that may be asked again as it stands, in its session."""
+
+    asked: Sequence[Asked]
+    by_id: bool
+
+
 class Shard:
     """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
     cancelled."""
@@ -71,12 +78,10 @@ class Shard:
         self._session = FetchSession()
         self._turn = 0
         self._swarm = Swarm()
-        self._asked: Sequence[Asked] = ()
-        self._by_id = True
-        self._at_rest = False
-        """Whether what was asked last is still just what is to be asked: every partition was in it, none has come or
-        gone since, and nothing was said of any. Looking at thousands for each empty answer is most of what they cost.
-        """
+        self._at_rest: AtRest | None = None
+        """What was asked last, as long as it is still just what is to be asked: every partition was in it, none has
+        come or gone since, and nothing was said of any. Looking at thousands for each empty answer is most of what they
+        cost."""
 
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
@@ -99,7 +104,7 @@ class Shard:
 
     def stirred(self) -> None:
         """A partition comes or goes, or shares its room with one more or less."""
-        self._at_rest = False
+        self._at_rest = None
 
     async def _fetch_on(self, connection: Connection) -> None:
         self._session.lost()
@@ -127,8 +132,9 @@ class Shard:
         return [p for p in self.partitions if p.phase is Phase.COPYING]
 
     def _ask(self, connection: Connection) -> tuple[Sequence[Asked], asyncio.Future[Any]] | None:
-        if self._at_rest and not self._fetching.settings.rack and (same := self._session.again()) is not None:
-            return self._asked, connection.ask(self._request(connection, same))
+        if self._at_rest is not None and (same := self._session.again()) is not None:
+            asked, by_id = self._at_rest
+            return asked, connection.ask(self._request(connection, same, by_id))
         self._fetching.send_back(self, self.partitions)
         eligible = self._eligible()
         roomy = [p for p in eligible if self._fetching.has_room(p)]
@@ -137,14 +143,17 @@ class Shard:
         self._turn += 1
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
         wanted = [(p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])]
-        self._asked = wanted
-        self._at_rest = len(roomy) == len(self.partitions)
-        self._by_id = all(leader.topic_id is not None for leader in self.partitions.values())
+        by_id = all(leader.topic_id is not None for leader in self.partitions.values())
+        # With a rack some may have to go back to their leaders meanwhile.
+        lasts = len(roomy) == len(self.partitions) and not self._fetching.settings.rack
+        self._at_rest = AtRest(wanted, by_id) if lasts else None
         plan = self._session.plan([(p.tp, leader, offset) for p, _, leader, offset in wanted])
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        return wanted, connection.ask(self._request(connection, plan, wait_ms, self._fetching.rack(roomy)))
+        return wanted, connection.ask(self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy)))
 
-    def _request(self, connection: Connection, plan: Plan, wait_ms: int | None = None, rack: str = "") -> Any:
+    def _request(
+        self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
+    ) -> Any:
         return fetch_request(
             connection,
             plan.changed,
@@ -154,7 +163,7 @@ class Shard:
             session=plan,
             rack=rack,
             partition_bytes=self._fetching.partition_bytes(connection),
-            by_id=self._by_id,
+            by_id=by_id,
         )
 
     def _take_apart(self, wanted: Sequence[Asked], answer: Any) -> Iterator[Delivery]:
@@ -164,7 +173,7 @@ class Shard:
         self._session.answered(int(answer.session_id))
         if not answer.error_code and not answer.responses:
             return  # as of thousands of partitions at rest: in a session only what has something to say is in an answer
-        self._at_rest = False
+        self._at_rest = None
         asked = {p.tp: (p, incarnation) for p, incarnation, _, _ in wanted}
         plain = [(p.tp, leader, offset) for p, _, leader, offset in wanted]
         for fetched in read_answer(plain, answer):

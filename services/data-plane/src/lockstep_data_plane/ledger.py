@@ -30,7 +30,10 @@ from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.window import Window
 
-__all__ = ["Ledger"]
+__all__ = ["PROGRESS", "Ledger"]
+
+PROGRESS = "progress"
+"""What a slot calls it in its troubles when progress cannot be written down."""
 
 QUARANTINE_BYTES = 64 << 20
 """The largest record of the quarantine topic: what was too large elsewhere must fit, below the 100 MiB that a broker

@@ -20,7 +20,7 @@ from lockstep_config.permissions import access_of
 from lockstep_data_plane.certificates import Certificates
 from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
-from lockstep_data_plane.ledger import Ledger
+from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.obeying import Order, orders
 from lockstep_data_plane.stretches import Copied, Stretches
 from lockstep_protocol.names import state_topic
@@ -56,7 +56,6 @@ RENEWS_WITHIN_S = 10.0
 more, and whatever is in flight then the target's log tells."""
 
 RUNS = f"{OffsetRuns.kind}/".encode()
-PROGRESS = "progress"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
