@@ -29,8 +29,7 @@ STANDSTILL_S = 60.0
 SETTLED_S = 5.0  # MM2's tuned producer lingers 50 ms, its transactions end with each poll
 RUNS = 3
 WARM_UP_RECORDS = 9_000_000
-WARM_UP_BOTH_S = 15.0  # of copying: the compilers of two brokers that serve it take 40 % of a core for so long
-WARM_UP_COPY_S = 15.0
+WARM_UP_S = 15.0  # of copying: the compilers of two brokers that serve it take 40 % of a core for so long
 LIMIT_TOPIC = "limit"
 
 
@@ -101,7 +100,7 @@ def _warm(work: Workload, system: System, file: Path, log: Path) -> None:
     with _copying(work, system, file, log) as (run, there):
         _until(run, lambda: there() or None, FIRST_RECORD_WITHIN_S, "nothing was copied")
         began = run.elapsed()
-        while there() < work.loaded.records and run.elapsed() - began < WARM_UP_COPY_S:
+        while there() < work.loaded.records and run.elapsed() - began < WARM_UP_S:
             run.check()
             time.sleep(POLL_S)
     work.clusters.begin_anew([work.topic])
@@ -167,7 +166,7 @@ def limit(work: Workload, say: Callable[[str], None]) -> Limit:
     produced = [appended(partial(produce_only, target, ready)) for _ in range(unmeasured + RUNS)][unmeasured:]
     both = partial(both_at_once, source, work.topic, ends, target, ready)
     began = time.monotonic()
-    while time.monotonic() - began < WARM_UP_BOTH_S:
+    while time.monotonic() - began < WARM_UP_S:
         appended(both)
     together = [appended(both) for _ in range(RUNS)]
     say(
