@@ -22,7 +22,7 @@ from lockstep_data_plane.batches.codecs import CODECS
 from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, scan
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.fetch_wire import fetch_request, read_answer
+from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
 from lockstep_data_plane.producing import produce_request
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
@@ -201,7 +201,8 @@ class Writer:
         connection = await self._cluster.connection(leader.broker, "raw")
         wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2))]
         answer = await connection.call(fetch_request(connection, wanted, FetchSettings(max_wait_ms=0)))
-        return [batch for fetched in read_answer(wanted, answer) for batch in scan(fetched.records)]
+        every = read_answer(wanted, answer, topic_names(wanted))
+        return [batch for fetched in every for batch in scan(fetched.records)]
 
     def begin(self) -> Producer:
         """The next of the transactional producers, with a transaction open. Who leaves one open takes up its place."""

@@ -13,8 +13,8 @@ from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import APIS, Connection, message
-from lockstep_data_plane.fetch_wire import fetch_request, read_answer
-from lockstep_data_plane.fetching import Fetching, Shard
+from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
+from lockstep_data_plane.fetching import Fetching, Question, Shard
 from lockstep_data_plane.partition import Partition
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, records
@@ -61,6 +61,13 @@ def connection() -> Connection:
     return made
 
 
+def question(partition: Partition) -> Question:
+    """What asks for this partition alone."""
+    leader = Leader(LEADER, 0, TOPIC_ID)
+    asked = {partition.tp: (partition, partition.incarnation, leader, partition.fetch_from)}
+    return Question(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False)
+
+
 def answered(
     shard: Shard,
     partition: Partition,
@@ -86,8 +93,7 @@ def answered(
     topic = m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(part,))
     topics = () if silent else (topic,)
     answer: Any = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
-    wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), partition.fetch_from)]
-    deliveries = shard._take_apart(wanted, answer)
+    deliveries = shard._take_apart(shard._last or question(partition), answer)
     return [batch for delivery in deliveries for batch in delivery.batches]
 
 
@@ -117,10 +123,9 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
     partition = copying()
     fetching.attach(partition)
     shard = shard_of(fetching, partition)
-    wanted = [(partition, partition.incarnation, Leader(LEADER, 0, TOPIC_ID), 0)]
     m = message("fetch", 13, "response")
     answer = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
-    (delivery,) = shard._take_apart(wanted, answer)
+    (delivery,) = shard._take_apart(question(partition), answer)
     assert delivery.fetched.code == OUT_OF_RANGE
     assert shard_of(fetching, partition) is shard
 
@@ -169,7 +174,7 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
     part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")
     topics = (m.FetchableTopicResponse(topic="t", partitions=(part,)),)
     answer = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
-    (fetched,) = read_answer(wanted, answer)
+    (fetched,) = read_answer(wanted, answer, topic_names(wanted))
     assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
 
 
@@ -177,7 +182,7 @@ async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
     fetching: Fetching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
-    fetching.settings = FetchSettings()
+    fetching.settings, fetching.questions_last = FetchSettings(), True
     fetching.cluster._leaders["t", 1] = Leader(LEADER, 0, TOPIC_ID)
     looked_at: list[Partition] = []
 
@@ -206,7 +211,11 @@ async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
     fetching.attach(second)
     assert (named(), looked_at) == ({1: 0}, [first, second])
     answered(shard, first, session=77, data=batch_bytes(records(0, 3)))
-    assert named() == {0: 3}
+    assert (named(), looked_at) == ({0: 3}, [first]), "only what moved is looked at"
+    answered(shard, first, session=77, silent=True)
+    assert (named(), looked_at) == ({}, [first]), "and once more, for what was fetched may have come later"
+    answered(shard, first, session=77)
+    assert (named(), looked_at) == ({}, []), "an answer without records moves nobody"
     fetching.detach(second)
     answered(shard, first, session=77, silent=True)
     assert named() == {}

@@ -119,6 +119,7 @@ class Copying:
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
             on_trouble=self._cut,
+            limited=self.room.limited,
         )
 
     @property

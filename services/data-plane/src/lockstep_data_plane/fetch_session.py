@@ -55,9 +55,14 @@ class FetchSession:
         self._known = {tp: (leader, offset) for tp, leader, offset in wanted}
         return Plan(self._id, self._epoch, changed, forgotten)
 
-    def again(self) -> Plan | None:
-        """What to send so that the broker answers for what the last plan wanted, where it knows that."""
-        return None if self._id == NO_SESSION else Plan(self._id, self._epoch, (), ())
+    def onward(self, moved: Sequence[Wanted]) -> Plan | None:
+        """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets
+        on. None where it knows nothing of the last plan."""
+        if self._id == NO_SESSION:
+            return None
+        for tp, leader, offset in moved:
+            self._known[tp] = (leader, offset)
+        return Plan(self._id, self._epoch, moved, ())
 
     def answered(self, session_id: int) -> None:
         """A request was answered without an error of its own. A broker that has no room for a session says 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from lockstep_data_plane.cluster import Leader, TopicPartition
 from lockstep_data_plane.connection import Connection, message
 from lockstep_data_plane.fetch_session import Plan
 
-__all__ = ["Fetched", "fetch_request", "read_answer"]
+__all__ = ["Fetched", "fetch_request", "read_answer", "topic_names"]
 
 BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
@@ -81,15 +81,24 @@ def fetch_request(
     )
 
 
-def read_answer(wanted: Sequence[tuple[TopicPartition, Leader, int]], answer: Any) -> Iterator[Fetched]:
+def topic_names(wanted: Iterable[tuple[TopicPartition, Leader, int]]) -> Mapping[Any, str]:
+    """The names of these topics, by what an answer may call them: their ids, and their names."""
+    names: dict[Any, str] = {}
+    for (topic, _), leader, _ in wanted:
+        names[leader.topic_id] = names[topic] = topic
+    return names
+
+
+def read_answer(
+    wanted: Iterable[tuple[TopicPartition, Leader, int]], answer: Any, names: Mapping[Any, str]
+) -> Iterator[Fetched]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
-    for."""
+    for. ``names``: `topic_names` of what was asked for."""
     if answer.error_code != 0:
         for tp, _, _ in wanted:
             yield Fetched(tp, int(answer.error_code), -1, -1, (), b"")
         return
     by_id = int(answer.__version__) >= BY_TOPIC_ID
-    names = {leader.topic_id if by_id else tp[0]: tp[0] for tp, leader, _ in wanted}
     for topic in answer.responses:
         name = names.get(topic.topic_id if by_id else topic.topic)
         if name is None:

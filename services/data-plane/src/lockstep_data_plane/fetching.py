@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from aiokafka.errors import KafkaError
 
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
-from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer
+from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer, topic_names
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
@@ -56,11 +56,17 @@ Asked = tuple[Partition, int, Leader, int]
 """A partition, its incarnation, its leader, and the offset asked for."""
 
 
-class AtRest(NamedTuple):
-    """A question that may be asked again as it stands, in its session."""
+@dataclass(slots=True)
+class Question:
+    """What a fetch asked for, which of its partitions have moved since, and which had before. Where `lasts` is set, all
+    partitions of its shard are in it, and the next question differs by no more than those that moved."""
 
-    asked: Sequence[Asked]
+    asked: dict[TopicPartition, Asked]
+    names: Mapping[Any, str]
     by_id: bool
+    lasts: bool
+    moved: list[Partition] = field(default_factory=list)
+    moved_before: list[Partition] = field(default_factory=list)
 
 
 class Shard:
@@ -78,10 +84,9 @@ class Shard:
         self._session = FetchSession()
         self._turn = 0
         self._swarm = Swarm()
-        self._at_rest: AtRest | None = None
-        """What was asked last, as long as it is still just what is to be asked: every partition was in it, none has
-        come or gone since, and nothing was said of any. Looking at thousands for each empty answer is most of what they
-        cost."""
+        self._last: Question | None = None
+        """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
+        thousands for each answer is most of what they cost."""
 
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
@@ -96,6 +101,7 @@ class Shard:
             except (BrokerUnreachable, KafkaError) as exc:
                 lost = list(self.partitions.items())
                 self.partitions.clear()
+                self._last = None
                 for partition, leader in lost:
                     if leader.broker == self.broker:
                         self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
@@ -104,18 +110,18 @@ class Shard:
 
     def stirred(self) -> None:
         """A partition comes or goes, or shares its room with one more or less."""
-        self._at_rest = None
+        self._last = None
 
     async def _fetch_on(self, connection: Connection) -> None:
         self._session.lost()
         await connection.rested()
         asked = self._ask(connection)
         while asked is not None:
-            wanted, future = asked
+            question, future = asked
             self._asked_at = asked_at = time.monotonic()
             answer = await future
             self._asked_at = 0.0
-            deliveries = list(self._take_apart(wanted, answer))
+            deliveries = list(self._take_apart(question, answer))
             now = time.monotonic()
             size = sum(len(delivery.fetched.records) for delivery in deliveries)
             batches = sum(len(delivery.batches) for delivery in deliveries)
@@ -131,10 +137,9 @@ class Shard:
     def _eligible(self) -> list[Partition]:
         return [p for p in self.partitions if p.phase is Phase.COPYING]
 
-    def _ask(self, connection: Connection) -> tuple[Sequence[Asked], asyncio.Future[Any]] | None:
-        if self._at_rest is not None and (same := self._session.again()) is not None:
-            asked, by_id = self._at_rest
-            return asked, connection.ask(self._request(connection, same, by_id))
+    def _ask(self, connection: Connection) -> tuple[Question, asyncio.Future[Any]] | None:
+        if (last := self._last) is not None and (plan := self._onward(last)) is not None:
+            return last, connection.ask(self._request(connection, plan, last.by_id))
         self._fetching.send_back(self, self.partitions)
         eligible = self._eligible()
         roomy = [p for p in eligible if self._fetching.has_room(p)]
@@ -142,14 +147,28 @@ class Shard:
             return None
         self._turn += 1
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
-        wanted = [(p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])]
+        asked = {p.tp: (p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])}
+        wanted = [(tp, leader, offset) for tp, (_, _, leader, offset) in asked.items()]
         by_id = all(leader.topic_id is not None for leader in self.partitions.values())
-        # With a rack some may have to go back to their leaders meanwhile.
-        lasts = len(roomy) == len(self.partitions) and not self._fetching.settings.rack
-        self._at_rest = AtRest(wanted, by_id) if lasts else None
-        plan = self._session.plan([(p.tp, leader, offset) for p, _, leader, offset in wanted])
+        lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
+        self._last = question = Question(asked, topic_names(wanted), by_id, lasts)
+        plan = self._session.plan(wanted)
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        return wanted, connection.ask(self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy)))
+        return question, connection.ask(self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy)))
+
+    def _onward(self, last: Question) -> Plan | None:
+        """The next question where it differs from the last one only by what has moved; else None.
+
+        Only what moves can lose its room. It is looked at twice, for a large answer is handed over after the next
+        question.
+        """
+        if not last.lasts or not all(map(self._fetching.has_room, (*last.moved, *last.moved_before))):
+            return None
+        for p in last.moved:
+            last.asked[p.tp] = p, p.incarnation, self.partitions[p], p.fetch_from
+        plan = self._session.onward([(p.tp, self.partitions[p], p.fetch_from) for p in last.moved])
+        last.moved, last.moved_before = [], last.moved
+        return plan
 
     def _request(
         self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
@@ -166,20 +185,20 @@ class Shard:
             by_id=by_id,
         )
 
-    def _take_apart(self, wanted: Sequence[Asked], answer: Any) -> Iterator[Delivery]:
+    def _take_apart(self, question: Question, answer: Any) -> Iterator[Delivery]:
         if answer.error_code in SESSION_LOST:
             self._session.lost()
             return
         self._session.answered(int(answer.session_id))
-        if not answer.error_code and not answer.responses:
-            return  # as of thousands of partitions at rest: in a session only what has something to say is in an answer
-        self._at_rest = None
-        asked = {p.tp: (p, incarnation) for p, incarnation, _, _ in wanted}
-        plain = [(p.tp, leader, offset) for p, _, leader, offset in wanted]
-        for fetched in read_answer(plain, answer):
-            partition, incarnation = asked[fetched.tp]
+        asked = question.asked
+        # In a session only what has something to say is in an answer: nothing here looks at all that was asked for.
+        wanted = ((tp, leader, offset) for tp, (_, _, leader, offset) in asked.items())
+        for fetched in read_answer(wanted, answer, question.names):
+            partition, incarnation, _, _ = asked[fetched.tp]
             if partition.incarnation != incarnation:
                 continue
+            if fetched.code or fetched.read_from != NOBODY:
+                self._last = None
             if fetched.read_from not in (NOBODY, self.broker):
                 self._fetching.read_from(partition, fetched.read_from)
                 continue
@@ -189,8 +208,10 @@ class Shard:
                     batches = tuple(scan(fetched.records))
                 except ValueError:
                     fetched = replace(fetched, code=CORRUPT_MESSAGE)
+                    self._last = None
                 for batch in batches:
                     partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
+                question.moved.append(partition)
             leader = self.partitions.get(partition)
             if fetched.code and leader is not None and leader.broker != self.broker:
                 self._fetching.replica_failed(partition)
@@ -219,14 +240,18 @@ class Fetching:
         on_fetched: Callable[[Delivery], None],
         on_delivered: Callable[[], None],
         on_trouble: Callable[[Partition, str], None],
+        limited: bool = False,
     ) -> None:
-        """`room`: bytes that all partitions together may hold; `has_room` is what decides."""
+        """`room`: bytes that all partitions together may hold; `has_room` is what decides. `limited`: a partition may
+        lose its room by what others fetch."""
         self.cluster = cluster
         self.settings = settings
         self._room = room
         self._replicas = Replicas(settings.rack, settings.replica_lease_s)
         self.isolation = isolation
         self.has_room = has_room
+        # With a rack some may have to go back to their leaders meanwhile.
+        self.questions_last = not limited and not settings.rack
         self._on_fetched = on_fetched
         self._on_delivered = on_delivered
         self.on_trouble = on_trouble

@@ -10,7 +10,7 @@ from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.fetch_wire import fetch_request, read_answer
+from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
 
 __all__ = ["Cursor", "end_of", "log_between"]
 
@@ -44,7 +44,7 @@ async def log_between(
         answer = await connection.call(request)
         if not connection.rests_for:  # or it answers without records because we are over a quota
             in_vain += 1
-        for fetched in read_answer(wanted, answer):
+        for fetched in read_answer(wanted, answer, topic_names(wanted)):
             if fetched.code != 0:
                 about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
                 raise kafka_error(fetched.code, about, cluster.alias, ("topic", tp[0], "Read"))

@@ -25,6 +25,11 @@ class Room:
         self._rates = RateLimits(plane.max_bytes_per_s)
         self._waking: dict[Partition, asyncio.TimerHandle] = {}
 
+    @property
+    def limited(self) -> bool:
+        """Whether there are limits of bytes a second, which partitions share."""
+        return self._rates.any
+
     def for_more_of(self, partition: Partition) -> bool:
         """Whether it may be fetched now; where only the rate forbids it, it is nudged in time."""
         share = max(
