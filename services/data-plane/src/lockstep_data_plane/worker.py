@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 
@@ -16,9 +15,6 @@ __all__ = ["run_slot"]
 
 SWITCH_S = 0.0005
 """How long another thread (a control topic's consumer or producer) may keep the interpreter while a record waits."""
-COLLECT_AFTER = (20_000, 50, 100)
-"""When the collector looks for cycles: what a record brings about is freed without it, and there are few cycles."""
-
 LARGE_BYTES = 32 * 1024 * 1024
 """More than any answer of a fetch."""
 
@@ -32,10 +28,7 @@ def run_slot(spec: SlotSpec) -> int:
     log.configure("data-plane", spec.log_level, "json" if spec.log_format == "json" else "text")
     sys.setswitchinterval(SWITCH_S)
     tracing = _tracing(spec)
-    # What has been imported stays for ever; looking through it again and again held records up for 40 ms.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
+    memory.collect_seldom()
     memory.keep_much(LARGE_BYTES)
     try:
         return asyncio.run(_run(spec, tracing))

@@ -1,8 +1,8 @@
 """topic-sync in one flow: look at both clusters, plan, apply, write down what is so.
 
-Two rounds. Topics: every two seconds, less often where a look takes long, names and partition counts, and ids and
-details when those changed or every ten seconds. Configs: see `config_sync`. A topic that fails is tried again with
-back-off of its own and stops no other.
+Two rounds. Topics: every two seconds, less often where a look takes long, the source's names and partition counts, and
+the target's, ids and details when those changed or every ten seconds. Configs: see `config_sync`. A topic that fails is
+tried again with back-off of its own and stops no other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ LOOK_REST = 4.0
 """Times as long as a look took: with 10,000 topics that is most of a second, which every two seconds is half a core."""
 
 IDS_EVERY = 10.0
-"""Seconds after which topic ids are compared even though no name and no count changed: that finds re-created topics."""
+"""Seconds after which both clusters are looked at though the source lists what it did: that finds topics that were
+re-created, and what somebody else did to the target's."""
 
 VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
@@ -75,6 +76,7 @@ class TopicSync:
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
         # Rounds for topics and for configs meet here: what one is about to say, the other need not.
         self._writing = asyncio.Lock()
+        self._names: tuple[dict[str, int], dict[str, int]] | None = None
         self._listed: tuple[dict[str, int], dict[str, int]] | None = None
         self._looked_closely = float("-inf")
         self._missed: frozenset[str] = frozenset()
@@ -113,7 +115,7 @@ class TopicSync:
             return  # looked once, as MM2 does; from now on only when an operator asks
         ctx.must_act()
         rules = await self._rules_now()
-        source, target = await ctx.source.topic_names(), await ctx.target.topic_names()
+        source, target = await self._list()
         topics = selected(rules, source)
         note(topics=len(topics))
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
@@ -138,6 +140,17 @@ class TopicSync:
         await self._write_gone(gone - hidden.keys(), topics, source)
         self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
+
+    async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
+        where nothing is to be expected of a new one."""
+        ctx = self._ctx
+        known, source = self._names, await ctx.source.topic_names()
+        lately = ctx.clock.monotonic() - self._looked_closely < IDS_EVERY
+        if known is None or known[0] != source or not (self._settled and lately) or ctx.rounds.hurried(REFRESH):
+            known = source, await ctx.target.topic_names()
+        self._names = known
+        return known
 
     async def _rules_now(self) -> Rules:
         if self._rules is None:

@@ -140,6 +140,7 @@ def service_command(
 
         builder = _named(build)
         place = Place(instance, replace(door, port=port))
+        memory.collect_seldom()
         code = serve(
             service,
             configuration,

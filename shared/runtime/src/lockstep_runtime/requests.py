@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -149,6 +149,10 @@ class Requests:
     ) -> Outcome[Any]:
         outcome: Outcome[Any] = Outcome()
         with self._step(operation, f"{len(futures)} of them"):
+            if futures:
+                # They are settled one after the other: waiting for each would wake the loop as often.
+                with suppress(KafkaException):
+                    await _result(list(futures.values())[-1])
             for subject, future in futures.items():
                 try:
                     outcome.done[key(subject)] = await _result(future)

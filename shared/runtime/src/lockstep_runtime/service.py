@@ -22,6 +22,7 @@ import faust
 import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
 import faust.auth
 import faust.transport.drivers.aiokafka
+from mode import Service
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import Configuration, FlowSettings, clients
@@ -172,6 +173,14 @@ class FaustMembership:
         coordinator.lockstep_hears = True
 
 
+class Unmeasured(faust.Monitor):
+    """Faust's monitor without its averages of every second, which nobody reads here."""
+
+    @Service.task
+    async def _sampler(self) -> None:
+        return
+
+
 class App(faust.App):
     """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
     started."""
@@ -200,6 +209,7 @@ def build_app(ctx: FlowContext) -> Any:
         consumer_group_instance_id=ctx.instance,
         consumer_auto_offset_reset="earliest",
         store="memory://",
+        Monitor=Unmeasured,
         web_enabled=False,
         topic_allow_declare=False,
         topic_disable_leader=True,
