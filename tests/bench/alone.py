@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.bench.arriving import new_topics, ten_topics
+from tests.bench.arriving import new_topics, ten_topics, ten_topics_unmirrored
 from tests.bench.catching_up import Backlog, NoRoom, catch_up, room_for
 from tests.bench.control import Many, many_groups, many_syncs, many_topics
 from tests.bench.figures import Failed, Scalar
@@ -87,11 +87,13 @@ def _ten_topics(stage: Stage) -> ReadingsPart:
         measured_s=0.0,
     )
     stage.warm(course)
-    measure = partial(ten_topics, course, stage.clusters)
     before = partial(stage.fresh, course.topic)
+    before()
+    unmirrored = stage.attempt(TEN_TOPICS, "no mirror", "", partial(ten_topics_unmirrored, course, stage.clusters))
+    measure = partial(ten_topics, course, stage.clusters)
     systems = stage.each(TEN_TOPICS, "busy, added-.*", "none", measure, before=before, systems=stage.ours)
     facts: dict[str, Scalar] = {"per_s": BUSY_PER_S, "partitions": PARTITIONS}
-    return ReadingsPart(name=TEN_TOPICS, facts=facts, systems=systems)
+    return ReadingsPart(name=TEN_TOPICS, facts=facts, systems={**systems, "floor": unmirrored})
 
 
 def _control_plane(stage: Stage) -> ReadingsPart:

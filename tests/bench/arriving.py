@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tests.bench.systems import System, SystemEnded, SystemRun
 from tests.bench.wire import Connection, end_offsets
 from tests.harness.eventually import NeverHappened, wait_until
 
-__all__ = ["longest_gap", "new_topics", "ten_topics"]
+__all__ = ["longest_gap", "new_topics", "ten_topics", "ten_topics_unmirrored"]
 
 FIRST_RECORD_WITHIN_S = 240.0
 MIRRORED_WITHIN_S = 120.0
@@ -72,29 +73,49 @@ def ten_topics(course: Course, clusters: Clusters, system: System, file: Path, l
     with SystemRun(system, file, log) as run, writing(course) as writer, Connection(course.target) as target:
         _wait_mirrored(run, target, course.topic, course.partitions, FIRST_RECORD_WITHIN_S, 0.1)
         writer.at_full_rate()
-        with reading(course.target, remote, course.partitions) as read, ThreadPoolExecutor(1) as beside:
-            arrived: list[list[float]] = [[] for _ in range(course.partitions)]
-            _take(read.consumer, arrived, time.monotonic() + WARM_UP_S, run.check)
-            for each in arrived:
-                each.clear()
-            began = time.monotonic()
-            _take(read.consumer, arrived, began + MINUTE_S, run.check)
-            added = time.monotonic()
-            adding = beside.submit(_add, clusters, course.partitions)
-            _take(read.consumer, arrived, added + MINUTE_S, run.check)
-            ended = time.monotonic()
-            mirrored_s = adding.result() - added
+        values = _two_minutes(course, course.target, remote, partial(_add, clusters, course.partitions), run.check)
+    return Readings(values=values, log=log.name)
+
+
+def ten_topics_unmirrored(course: Course, clusters: Clusters) -> Readings:
+    """The same without a mirror: writer and reader on the source, and ten topics created on both clusters, for that is
+    what any mirror has to do. Raises Lost."""
+
+    def add() -> float:
+        for number in range(TOGETHER):
+            _create_with_record(clusters, f"added-{number}", course.partitions)
+            clusters.create(clusters.target, f"A.added-{number}", course.partitions)
+        return time.monotonic()
+
+    with writing(course) as writer:
+        writer.at_full_rate()
+        return Readings(values=_two_minutes(course, course.source, course.topic, add, lambda: None))
+
+
+def _two_minutes(
+    course: Course, reads: str, topic: str, add: Callable[[], float], check: Callable[[], None]
+) -> Mapping[str, float]:
+    """The longest gaps of a reader there in the minute before ``add`` is called, and from then on."""
+    with reading(reads, topic, course.partitions) as read, ThreadPoolExecutor(1) as beside:
+        arrived: list[list[float]] = [[] for _ in range(course.partitions)]
+        _take(read.consumer, arrived, time.monotonic() + WARM_UP_S, check)
+        for each in arrived:
+            each.clear()
+        began = time.monotonic()
+        _take(read.consumer, arrived, began + MINUTE_S, check)
+        added = time.monotonic()
+        adding = beside.submit(add)
+        _take(read.consumer, arrived, added + MINUTE_S, check)
+        ended = time.monotonic()
+        took_s = adding.result() - added
     before = max(longest_gap(each, began, added) for each in arrived)
     after = max(longest_gap(each, added, ended) for each in arrived)
-    return Readings(
-        values={
-            "longest_gap_before_ms": before * 1e3,
-            "longest_gap_ms": after * 1e3,
-            "gap_ratio": after / before,
-            "all_mirrored_s": mirrored_s,
-        },
-        log=log.name,
-    )
+    return {
+        "longest_gap_before_ms": before * 1e3,
+        "longest_gap_ms": after * 1e3,
+        "gap_ratio": after / before,
+        "all_mirrored_s": took_s,
+    }
 
 
 def _add(clusters: Clusters, partitions: int) -> float:

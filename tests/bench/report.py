@@ -29,7 +29,7 @@ from tests.bench.readings import SHEETS, ReadingsPart
 
 __all__ = ["Table", "markdown", "show", "table"]
 
-NAMES = {"lockstep": "Lockstep", "mm2_tuned": "MM2 tuned", "mm2": "MM2 as shipped"}
+NAMES = {"lockstep": "Lockstep", "mm2_tuned": "MM2 tuned", "mm2": "MM2 as shipped", "floor": "no mirror"}
 FAILED = "FAILED"
 EMPTY = "-"
 
