@@ -70,15 +70,17 @@ SYSTEMS: Mapping[str, System] = {
 class SystemRun:
     """One system while it runs: started on entry, ended on exit together with whatever it left behind."""
 
-    def __init__(self, system: System, file: Path, log: Path) -> None:
+    def __init__(self, system: System, file: Path, log: Path, environment: Mapping[str, str] | None = None) -> None:
+        """``environment``: what its processes are given instead of ours."""
         self.account = TreeAccount()
         self.log = log
         self._command = system.command(file)
+        self._environment = environment
 
     def __enter__(self) -> Self:
         self.log.write_bytes(b"")
         self.began = time.perf_counter()
-        self._process = processes.spawn(self._command, output=self.log)
+        self._process = processes.spawn(self._command, output=self.log, environment=self._environment)
         self._root = psutil.Process(self._process.pid)
         return self
 

@@ -22,6 +22,7 @@ from tests.harness.clusters import create_topic, end_offsets, wait_for_brokers
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import ports_of
 from tests.harness.proxy import Proxy
+from tests.harness.shifted_clock import ShiftedClock, can_shift
 
 __all__ = ["PARTITIONS", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
 
@@ -61,6 +62,8 @@ class Deployment:
     longest_s: float = field(default=0.0)
     settled_s: float = SETTLED_S
     """How long a copy must not have grown to be complete. In transactions its offsets do not say so: markers count."""
+    clock: ShiftedClock | None = None
+    """The time of day of all processes of the run; None where it cannot be moved."""
 
     @property
     def target(self) -> Broker:
@@ -108,7 +111,9 @@ class Deployment:
         wait_until(settled, within=CAUGHT_UP_WITHIN, every=STEP_S, what=f"{topic} is copied to {wanted}")
 
     def heal(self) -> None:
-        """What a fault left broken of the clusters is whole again: brokers run, everything passes."""
+        """What a fault left broken around the run is whole again: brokers run, everything passes, clocks are right."""
+        if self.clock is not None:
+            self.clock.set(0)
         for broker in (self.source, *self.targets):
             if broker.proxy:
                 broker.proxy.heal()
@@ -201,8 +206,10 @@ def one_broker_each(folder: Path, log: Path, **more: str) -> Iterator[Deployment
         a, b = (Broker(alias, behind=proxy) for alias, proxy in zip("AB", proxies, strict=True))
         stack.enter_context(started(a, b))
         file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, more)
-        run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], file, log))
-        yield Deployment(a, [b], run, folder)
+        clock = ShiftedClock(folder) if can_shift() else None
+        environment = None if clock is None else {**os.environ, **clock.environment()}
+        run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], file, log, environment))
+        yield Deployment(a, [b], run, folder, clock=clock)
 
 
 @contextmanager

@@ -22,13 +22,14 @@ from tests.harness.clusters import admin, set_configs
 from tests.harness.eventually import wait_until
 from tests.harness.proxy import Proxy
 
-__all__ = ["FAULTS", "IN_TRANSACTIONS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
+__all__ = ["CLOCK", "FAULTS", "IN_TRANSACTIONS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
 
 MOVES = ("driver", "JVM", "Python daemon", "slot")
 """What moves records, or is needed to; each is killed equally often."""
 
 REFUSED_WITHIN = 30.0
 ADMIN_S = 30.0
+HOUR_S = 3600
 Pick = Callable[[Sequence[psutil.Process]], psutil.Process]
 
 
@@ -189,6 +190,20 @@ def broker_suspended(scene: Scene, broker: Broker, seconds: float) -> int:
     return 1
 
 
+def clock_jumped(scene: Scene, jumps: Sequence[float], seconds: float) -> int:
+    """The time of day of every process of the run is set anew, by so many hours from the brokers' each time, and stays
+    so for ``seconds``; then it is right again."""
+    clock = scene.there.clock
+    assert clock is not None, "needs Linux and a C compiler as cc"
+    for hours in (*jumps, 0.0):
+        scene.say(f"the time of day is {hours:+g} h off")
+        clock.set(round(hours * HOUR_S))
+        scene.goes_on()
+        time.sleep(seconds)
+        scene.goes_on()
+    return len(jumps) + 1
+
+
 def rolling_restart(scene: Scene) -> int:
     """Each broker of the target in order, the next once all replicas are in sync again; then one by kill -9."""
     for broker in scene.there.targets:
@@ -221,6 +236,9 @@ def _before(broker: Broker) -> Proxy:
     return broker.proxy
 
 
+CLOCK = Fault("clock jumps", lambda scene: clock_jumped(scene, (0.5, -1.0, 48.0), 40.0))
+"""Half an hour is what brokers take of a record's timestamp, two days is not; and longer than a slot may be silent."""
+
 FAULTS: Sequence[Fault] = (
     Fault("kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 5)),
     Fault("kill -9 at 100,000 records/s", lambda scene: killed_while_paced(scene, 60.0, 3), 100_000),
@@ -237,6 +255,7 @@ FAULTS: Sequence[Fault] = (
     Fault("driver frozen", lambda scene: suspended(scene, "driver", (5.0, 30.0))),
     Fault("source broker frozen", lambda scene: broker_suspended(scene, scene.there.source, 15.0)),
     Fault("target broker frozen", lambda scene: broker_suspended(scene, scene.there.target, 15.0)),
+    CLOCK,
 )
 """On clusters of one broker each."""
 

@@ -13,7 +13,6 @@ from lockstep_data_plane.altering import (
     entry_of,
     refuse_beyond,
     reset_rows,
-    still_alive,
     to_look_up,
 )
 from lockstep_data_plane.batches.stamp import EPOCHS
@@ -141,12 +140,6 @@ def test_until_it_is_copied_again_no_group_is_placed_by_the_former_chain(offset:
     found = places.translate("orders", 3, UpstreamOffset(60))
     assert isinstance(found, Place)
     assert (found.at, found.behind) == (100, 49), "no further than what will be appended"
-
-
-def test_a_slot_lives_until_it_says_otherwise_or_says_nothing_for_long() -> None:
-    assert still_alive("started", 1_000, 2_000)
-    assert not still_alive("released", 1_000, 2_000)
-    assert not still_alive("started", 1_000, 20_000)
 
 
 def test_what_was_left_half_way_is_done_by_the_same_again_and_nothing_else() -> None:

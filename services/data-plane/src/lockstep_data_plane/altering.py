@@ -24,14 +24,10 @@ __all__ = [
     "placed_at",
     "refuse_beyond",
     "reset_rows",
-    "still_alive",
     "to_look_up",
 ]
 
 ALTERED, RESET = "altered", "reset"
-
-SILENT_AFTER_MS = 15_000
-"""A slot that has said nothing for so long, three times as long as it is silent in between, has ended."""
 
 
 def altered_rows(
@@ -86,11 +82,6 @@ def entry_of(row: PartitionProgress, source: str) -> OffsetChange:
     """The offset of a partition as Connect would have it: None where nothing was copied, or it was reset."""
     partition = {"cluster": source, "partition": row.partition, "topic": row.topic}
     return OffsetChange(partition, row.upstream if row.upstream >= 0 and row.begins != RESET else None)
-
-
-def still_alive(phase: str, said_ms: int, now_ms: int) -> bool:
-    """Whether a slot whose status was said at `said_ms` may still append."""
-    return phase == "started" and now_ms - said_ms < SILENT_AFTER_MS
 
 
 def placed_at(row: PartitionProgress, offset: int | None) -> PartitionProgress:

@@ -294,7 +294,7 @@ class Driver:
                     f"for it ({await self.spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
                 )
                 await ctx.event("SlotNotStarted", f"slot {slot}", text, loud=True, slot=slot)
-            silent_s = (ctx.clock.wall_ms() - status.at_ms) / 1000 if spoke and status is not None else 0.0
+            silent_s = running.silence.look(status if spoke else None, ctx.clock.monotonic())
             # A slot whose target is away cannot say that it lives, so silence counts from when the target was back.
             well_s = ctx.clock.monotonic() - self._troubled_at
             if min(silent_s, well_s) > FROZEN_AFTER_S and not running.complained:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -12,9 +13,9 @@ from lockstep_data_plane.altering import (
     partition_of,
     refuse_beyond,
     reset_rows,
-    still_alive,
     to_look_up,
 )
+from lockstep_data_plane.silence import Silence
 from lockstep_protocol.commands import Command
 from lockstep_protocol.offset_requests import OffsetChange, changes_of
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus
@@ -28,6 +29,8 @@ __all__ = ["Placing"]
 ENDED_WITHIN_S = 25.0
 FREE_WITHIN_S = 120.0
 LOOK_EVERY_S = 0.25
+SILENT_AFTER_S = 15.0
+"""A slot that has said nothing for so long, three times as long as it is silent in between, has ended."""
 
 
 class Placing:
@@ -102,11 +105,13 @@ class Placing:
         """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the
         connector is to run."""
         ctx, waited_s = self._ctx, 0.0
+        silences: defaultdict[int, Silence] = defaultdict(Silence)
         while True:
             if ctx.wanted.connector(Connector.SOURCE) is not Phase.STOPPED:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
-            now = ctx.clock.wall_ms()
-            alive = [s.slot for s in ctx.state.all(SlotStatus) if still_alive(s.phase, s.at_ms, now)]
+            now = ctx.clock.monotonic()
+            started = [status for status in ctx.state.all(SlotStatus) if status.phase == "started"]
+            alive = [s.slot for s in started if silences[s.slot].look(s, now) < SILENT_AFTER_S]
             if not alive:
                 return
             if waited_s >= ENDED_WITHIN_S:

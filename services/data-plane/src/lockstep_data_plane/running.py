@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.obeying import slot_scope, starts_asked, tries_of
+from lockstep_data_plane.silence import Silence
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_protocol.verbs import RESTART, Connector
@@ -31,6 +32,8 @@ class Running:
         self.slot = slot
         self.spec: SlotSpec | None = None
         self.since = 0.0
+        self.silence = Silence()
+        """Of the present run."""
         self.restarts = 0
         self._failures = ctx.metrics.of(SLOT_RESTARTS, str(ctx.flow), str(slot))
         self.told_at: float | None = None
@@ -61,6 +64,7 @@ class Running:
         while not self.ending:
             self.spec = self._new_spec(self.slot)
             self.since, self.started_at = ctx.clock.monotonic(), None
+            self.silence = Silence()
             self.complained = False
             try:
                 await self._spark.run_slot(self.spec)

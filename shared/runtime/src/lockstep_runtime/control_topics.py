@@ -24,6 +24,10 @@ the append that brings them: 10 MiB by default, which took 20 ms each (decision 
 STATE_SEGMENT_BYTES = 16 << 20
 """The segment that is written to is never compacted, so everything in it is replayed at every start."""
 
+OUR_TIME = {"message.timestamp.type": "LogAppendTime"}
+"""Brokers take no record from more than an hour ahead of them (`message.timestamp.after.max.ms`). Ours are theirs to
+date, or a clock that is off would keep progress from being written."""
+
 log = logging.getLogger(__name__)
 
 
@@ -40,8 +44,8 @@ class ControlTopic:
 
 def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tuple[ControlTopic, ...]:
     """State, events and commands of a flow."""
-    kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000))}
-    state = {"cleanup.policy": "compact", "segment.bytes": str(STATE_SEGMENT_BYTES)}
+    kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000)), **OUR_TIME}
+    state = {"cleanup.policy": "compact", "segment.bytes": str(STATE_SEGMENT_BYTES), **OUR_TIME}
     return (
         ControlTopic(state_topic(flow, group_id), 1, replication_factor, state),
         ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),

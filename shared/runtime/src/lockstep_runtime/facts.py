@@ -37,6 +37,14 @@ APPENDING = {
 }
 
 
+OF_ITS_TIME = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
+"""Of several records in one request the broker says the first of some and the second of others."""
+
+CLOCK_OFF = (
+    "the broker does not accept a record (INVALID_TIMESTAMP or INVALID_RECORD), most likely because this machine's "
+    "clock is further from the broker's than the topic allows (message.timestamp.after.max.ms): set the clock"
+)
+
 WITHIN = 30.0
 """Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
 
@@ -135,7 +143,7 @@ class FactProducer:
     def _trouble(self, topic: str, error: KafkaError) -> ClusterTrouble:
         if classify(error.code()) is Verdict.DENIED:
             return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
-        return NotAppended(self.alias, topic, error.str())
+        return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error.str())
 
 
 class FactLog:

@@ -176,6 +176,8 @@ class FaustMembership:
 class Unmeasured(faust.Monitor):
     """Faust's monitor without its averages of every second, which nobody reads here."""
 
+    logger = logging.getLogger("faust.sensors")  # as of `App`
+
     @Service.task
     async def _sampler(self) -> None:
         return

@@ -1,0 +1,29 @@
+"""How long a slot has said nothing (no I/O, no clock)."""
+
+from __future__ import annotations
+
+from lockstep_protocol.state import SlotStatus
+
+__all__ = ["Silence"]
+
+AWAY_S = 10.0
+"""Who looks every second and has not looked for so long was frozen itself, and has yet to hear what was said then."""
+
+
+class Silence:
+    """Of one slot, by the clock of who listens. What a status says of its time is another machine's clock, which may
+    differ, or be set anew."""
+
+    def __init__(self) -> None:
+        self._said: SlotStatus | None = None
+        self._heard_at: float | None = None
+        self._looked_at: float | None = None
+
+    def look(self, said: SlotStatus | None, now: float) -> float:
+        """Seconds since it said something new; 0.0 as long as it never has. `said` is its last status, `now` a time in
+        seconds of a clock that does not go back."""
+        away = self._looked_at is not None and now - self._looked_at > AWAY_S
+        self._looked_at = now
+        if said != self._said or away:
+            self._said, self._heard_at = said, now
+        return 0.0 if said is None or self._heard_at is None else now - self._heard_at
