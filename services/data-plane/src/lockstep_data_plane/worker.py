@@ -15,9 +15,12 @@ __all__ = ["run_slot"]
 
 SWITCH_S = 0.0005
 """How long another thread (a control topic's consumer or producer) may keep the interpreter while a record waits."""
+
+COLLECT_AFTER = (20_000, 50, 100)
+"""When the collector looks for cycles: what a record brings about is freed without it, and there are few cycles."""
+
 LARGE_BYTES = 32 * 1024 * 1024
 """More than any answer of a fetch."""
-
 
 LAST_SPANS_S = 1.0
 """For the spans of the last moments. Where the collector is away, whoever waits for the slot's end waits that long."""
@@ -28,7 +31,7 @@ def run_slot(spec: SlotSpec) -> int:
     log.configure("data-plane", spec.log_level, "json" if spec.log_format == "json" else "text")
     sys.setswitchinterval(SWITCH_S)
     tracing = _tracing(spec)
-    memory.collect_seldom()
+    memory.collect_seldom(COLLECT_AFTER)
     memory.keep_much(LARGE_BYTES)
     try:
         return asyncio.run(_run(spec, tracing))

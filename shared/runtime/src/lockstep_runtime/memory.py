@@ -18,7 +18,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 TRIM_BYTES = 128 * 1024
 
-COLLECT_AFTER = (20_000, 50, 100)
+COLLECT_AFTER = (5_000, 10, 10)
 """How many objects more than before, and how many looks at the younger ones, bring the next look for cycles."""
 
 
@@ -39,16 +39,16 @@ def keep_much(large_bytes: int) -> None:
     _set({M_MMAP_THRESHOLD: large_bytes, M_TRIM_THRESHOLD: large_bytes})
 
 
-def collect_seldom() -> None:
-    """Leave what there is by now out of every later look for cycles, and look less often. Call it when everything is
-    imported.
+def collect_seldom(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
+    """Leave what there is by now out of every later look for cycles, and look no oftener than ``after`` says
+    (`gc.set_threshold`). Call it when everything is imported.
 
     What has been imported stays for ever: looking through it again and again held records up for 40 ms in a slot, and
     was a third of what topic-sync used at rest. What a record or a request brings about is freed without it.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
+    gc.set_threshold(*after)
 
 
 def _set(options: dict[int, int]) -> None:
