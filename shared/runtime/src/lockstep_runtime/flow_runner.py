@@ -23,6 +23,7 @@ from lockstep_runtime.desk import CommandDesk
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import ACTS_WITHIN, FactLog, FactProducer
 from lockstep_runtime.follow import Follower, Record, follow, replay
+from lockstep_runtime.hearing import DEAF_AFTER, Hearing
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
@@ -237,6 +238,7 @@ class FlowRunner:
                     tasks.create_task(follower.failed())
                     tasks.create_task(membership.ended())
                     tasks.create_task(self._watch_reach(follower))
+                    tasks.create_task(self._watch_group(follower))
                     tasks.create_task(self._keep_standing(tasks))
             finally:
                 await self._stand_down()
@@ -263,6 +265,15 @@ class FlowRunner:
                 if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
                     troubles.over(self._whole)
             await asyncio.sleep(TICK)
+
+    async def _watch_group(self, follower: Follower) -> None:
+        """Raises GroupLost when the group has said nothing for long although the target is there: its consumer hangs,
+        and nobody would ever lead here again."""
+        hearing = Hearing()
+        while not hearing.lost(self.ctx.heard, not follower.trouble, self.ctx.clock.monotonic()):
+            await asyncio.sleep(TICK)
+        alias = self.ctx.target.alias
+        raise GroupLost(alias, f"cluster {alias}: nothing heard of our group for {DEAF_AFTER:.0f} s, joining anew")
 
     # -- standing ------------------------------------------------------------------------------------------------------
 

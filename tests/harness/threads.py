@@ -1,0 +1,45 @@
+"""One thread of another process, held while the others go on: as one that hangs. Linux, where tracing is allowed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["held", "polling"]
+
+ATTACH, DETACH = 16, 17
+WALL = 0x40000000
+WAITS = frozenset({"ep_poll", "do_epoll_wait"})
+"""What the kernel calls it."""
+
+
+def polling(pid: int) -> list[int]:
+    """The threads of a process, other than its first, that wait for events as an asyncio loop does."""
+    tasks = Path(f"/proc/{pid}/task")
+    return [
+        int(task.name)
+        for task in sorted(tasks.iterdir())
+        if int(task.name) != pid
+        and (task / "wchan").read_text() in WAITS
+        and not (task / "comm").read_text().startswith("rdk:")
+    ]
+
+
+@contextmanager
+def held(thread: int) -> Iterator[None]:
+    """The thread does nothing meanwhile. Raises OSError where it cannot be traced."""
+    trace = ctypes.CDLL(None, use_errno=True).ptrace
+
+    def ask(request: int) -> None:
+        if trace(request, thread, None, None) < 0:
+            raise OSError(ctypes.get_errno(), f"thread {thread} cannot be traced")
+
+    ask(ATTACH)
+    os.waitpid(thread, WALL)
+    try:
+        yield
+    finally:
+        ask(DETACH)

@@ -1,0 +1,46 @@
+"""A service whose place in its group is lost though its process lives on."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lockstep_protocol.names import Flow
+from tests.harness import eventually, threads
+from tests.harness.broker import Broker
+from tests.harness.services import ServiceProcess, two_cluster_file
+
+SETTLED_S = 15.0
+
+wait_until = partial(eventually.wait_until, every=0.5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_who_hears_nothing_of_its_group_joins_anew_and_acts_again(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker
+) -> None:
+    mark = uuid.uuid4().hex[:6]
+    flow = Flow(f"s{mark}", f"t{mark}")
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, broker_b.bootstrap))
+    with ServiceProcess("lockstep_heartbeat", file, str(flow)) as service:
+
+        def acts() -> bool:
+            return bool(service.status(str(flow))["acting"])
+
+        wait_until(acts, within=60.0, what="it acts")
+        (consumer,) = wait_until(lambda: threads.polling(service.pid), within=10.0, what="the consumer's thread")
+        with threads.held(consumer):
+            wait_until(lambda: not acts(), within=30.0, what="it stands down")
+            wait_until(acts, within=150.0, what="it acts again, while the consumer of before hangs")
+            assert "nothing heard of our group" in service.text()
+        # The consumer of before goes on now, with the same name in the group.
+        settled = time.monotonic() + SETTLED_S
+        while time.monotonic() < settled:
+            wait_until(acts, within=60.0, what="it acts, with the consumer of before awake")
+            time.sleep(0.5)
+        assert acts()
