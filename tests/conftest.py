@@ -6,7 +6,7 @@ makes a `tests.harness.broker.Broker` of its own.
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -152,25 +152,43 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
 
 
 @pytest.fixture
-def there(mirror: Mirror) -> MirroredFlow:
+def running(mirror: Mirror) -> Mirror:
+    """The `mirror`, of which neither process has ended: else each test would wait long for what never comes."""
+    ended = {service.module: service.ended for service in (mirror.topic_sync, mirror.data_plane) if not service.running}
+    assert not ended, f"ended with {ended}, and every test behind it fails\n{mirror.said_last()}"
+    return mirror
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What fails beside the `mirror` is shown with what that said last: it may be its fault."""
+    report = yield
+    mirror = getattr(item, "funcargs", {}).get("mirror")
+    if report.failed and isinstance(mirror, Mirror):
+        report.sections.append(("the mirror", mirror.said_last()))
+    return report
+
+
+@pytest.fixture
+def there(running: Mirror) -> MirroredFlow:
     """A->B, for topics that begin with `there-`."""
-    return next(iter(mirror.flows.values()))
+    return next(iter(running.flows.values()))
 
 
 @pytest.fixture
-def back(mirror: Mirror) -> MirroredFlow:
+def back(running: Mirror) -> MirroredFlow:
     """B->A, for topics that begin with `back-`."""
-    return list(mirror.flows.values())[1]
+    return list(running.flows.values())[1]
 
 
 @pytest.fixture
-def committed(mirror: Mirror) -> MirroredFlow:
+def committed(running: Mirror) -> MirroredFlow:
     """A->B under read_committed, for topics that begin with `committed-`. Its offset syncs lie on B."""
-    return list(mirror.flows.values())[2]
+    return list(running.flows.values())[2]
 
 
 @pytest.fixture
-def same_names(mirror: Mirror) -> tuple[MirroredFlow, MirroredFlow]:
+def same_names(running: Mirror) -> tuple[MirroredFlow, MirroredFlow]:
     """A->B and B->A, for topics that begin with `same-`, which keep their names. The second writes no offset syncs."""
-    onward, backward = list(mirror.flows.values())[3:]
+    onward, backward = list(running.flows.values())[3:]
     return onward, backward

@@ -239,6 +239,10 @@ class Mirror:
         self.topic_sync.kill()
         self.kill_data_plane()
 
+    def said_last(self, lines: int = 12) -> str:
+        """What the processes logged last, and whether they still run, for a message about what did not happen."""
+        return "\n".join(service.said_last(lines) for service in (self.topic_sync, self.data_plane))
+
     @property
     def flow(self) -> MirroredFlow:
         """The only flow, or the first."""

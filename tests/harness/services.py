@@ -3,6 +3,7 @@ pages."""
 
 import json
 import os
+import signal
 import sys
 import time
 import urllib.error
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.harness.eventually import wait_until
+from tests.harness.eventually import NeverHappened, wait_until
 from tests.harness.processes import end, kill, spawn
 
 __all__ = ["ServiceProcess", "two_cluster_file"]
@@ -33,6 +34,7 @@ class ServiceProcess:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        self.module = module
         chosen = [part for flow in flows for part in ("--flow", flow)]
         self._command = [sys.executable, "-m", module, "--config", str(config), *chosen]
         self._command += ["--instance", instance, "--log-format", "json", *arguments]
@@ -68,6 +70,11 @@ class ServiceProcess:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def ended(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return self._process.poll()
+
     def wait(self, within: float = STARTED_WITHIN) -> int:
         """Its exit status once it has ended by itself."""
         return self._process.wait(within)
@@ -97,6 +104,22 @@ class ServiceProcess:
             return found
 
         return wait_until(heard, within=within, what=f"{message!r} {keys or ''}")[0]
+
+    def said_last(self, lines: int) -> str:
+        """How its flows stand and the end of its log, as a person would read it; of one whose pages do not answer,
+        where its threads stand."""
+        state = self._standing() if self.running else f"ended with {self.ended}"
+        told = [" ".join(str(value) for value in list(line.values())[:6])[:250] for line in self.lines()[-lines:]]
+        return "\n".join([f"{self.module} (pid {self.pid}) {state}:", *told])
+
+    def _standing(self) -> str:
+        try:
+            flows = json.loads(self.page("/status")[1])["flows"]
+        except (OSError, NeverHappened) as gone:
+            os.kill(self.pid, signal.SIGQUIT)
+            return f"runs and does not answer: {gone}"
+        told = ("ready", "standing", "leader", "troubles")
+        return "; ".join(["runs", *(f"{flow}: {[of.get(key) for key in told]}" for flow, of in flows.items())])
 
     # -- its pages -----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 §7)."""
 
 import json
+import os
 import signal
 import socket
 import time
@@ -268,6 +269,15 @@ def test_sigterm_ends_it_within_ten_seconds_while_its_target_is_away(
         began = time.monotonic()
         assert service.stop(within=10.0) == 0
         assert time.monotonic() - began < 10.0
+
+
+def test_sigquit_says_where_its_threads_stand_and_it_goes_on(file: Path, flow: Flow) -> None:
+    with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
+        service.hear("leading")
+        os.kill(service.pid, signal.SIGQUIT)
+        wait_until(lambda: "most recent call first" in service.text() and " in _serve" in service.text())
+        seen = service.status(str(flow))["last_beat_ms"]
+        wait_until(lambda: service.status(str(flow))["last_beat_ms"] > seen)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

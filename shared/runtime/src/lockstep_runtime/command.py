@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -40,7 +42,8 @@ Only GET and HEAD, nothing else is there. They show no configuration and no secr
 \b
 Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port),
 3 a record was refused, and lockstep.legacy.abort.on.send.failure asks to end then.
-Clusters that cannot be reached end nothing: it says so once and keeps trying."""
+Clusters that cannot be reached end nothing: it says so once and keeps trying.
+SIGQUIT (kill -QUIT) has it write to standard error where each of its threads stands."""
 
 
 class FlowName(click.ParamType):
@@ -141,6 +144,7 @@ def service_command(
         builder = _named(build)
         place = Place(instance, replace(door, port=port))
         memory.collect_seldom()
+        tell_stacks()
         code = serve(
             service,
             configuration,
@@ -157,6 +161,13 @@ def service_command(
         os._exit(code)
 
     return command
+
+
+def tell_stacks() -> None:
+    """Where a signal ends the process, or SIGQUIT asks (as of a JVM), standard error has where each thread stands."""
+    faulthandler.enable()
+    if hasattr(signal, "SIGQUIT"):
+        faulthandler.register(signal.SIGQUIT, all_threads=True)
 
 
 def _named(function: str) -> Any:
