@@ -9,7 +9,6 @@ in the
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
@@ -38,8 +37,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
-        described = await self._described(request_timeout=self._quick)
-        return str(described.cluster_id)
+        return str((await self._up()).cluster_id)
 
     async def broker_count(self) -> int:
         """Brokers that are up now."""
@@ -47,21 +45,24 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
-        described = await self._described(include_authorized_operations=True, request_timeout=self._timeout)
-        return operations_of(described)
-
-    async def _described(self, **how: Any) -> Any:
-        """librdkafka (2.16) takes an answer that lists no broker, as a cluster that is just starting gives it, for one
-        without an error and aborts the process: such a cluster is not asked."""
-        await self._brokers()
-        return await self._one((await self._connected()).describe_cluster(**how), "describe", "the cluster")
+        # librdkafka (2.16) takes an answer that lists no broker, as a cluster that is just starting gives it, for one
+        # without an error and aborts the process: such a cluster is not asked, and no other more often than need be.
+        await self._up()
+        asked = (await self._connected()).describe_cluster(
+            include_authorized_operations=True, request_timeout=self._timeout
+        )
+        return operations_of(await self._one(asked, "describe", "the cluster"))
 
     async def _brokers(self) -> list[int]:
         """Ids of those that are up now, at least one."""
-        brokers = list((await self._metadata(self._quick)).brokers)
-        if not brokers:
+        return list((await self._up()).brokers)
+
+    async def _up(self) -> ClusterMetadata:
+        """Of a cluster of which at least one broker is up."""
+        metadata = await self._metadata(self._quick)
+        if not metadata.brokers:
             raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
-        return brokers
+        return metadata
 
     async def _metadata(self, within_s: float) -> ClusterMetadata:
         list_topics = (await self._connected()).list_topics

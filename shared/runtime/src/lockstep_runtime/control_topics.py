@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ the append that brings them: 10 MiB by default, which took 20 ms each (decision 
 
 STATE_SEGMENT_BYTES = 16 << 20
 """The segment that is written to is never compacted, so everything in it is replayed at every start."""
+
+VISIBLE_WITHIN, LOOK_AGAIN = 3.0, 0.1
+"""Seconds; usual is a tenth."""
 
 OUR_TIME = {"message.timestamp.type": "LogAppendTime"}
 """Brokers take no record from more than an hour ahead of them (`message.timestamp.after.max.ms`). Ours are theirs to
@@ -93,4 +97,15 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
     for trouble in outcome.troubles().values():
         if not Admin.existed(trouble):
             raise trouble
+    await _visible(admin, missing)
     return tuple(outcome.done)
+
+
+async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
+    """Wait a little for what has just been created: brokers hear of it later than the controller, and whoever asks one
+    of them for it meanwhile is told that it does not exist. What is not there then is found missing by who needs it."""
+    for _ in range(int(VISIBLE_WITHIN / LOOK_AGAIN)):
+        listed = await admin.topic_names()
+        if all(topic.name in listed for topic in created):
+            return
+        await asyncio.sleep(LOOK_AGAIN)

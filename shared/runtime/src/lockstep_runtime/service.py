@@ -8,7 +8,6 @@ consumer; when that crashes (brokers away for long) the flow begins its next lif
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -49,6 +48,10 @@ from lockstep_runtime.tracing_start import start_tracing
 __all__ = ["Place", "serve"]
 
 CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
+
+METADATA_EVERY_MS = 10_000
+"""Who divides the group while the commands topic has no leader, or is too new for the broker that was asked, gives
+everybody nothing, and nobody leads until these are asked for anew: for up to five minutes by default."""
 
 LEAVE = 3.0
 """Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
@@ -97,8 +100,10 @@ class FaustMembership:
 
     async def leave(self) -> None:
         self._give_up_place()
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._app.stop(), LEAVE)
+        except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
+            self._runner.ctx.log.debug("left the group without a word", f"{type(exc).__name__}: {exc}")
 
     def _trouble(self, reason: BaseException | None) -> ClusterTrouble:
         ctx = self._runner.ctx
@@ -210,6 +215,7 @@ def build_app(ctx: FlowContext) -> Any:
         broker_max_poll_interval=300.0,
         consumer_group_instance_id=ctx.instance,
         consumer_auto_offset_reset="earliest",
+        consumer_metadata_max_age_ms=METADATA_EVERY_MS,
         store="memory://",
         Monitor=Unmeasured,
         web_enabled=False,
