@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.admin import Admin
@@ -109,6 +111,32 @@ async def test_a_topic_created_anew_is_noticed(broker_b: Broker, topic_name: str
         create_topic(broker_b.bootstrap, topic_name)
         with pytest.raises((LogTruncated, TopicMissing)):
             await asyncio.wait_for(follower.failed(), 60.0)
+
+
+async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
+    broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A partition that is paused behind the follower's back stands as still as one that librdkafka has lost."""
+    made: list[Consumer] = []
+
+    def noted(conf: dict[str, Any]) -> Consumer:
+        made.append(Consumer(conf))
+        return made[-1]
+
+    monkeypatch.setattr("lockstep_runtime.follow.Consumer", noted)
+    monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 2.0)
+    create_topic(broker_b.bootstrap, topic_name, partitions=2)
+    produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
+    seen: list[Record] = []
+    async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+        await follower.caught_up()
+        made[0].pause([TopicPartition(topic_name, 1)])
+        produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10, 20)])
+        await eventually(lambda: _has(seen, 20), within=40)
+    assert "reading anew" in caplog.text
+    for number in range(2):
+        read = [int(r.value or b"") for r in seen if r.partition == number]
+        assert read == list(range(number, 20, 2)), "each once, in order"
 
 
 async def test_what_the_receiver_raises_ends_the_follower(broker_b: Broker, topic_name: str) -> None:

@@ -9,7 +9,9 @@ first (then `caught_up` is set) and goes on. An unreachable cluster is no error 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,6 +23,7 @@ from lockstep_config.permissions import NO_ACCESS, Access
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
+from lockstep_runtime.standstill import LOOK_EVERY, Standstill
 
 __all__ = ["Follower", "Record", "follow", "replay"]
 
@@ -34,6 +37,11 @@ AHEAD = 4
 
 IDLE = 0.5
 """Seconds one poll of an idle topic blocks; also how long a stop may take."""
+
+QUICK = 2.0
+"""Seconds for a question that others wait behind."""
+
+log = logging.getLogger(__name__)
 
 FOLLOWING = {
     "enable.auto.commit": "false",
@@ -124,6 +132,7 @@ class Follower:
         self.bootstrap = conf.get("bootstrap.servers", "")
         # The group id is obligatory for the constructor and unused: assign() and no commit.
         self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, "isolation.level": isolation}
+        self._look_every = LOOK_EVERY
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
@@ -268,15 +277,39 @@ class Follower:
         # Not OFFSET_END, which would be looked up later, past what was appended meanwhile.
         starts = {p: OFFSET_BEGINNING if self._from_beginning else end for p, (_, end) in ends.items()}
         consumer.assign([TopicPartition(self.topic, p, start) for p, start in starts.items()])
+        positions = {p: first if self._from_beginning else end for p, (first, end) in ends.items()}
+        standstill, looked_at = Standstill(self._look_every), time.monotonic()
         while not self._stopping.is_set():
+            if time.monotonic() - looked_at >= standstill.every:
+                looked_at = time.monotonic()
+                self._go_on(consumer, standstill, positions)
             # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
             first = consumer.poll(IDLE)
             if first is None:
                 continue
             messages = [first, *consumer.consume(AT_ONCE, 0)]
             records, reached = self._sort(messages)
+            positions.update(reached)
             self._room.acquire()
             self._tell(self._deliver, records, reached)
+
+    def _go_on(self, consumer: Consumer, standstill: Standstill, positions: Mapping[int, int]) -> None:
+        """Begin anew, where it stands, what librdkafka no longer fetches. Whatever it holds of it is fetched again."""
+        ends: dict[int, int] = {}
+        for number in standstill.unmoved(positions):
+            try:
+                ends[number] = _watermarks(consumer, TopicPartition(self.topic, number), QUICK)[1]
+            except KafkaException:
+                return  # whether the cluster is there at all is for others to say
+        if stuck := standstill.look(positions, ends):
+            where = ", ".join(f"{self.topic}-{p} at {positions[p]} of {ends[p]}" for p in stuck)
+            log.warning(
+                "reading anew", extra={"text": f"nothing came of what is there: {where}", "cluster": self.alias}
+            )
+            consumer.unassign()
+            anew = [TopicPartition(self.topic, number, at) for number, at in positions.items()]
+            consumer.assign(anew)
+            consumer.resume(anew)
 
     def _ends(self, consumer: Consumer) -> dict[int, tuple[int, int]] | None:
         """Where each partition begins and ends now; None when stopped before a broker answered."""
@@ -339,8 +372,8 @@ def _passes(error: KafkaError) -> bool:
     return classify(error.code()) in (Verdict.UNREACHABLE, Verdict.RETRIABLE)
 
 
-def _watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
-    first, end = consumer.get_watermark_offsets(partition, timeout=5.0) or (0, 0)
+def _watermarks(consumer: Consumer, partition: TopicPartition, timeout: float = 5.0) -> tuple[int, int]:
+    first, end = consumer.get_watermark_offsets(partition, timeout=timeout) or (0, 0)
     return int(first), int(end)
 
 

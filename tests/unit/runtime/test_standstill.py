@@ -1,0 +1,46 @@
+"""What a reader is behind of, twice at the same place, it is not being given any more."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_runtime.standstill import Standstill
+
+
+def test_it_takes_two_looks_at_the_same_position() -> None:
+    standstill = Standstill()
+    assert standstill.look({0: 5, 1: 7}, {0: 9, 1: 7}) == []
+    assert standstill.look({0: 5, 1: 7}, {0: 12, 1: 8}) == [0]
+    assert standstill.look({0: 6, 1: 7}, {0: 12, 1: 8}) == [1]
+    assert standstill.look({0: 6, 1: 8}, {0: 12, 1: 8}) == [0]
+
+
+def test_where_beginning_anew_does_not_help_it_looks_ever_more_seldom_until_something_moves() -> None:
+    standstill = Standstill(10.0)
+    every = []
+    for _ in range(8):
+        standstill.look({0: 5}, {0: 9})
+        every.append(standstill.every)
+    assert every == [10.0, 20.0, 40.0, 80.0, 160.0, 240.0, 240.0, 240.0]
+    standstill.look({0: 9}, {0: 9})
+    assert standstill.every == 10.0
+
+
+def test_only_what_did_not_move_is_worth_a_question() -> None:
+    standstill = Standstill()
+    assert list(standstill.unmoved({0: 5, 1: 7})) == []
+    assert list(standstill.unmoved({0: 5, 1: 8})) == [0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
+def test_who_has_read_everything_or_moves_is_never_stuck(steps: list[tuple[int, int]]) -> None:
+    """Each step the reader gets ``got`` more records of those that are there, ``new`` come in."""
+    standstill, position, end = Standstill(), 0, 0
+    for got, new in steps:
+        before = position
+        position = min(end, position + got)
+        end += new
+        found = standstill.look({0: position}, {0: end})
+        if position == end or position != before:
+            assert found == []
