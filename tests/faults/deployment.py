@@ -132,7 +132,7 @@ class Deployment:
         return wait_until(found, within=VICTIM_WITHIN, every=STEP_S, what=f"a {kind} to strike")
 
     def processes(self, *words: str) -> list[psutil.Process]:
-        """Processes of the run whose command line contains one of the words.
+        """Processes of the run whose command line contains one of the words; without words, all.
 
         By session, which each service leads: what the death of a parent left alone belongs to it too.
         """
@@ -140,9 +140,15 @@ class Deployment:
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
-                if _session(process) in sessions and any(each in process.cmdline() for each in words):
+                named = not words or any(each in process.cmdline() for each in words)
+                if named and _session(process) in sessions:
                     found.append(process)
         return found
+
+    def everything(self) -> list[psutil.Process]:
+        """Both clusters, and all of the run."""
+        here = [psutil.Process(pid) for pid in (self.run.pid, *(broker.pid for broker in (self.source, *self.targets)))]
+        return [*here, *self.processes()]
 
     def slots(self) -> list[psutil.Process]:
         """Spark's Python workers that hold connections to the clusters: those which slots run in."""

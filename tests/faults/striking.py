@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 
 import psutil
 
@@ -190,6 +191,28 @@ def broker_suspended(scene: Scene, broker: Broker, seconds: float) -> int:
     return 1
 
 
+def all_suspended(scene: Scene, seconds: Sequence[float]) -> int:
+    """SIGSTOP and SIGCONT for both clusters and all of Lockstep at once, as when a virtual machine is paused; each time
+    also while a driver that was killed starts anew."""
+    for starts, each in product((False, True), seconds):
+        if starts:
+            scene.kill("driver")
+            time.sleep(scene.dice.uniform(0.0, 8.0))
+        victims = scene.there.everything()
+        scene.say(f"SIGSTOP all {len(victims)} processes for {each:g} s" + (", the driver starts" if starts else ""))
+        try:
+            for victim in victims:
+                with suppress(psutil.NoSuchProcess):
+                    victim.suspend()
+            time.sleep(each)
+        finally:
+            for victim in victims:
+                with suppress(psutil.NoSuchProcess):
+                    victim.resume()
+        scene.goes_on()
+    return 2 * len(seconds)
+
+
 def clock_jumped(scene: Scene, jumps: Sequence[float], seconds: float) -> int:
     """The time of day of every process of the run is set anew, by so many hours from the brokers' each time, and stays
     so for ``seconds``; then it is right again."""
@@ -255,6 +278,7 @@ FAULTS: Sequence[Fault] = (
     Fault("driver frozen", lambda scene: suspended(scene, "driver", (5.0, 30.0))),
     Fault("source broker frozen", lambda scene: broker_suspended(scene, scene.there.source, 15.0)),
     Fault("target broker frozen", lambda scene: broker_suspended(scene, scene.there.target, 15.0)),
+    Fault("all frozen", lambda scene: all_suspended(scene, (5.0, 15.0, 150.0))),
     CLOCK,
 )
 """On clusters of one broker each."""
