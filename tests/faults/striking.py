@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 
@@ -169,12 +169,9 @@ def suspended(scene: Scene, kind: str, seconds: Sequence[float]) -> int:
     for each in seconds:
         victim = scene.there.victim(kind, scene.dice.choice)
         scene.say(f"SIGSTOP {kind} {victim.pid} for {each:g} s")
-        victim.suspend()
-        try:
+        with _woken([victim]):
+            victim.suspend()
             time.sleep(each)
-        finally:
-            with suppress(psutil.NoSuchProcess):  # who froze too long may have been ended
-                victim.resume()
         scene.goes_on()
     return len(seconds)
 
@@ -200,15 +197,11 @@ def all_suspended(scene: Scene, seconds: Sequence[float]) -> int:
             time.sleep(scene.dice.uniform(0.0, 8.0))
         victims = scene.there.everything()
         scene.say(f"SIGSTOP all {len(victims)} processes for {each:g} s" + (", the driver starts" if starts else ""))
-        try:
+        with _woken(victims):
             for victim in victims:
                 with suppress(psutil.NoSuchProcess):
                     victim.suspend()
             time.sleep(each)
-        finally:
-            for victim in victims:
-                with suppress(psutil.NoSuchProcess):
-                    victim.resume()
         scene.goes_on()
     return 2 * len(seconds)
 
@@ -242,6 +235,17 @@ def rolling_restart(scene: Scene) -> int:
     _in_sync(scene.there)
     scene.goes_on()
     return len(scene.there.targets) + 1
+
+
+@contextmanager
+def _woken(victims: Sequence[psutil.Process]) -> Iterator[None]:
+    """Whichever of these is frozen within goes on behind it."""
+    try:
+        yield
+    finally:
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):  # who froze too long may have been ended
+                victim.resume()
 
 
 def _in_sync(there: Deployment) -> None:

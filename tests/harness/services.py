@@ -68,7 +68,7 @@ class ServiceProcess:
 
     @property
     def running(self) -> bool:
-        return self._process.poll() is None
+        return self.ended is None
 
     @property
     def ended(self) -> int | None:

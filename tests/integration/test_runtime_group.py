@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-import uuid
 from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic
 from tests.harness import eventually, threads
 from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.harness.clusters import create_topic, delete_topic
+from tests.harness.services import ServiceProcess
 
 SETTLED_S = 15.0
 AT_REST_S = 3.0
@@ -22,24 +20,13 @@ AT_REST_S = 3.0
 wait_until = partial(eventually.wait_until, every=0.5)
 
 
-@pytest.fixture
-def flow() -> Flow:
-    mark = uuid.uuid4().hex[:6]
-    return Flow(f"s{mark}", f"t{mark}")
-
-
-@pytest.fixture
-def file(tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker) -> Path:
-    return two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, broker_b.bootstrap))
-
-
 def test_who_is_given_nothing_while_brokers_do_not_know_the_topic_acts_soon_after(
     file: Path, flow: Flow, broker_b: Broker
 ) -> None:
-    admin, commands = AdminClient({"bootstrap.servers": broker_b.bootstrap}), commands_topic(flow)
+    commands = commands_topic(flow)
     with ServiceProcess("lockstep_heartbeat", file, str(flow)) as service:
         service.hear("leading")
-        admin.delete_topics([commands])[commands].result(10)
+        delete_topic(broker_b.bootstrap, commands)
         wait_until(lambda: not service.status(str(flow))["partitions"], within=60.0, what="it is given nothing")
         time.sleep(AT_REST_S)
         create_topic(broker_b.bootstrap, commands, partitions=COMMANDS_PARTITIONS)

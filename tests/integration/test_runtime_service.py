@@ -30,18 +30,6 @@ HEARTBEAT = "lockstep_heartbeat"
 wait_until = partial(eventually.wait_until, within=60.0, every=0.25)
 
 
-@pytest.fixture
-def flow() -> Flow:
-    """Aliases of its own keep a test's control topics apart from every other test's."""
-    mark = uuid.uuid4().hex[:6]
-    return Flow(f"s{mark}", f"t{mark}")
-
-
-@pytest.fixture
-def file(tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker) -> Path:
-    return two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, broker_b.bootstrap))
-
-
 def test_a_service_listens_on_one_port_and_shows_nothing_of_fausts(file: Path, flow: Flow, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret")

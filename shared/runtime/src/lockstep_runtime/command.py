@@ -144,7 +144,7 @@ def service_command(
         builder = _named(build)
         place = Place(instance, replace(door, port=port))
         memory.collect_seldom()
-        tell_stacks()
+        _tell_stacks()
         code = serve(
             service,
             configuration,
@@ -163,7 +163,7 @@ def service_command(
     return command
 
 
-def tell_stacks() -> None:
+def _tell_stacks() -> None:
     """Where a signal ends the process, or SIGQUIT asks (as of a JVM), standard error has where each thread stands."""
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -104,8 +105,6 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
     """Wait a little for what has just been created: brokers hear of it later than the controller, and whoever asks one
     of them for it meanwhile is told that it does not exist. What is not there then is found missing by who needs it."""
-    for _ in range(int(VISIBLE_WITHIN / LOOK_AGAIN)):
-        listed = await admin.topic_names()
-        if all(topic.name in listed for topic in created):
-            return
+    names, deadline = {topic.name for topic in created}, time.monotonic() + VISIBLE_WITHIN
+    while not names <= (await admin.topic_names()).keys() and time.monotonic() < deadline:
         await asyncio.sleep(LOOK_AGAIN)

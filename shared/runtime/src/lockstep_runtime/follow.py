@@ -41,8 +41,6 @@ IDLE = 0.5
 QUICK = 2.0
 """Seconds for a question that others wait behind."""
 
-log = logging.getLogger(__name__)
-
 FOLLOWING = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -57,6 +55,8 @@ FOLLOWING = {
     "allow.auto.create.topics": "false",
     "log_level": "0",
 }
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,6 @@ class Follower:
         self.bootstrap = conf.get("bootstrap.servers", "")
         # The group id is obligatory for the constructor and unused: assign() and no commit.
         self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, "isolation.level": isolation}
-        self._look_every = LOOK_EVERY
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
@@ -278,7 +277,7 @@ class Follower:
         starts = {p: OFFSET_BEGINNING if self._from_beginning else end for p, (_, end) in ends.items()}
         consumer.assign([TopicPartition(self.topic, p, start) for p, start in starts.items()])
         positions = {p: first if self._from_beginning else end for p, (first, end) in ends.items()}
-        standstill, looked_at = Standstill(self._look_every), time.monotonic()
+        standstill, looked_at = Standstill(LOOK_EVERY), time.monotonic()
         while not self._stopping.is_set():
             if time.monotonic() - looked_at >= standstill.every:
                 looked_at = time.monotonic()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from lockstep_runtime.retry import Backoff
+
 __all__ = ["LOOK_EVERY", "Standstill"]
 
 LOOK_EVERY, AT_MOST = 15.0, 240.0
@@ -19,8 +21,8 @@ class Standstill:
     """Of one reader. Positions are those of the next record it is to be given."""
 
     def __init__(self, every: float = LOOK_EVERY) -> None:
-        self._first = every
-        self.every = every
+        self._backoff = Backoff(every, AT_MOST)
+        self.every = self._backoff.next()
         """Seconds until the next look."""
         self._known: Mapping[int, int] = {}
         self._behind: Mapping[int, int] = {}
@@ -36,5 +38,7 @@ class Standstill:
         behind = {number: positions[number] for number, end in ends.items() if end > positions[number]}
         stuck = [number for number, at in behind.items() if self._behind.get(number) == at]
         self._behind = behind
-        self.every = min(self.every * 2, AT_MOST) if stuck else self._first
+        if not stuck:
+            self._backoff.reset()
+        self.every = self._backoff.next()
         return stuck
