@@ -1,15 +1,15 @@
 """Replay, follow, append and administer against a real broker."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.admin import Admin
@@ -117,20 +117,26 @@ async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A partition that is paused behind the follower's back stands as still as one that librdkafka has lost."""
-    made: list[Consumer] = []
+    to_pause = [TopicPartition(topic_name, 1)]
+    asked = threading.Event()
 
-    def noted(conf: dict[str, Any]) -> Consumer:
-        made.append(Consumer(conf))
-        return made[-1]
+    class Losing(Consumer):
+        # On the follower's own thread: another one may wait for ever until the client is between two calls.
+        def poll(self, timeout: float = -1) -> Message | None:
+            if asked.is_set():
+                self.pause(to_pause)
+                asked.clear()
+            return super().poll(timeout)
 
-    monkeypatch.setattr("lockstep_runtime.follow.Consumer", noted)
+    monkeypatch.setattr("lockstep_runtime.follow.Consumer", Losing)
     monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 2.0)
     create_topic(broker_b.bootstrap, topic_name, partitions=2)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
     seen: list[Record] = []
     async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
         await follower.caught_up()
-        made[0].pause([TopicPartition(topic_name, 1)])
+        asked.set()
+        await eventually(lambda: not asked.is_set())
         produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10, 20)])
         await eventually(lambda: _has(seen, 20), within=40)
     assert "reading anew" in caplog.text
