@@ -20,8 +20,10 @@ from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.proxy import Proxy
 from tests.harness.services import two_cluster_file
 
-# Spark lives for seconds here, and half of what its JVM does in them is to compile: one compiler is enough for that.
+# Spark and MirrorMaker live for seconds here, and half of what their JVMs do in them is to compile: one compiler is
+# enough for that.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True, slots=True)

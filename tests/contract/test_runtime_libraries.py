@@ -13,6 +13,7 @@ from confluent_kafka import IsolationLevel, KafkaError
 from confluent_kafka.admin import AclOperation, AlterConfigOpType, OffsetSpec, ResourcePatternType, ResourceType
 from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
+from mode.threads import ServiceThread, WorkerThread
 
 from lockstep_runtime.sasl_session import SessionConnection
 
@@ -22,6 +23,11 @@ def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
     assert "_coordinator" in inspect.getsource(AIOKafkaConsumer.start)
     assert "self._consumer" in inspect.getsource(AIOKafkaConsumerThread.on_start)
     assert "self._thread" in inspect.getsource(ThreadDelegateConsumer)
+
+
+def test_an_app_that_stops_waits_for_its_consumers_thread_by_the_name_that_is_replaced() -> None:
+    assert "self._thread.stop()" in inspect.getsource(ServiceThread.stop)
+    assert "self.is_stopped.wait()" in inspect.getsource(WorkerThread.stop)
 
 
 def test_aiokafkas_clients_make_their_connections_by_the_name_that_is_replaced() -> None:

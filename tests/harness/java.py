@@ -5,6 +5,7 @@ possible without asking (root on Debian or Ubuntu), and otherwise ends with one 
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from lockstep_runtime import java
 
-__all__ = ["NoJava", "find_java", "java_version"]
+__all__ = ["NoJava", "find_java", "java_version", "jvm_performance"]
 
 # Debian and Ubuntu releases carry different ones; the oldest that does comes first, as most tried with Spark.
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "openjdk-25-jre-headless", "default-jre-headless")
@@ -41,6 +42,11 @@ def java_version(executable: Path) -> int:
     if version is None:
         raise NoJava(f"The Java at {executable} does not start: {(ran.stderr or ran.stdout).strip()[:200]}")
     return version
+
+
+def jvm_performance(shipped: str) -> list[str]:
+    """A JVM's options: those of `shipped`, or instead of them those of the variable that Kafka's scripts look at."""
+    return shlex.split(os.environ.get("KAFKA_JVM_PERFORMANCE_OPTS", shipped))
 
 
 def _checked() -> Path:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.harness import kafka_jars
-from tests.harness.java import find_java
+from tests.harness.java import find_java, jvm_performance
 from tests.harness.processes import end, kill, show, spawn, tail
 
 __all__ = ["Legacy", "LegacyFolder", "MirrorMaker1"]
@@ -95,7 +95,7 @@ class MirrorMaker1(_Process):
     def __init__(self, files: LegacyFolder) -> None:
         log4j = files.folder / "log4j.properties"
         log4j.write_text(LOG4J)
-        java = [str(find_java()), "-Xmx512M", f"-Dlog4j.configuration=file:{log4j}"]
+        java = [str(find_java()), "-Xmx512M", *jvm_performance(""), f"-Dlog4j.configuration=file:{log4j}"]
         java += ["-cp", kafka_jars.classpath(kafka_jars.PREVIOUS), "kafka.tools.MirrorMaker"]
         super().__init__([*java, *files.arguments], files.folder / "mm1.log")
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from tests.harness import kafka_jars
 from tests.harness.broker import free_port
 from tests.harness.eventually import wait_until
-from tests.harness.java import find_java
+from tests.harness.java import find_java, jvm_performance
 from tests.harness.processes import end, kill, show, spawn, starting, tail
 
 __all__ = ["ConnectWorker", "MirrorMaker", "command", "properties"]
@@ -25,16 +25,10 @@ STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share 
 STOPPED_WITHIN = 60.0
 
 # What kafka-run-class.sh and connect-mirror-maker.sh of the 4.3 distribution pass to the JVM.
-JVM = (
-    "-Xms256M",
-    "-Xmx2G",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-XX:MaxInlineLevel=15",
-    "-Djava.awt.headless=true",
+HEAP = ("-Xms256M", "-Xmx2G")
+PERFORMANCE = (
+    "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 "
+    "-XX:+ExplicitGCInvokesConcurrent -XX:MaxInlineLevel=15 -Djava.awt.headless=true"
 )
 LOG4J = """\
 Configuration:
@@ -229,7 +223,8 @@ def _java(file: Path, main: str) -> Sequence[str]:
     log4j.write_text(LOG4J)
     return [
         str(find_java()),
-        *JVM,
+        *HEAP,
+        *jvm_performance(PERFORMANCE),
         f"-Dlog4j2.configurationFile={log4j}",
         "-cp",
         kafka_jars.classpath(),

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from lockstep_config import load
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic
+from lockstep_runtime import faust_membership
+from lockstep_runtime.faust_membership import FaustMembership
+from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from tests.harness import eventually, threads
 from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic, delete_topic
 from tests.harness.services import ServiceProcess
+from tests.unit.runtime.flow_context import flow_context
 
 SETTLED_S = 15.0
 AT_REST_S = 3.0
+HELD_UP_S = 20.0
 
 wait_until = partial(eventually.wait_until, every=0.5)
 
@@ -54,3 +64,53 @@ def test_who_hears_nothing_of_its_group_joins_anew_and_acts_again(file: Path, fl
             wait_until(acts, within=60.0, what="it acts, with the consumer of before awake")
             time.sleep(0.5)
         assert acts()
+
+
+@pytest.fixture
+def member(file: Path, flow: Flow, broker_b: Broker, tmp_path: Path) -> FaustMembership:
+    create_topic(broker_b.bootstrap, commands_topic(flow), partitions=COMMANDS_PARTITIONS)
+    settings = load(file, {}).flow(flow)
+    ctx = flow_context(tmp_path, "heartbeat")
+    ctx.flow, ctx.settings = flow, settings
+    nobody: Any = SimpleNamespace(run=None)
+    return FaustMembership(FlowRunner(ctx, nobody, nobody))
+
+
+@pytest.mark.timeout(60)
+async def test_who_leaves_is_not_held_up_by_what_does_not_end(member: FaustMembership) -> None:
+    """Neither by what Faust waits for in our loop, nor by its consumer's thread."""
+    over = threading.Event()
+
+    async def stays() -> None:
+        while not over.is_set():
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                continue
+
+    await member.join()
+    await eventually.eventually(
+        lambda: bool(member._runner.ctx.leadership.held), within=30.0, what="its share is given"
+    )
+    member._app.add_future(stays())
+    asyncio.run_coroutine_threadsafe(stays(), member._app.consumer._thread.thread_loop)
+    lets_go = threading.Timer(HELD_UP_S, over.set)
+    lets_go.start()
+    await member.leave()
+    assert not over.is_set()
+    lets_go.cancel()
+    over.set()
+
+
+@pytest.mark.timeout(60)
+async def test_a_group_that_takes_nobody_in_is_joined_anew(
+    member: FaustMembership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(faust_membership, "JOIN", 0.5)
+    monkeypatch.setattr(member._app, "start", start)
+    with pytest.raises(GroupLost, match="TimeoutError: not done within 0 s"):
+        await member.join()
+    await member.leave()

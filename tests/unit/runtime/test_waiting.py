@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from lockstep_runtime.waiting import cancelled, set_within
+import pytest
+
+from lockstep_runtime.waiting import cancelled, done_within, set_within
 
 
 async def test_an_event_that_comes_in_time_is_seen_at_once() -> None:
@@ -16,6 +18,41 @@ async def test_an_event_that_comes_in_time_is_seen_at_once() -> None:
 
 async def test_one_that_does_not_is_not_waited_for() -> None:
     assert not await set_within(asyncio.Event(), 0.001)
+
+
+async def test_work_that_is_done_in_time_returns_or_raises_what_it_does() -> None:
+    async def works(fails: bool) -> int:
+        if fails:
+            raise ConnectionError
+        return 7
+
+    assert await done_within(works(False), 60.0) == 7
+    with pytest.raises(ConnectionError):
+        await done_within(works(True), 60.0)
+
+
+async def test_work_that_does_not_let_itself_be_cancelled_is_not_waited_for() -> None:
+    asked, goes_on = 0, asyncio.Event()
+
+    async def works() -> None:
+        nonlocal asked
+        while not goes_on.is_set():
+            try:
+                await goes_on.wait()
+            except asyncio.CancelledError:
+                asked += 1
+
+    with pytest.raises(TimeoutError, match="not done within 0 s"):
+        await done_within(works(), 0.01)
+    await asyncio.sleep(0)
+    assert asked == 1
+    waiting = asyncio.create_task(done_within(works(), 60.0))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    await asyncio.sleep(0)
+    assert (waiting.cancelled(), asked) == (True, 2)
+    goes_on.set()
 
 
 async def test_tasks_have_ended_whatever_they_raise() -> None:

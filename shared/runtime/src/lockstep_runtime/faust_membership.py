@@ -6,7 +6,6 @@ when that crashes (brokers away for long) the flow begins its next life with a n
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
@@ -24,12 +23,16 @@ from lockstep_runtime.errors import ClusterTrouble, NotPermitted
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
+from lockstep_runtime.waiting import done_within
 
 __all__ = ["FaustMembership"]
 
 METADATA_EVERY_MS = 10_000
 """Who divides the group while the commands topic has no leader, or is too new for the broker that was asked, gives
 everybody nothing, and nobody leads until these are asked for anew: for up to five minutes by default."""
+
+JOIN = 60.0
+"""Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""
 
 LEAVE = 3.0
 """Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
@@ -51,7 +54,7 @@ class FaustMembership:
 
     async def join(self) -> None:
         try:
-            await self._app.start()
+            await done_within(self._app.start(), JOIN)
         except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
             raise self._trouble(exc) from exc
 
@@ -61,8 +64,9 @@ class FaustMembership:
 
     async def leave(self) -> None:
         self._give_up_place()
+        self._go_without_the_thread()
         try:
-            await asyncio.wait_for(self._app.stop(), LEAVE)
+            await done_within(self._app.stop(), LEAVE)
         except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
             self._runner.ctx.log.debug("left the group without a word", f"{type(exc).__name__}: {exc}")
 
@@ -114,6 +118,13 @@ class FaustMembership:
         coordinator = self._coordinator()
         if coordinator is not None:
             coordinator._group_instance_id = None
+
+    def _go_without_the_thread(self) -> None:
+        """A Faust app that stops waits for its consumer's thread by standing still, and our loop with it: for as long
+        as aiokafka takes to close connections, and for ever where that hangs. The thread ends without us."""
+        worker = getattr(getattr(self._app.consumer, "_thread", None), "_thread", None)
+        if worker is not None:
+            worker.stop = lambda: None
 
     def _coordinator(self) -> Any:
         """aiokafka's, or None before the consumer has started (a contract test holds the names)."""

@@ -1,12 +1,14 @@
-"""Waiting for an event, but not for ever; ending tasks and waiting until they have ended."""
+"""Waiting for an event, or for work, but not for ever; ending tasks and waiting until they have ended."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
-__all__ = ["cancelled", "set_within"]
+__all__ = ["cancelled", "done_within", "set_within"]
+
+T = TypeVar("T")
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
@@ -19,9 +21,30 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
     return True
 
 
+async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """What `work` returns or raises. Raises TimeoutError when so many seconds are over: it is cancelled then, and not
+    waited for, as `asyncio.wait_for` would, since what others wrote may go on all the same."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+        if not done:
+            raise TimeoutError(f"not done within {seconds:.0f} s")
+        return task.result()
+    finally:
+        if not task.done():
+            task.add_done_callback(_look_at)
+            task.cancel()
+
+
 async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel them all; returns once the last has ended, and raises nothing of theirs."""
     ending = list(tasks)
     for task in ending:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Its error is nobody's any more, and asyncio would call it never retrieved."""
+    if not task.cancelled():
+        task.exception()
