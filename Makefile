@@ -106,8 +106,9 @@ $(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
 	@touch $@
 
 $(PREPARED): $(SYNCED) tests/harness/kafka-jars.sha256 | java
-	@echo "setup: Kafka's jars, verified, and a broker's class-data archive"
+	@echo "setup: Kafka's jars, verified, and the class-data archives of brokers and of Spark"
 	@$(PY) -m tests.harness.broker
+	@$(PY) -m tests.harness.spark_archive
 	@touch $@
 
 java: $(SYNCED)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from lockstep_protocol.names import Flow
+from tests.harness import spark_archive
 from tests.harness.broker import Broker, started
 from tests.harness.clusters import unique_name
 from tests.harness.guarded import GuardedBroker
@@ -22,7 +23,7 @@ from tests.harness.services import two_cluster_file
 
 # Spark and MirrorMaker live for seconds here, and half of what their JVMs do in them is to compile: one compiler is
 # enough for that.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {spark_archive.options()}".strip())
 os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 

@@ -292,6 +292,7 @@ def traffic(scene: Scene, mark: str) -> Traffic:
 
 
 @pytest.mark.long  # about a minute
+@pytest.mark.timeout(600)
 def test_a_password_is_replaced_broker_first_and_file_first(scene: Scene) -> None:
     with traffic(scene, "passwords"):
         scene.flow.wait_mirrored(scene.topics[0], partitions=PARTITIONS)
@@ -342,6 +343,7 @@ def test_a_service_that_crashes_while_a_secret_is_half_written_comes_back(scene:
 
 
 @pytest.mark.long  # about a minute
+@pytest.mark.timeout(600)
 def test_a_client_certificate_and_an_authority_are_replaced(scene: Scene, authority: Authority, tmp_path: Path) -> None:
     second = Authority(tmp_path, "second")
     both = authority.certificate.read_text() + second.certificate.read_text()
