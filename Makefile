@@ -28,7 +28,7 @@ endef
 export DURATION KEEP ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java
+.PHONY: help demo test setup check bench faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -37,7 +37,7 @@ help: ## list the targets
 demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
 	@$(PY) -m tests.e2e.demo
 
-test: setup ## every test that takes at most 12 minutes together, on real brokers
+test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers
 	@# Those without a broker run beside the others, which wait more than they compute.
 	$(call side_by_side,nice $(UNIT) tests/unit,$(PY) -m pytest -q -rs -m "not long and not kube" --ignore=tests/unit tests)
 
@@ -57,7 +57,7 @@ bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs
 faults: setup ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults
 
-test-long: setup ## the long tests (at most 60 minutes)
+test-long: setup spark-archive ## the long tests (at most 60 minutes)
 	@# Those that break a whole deployment beside the others: each waits much of its time for what it broke.
 	$(call side_by_side,$(LONG) tests/e2e tests/faults,$(LONG) --ignore=tests/e2e --ignore=tests/faults tests)
 
@@ -106,10 +106,12 @@ $(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
 	@touch $@
 
 $(PREPARED): $(SYNCED) tests/harness/kafka-jars.sha256 | java
-	@echo "setup: Kafka's jars, verified, and the class-data archives of brokers and of Spark"
+	@echo "setup: Kafka's jars, verified, and a broker's class-data archive"
 	@$(PY) -m tests.harness.broker
-	@$(PY) -m tests.harness.spark_archive
 	@touch $@
+
+spark-archive: setup
+	@$(PY) -m tests.harness.spark_archive
 
 java: $(SYNCED)
 	@$(PY) -m tests.harness.java

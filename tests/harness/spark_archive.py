@@ -1,7 +1,8 @@
 """The classes of Spark's JVM as a file that the next JVM maps instead of reading and checking them again: half of what
 its start costs, and tests start it often.
 
-`python -m tests.harness.spark_archive` is the set-up's step: it starts Spark once and lets its JVM write them down.
+`python -m tests.harness.spark_archive` goes before the tests: where there is none yet it starts Spark once and lets its
+JVM write them down.
 """
 
 import hashlib
