@@ -11,7 +11,6 @@ otherwise, the data lies in a temporary folder, and no process outlives us (`tes
 
 import atexit
 import base64
-import hashlib
 import random
 import shutil
 import signal
@@ -32,7 +31,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.harness import kafka_jars
 from tests.harness.eventually import NeverHappened, wait_until
-from tests.harness.java import find_java
+from tests.harness.java import archive_name, find_java
 from tests.harness.processes import end, kill, spawn, tail
 from tests.harness.proxy import Proxy
 
@@ -367,11 +366,7 @@ def _features(kafka: kafka_jars.Kafka) -> Path:
 
 
 def _archive(kafka: kafka_jars.Kafka) -> Path:
-    """The archive is of use only to the very JVM that wrote it, so each has its own."""
-    java = find_java().resolve()
-    release = java.parents[1] / "release"
-    told = release.read_bytes() if release.exists() else str(java.stat().st_mtime_ns).encode()
-    return kafka.cache / f"broker-{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
+    return kafka.cache / f"broker-{archive_name(find_java())}"
 
 
 def listening(listen: Mapping[str, int], advertise: Mapping[str, int], host: str | None = None) -> dict[str, str]:

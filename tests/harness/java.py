@@ -4,6 +4,7 @@
 possible without asking (root on Debian or Ubuntu), and otherwise ends with one sentence on how to get it.
 """
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from lockstep_runtime import java
 
-__all__ = ["NoJava", "find_java", "java_version", "jvm_performance"]
+__all__ = ["NoJava", "archive_name", "find_java", "java_version", "jvm_performance"]
 
 # Debian and Ubuntu releases carry different ones; the oldest that does comes first, as most tried with Spark.
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "openjdk-25-jre-headless", "default-jre-headless")
@@ -42,6 +43,15 @@ def java_version(executable: Path) -> int:
     if version is None:
         raise NoJava(f"The Java at {executable} does not start: {(ran.stderr or ran.stdout).strip()[:200]}")
     return version
+
+
+def archive_name(executable: Path, of: str = "") -> str:
+    """What a class-data archive is called: it is of use only to the very JVM that wrote it, and to what it was written
+    for."""
+    java = executable.resolve()
+    release = java.parents[1] / "release"
+    told = release.read_bytes() if release.exists() else str(java.stat().st_mtime_ns).encode()
+    return f"{hashlib.sha256(bytes(java) + told + of.encode()).hexdigest()[:12]}.jsa"
 
 
 def jvm_performance(shipped: str) -> list[str]:

@@ -5,16 +5,18 @@ its start costs, and tests start it often.
 JVM write them down.
 """
 
-import hashlib
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-from lockstep_data_plane.spark_conf import QUIET_JVM
+from lockstep_config.spark import SparkSettings
+from lockstep_data_plane.spark_conf import Pod, settings_for
 from lockstep_runtime import java
-from tests.harness.java import find_java
+from tests.harness.java import archive_name, find_java
 
 __all__ = ["options", "write"]
 
@@ -22,14 +24,10 @@ FOLDER = Path(__file__).parents[2] / ".cache" / "spark"
 WITHIN = 300.0
 
 ONCE = """\
-import sys
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
+import json, sys
+from pyspark import SparkConf, SparkContext
 
-spark = SparkSession.builder.master("local[2]").config("spark.driver.extraJavaOptions", sys.argv[1])
-spark = spark.config("spark.driver.memory", "512m").config("spark.driver.bindAddress", "127.0.0.1")
-spark = spark.config("spark.driver.host", "127.0.0.1").config("spark.sql.catalogImplementation", "in-memory")
-context = spark.getOrCreate().sparkContext
+context = SparkContext(conf=SparkConf().setAll(json.loads(sys.argv[1]).items()))
 assert context.parallelize(range(2), 2).barrier().mapPartitions(list).collect() == [0, 1]
 gateway = SparkContext._gateway
 context.stop()
@@ -49,35 +47,36 @@ def options() -> str:
 
 
 def write() -> None:
-    """Unless it is there. Raises CalledProcessError if Spark does not start."""
+    """Unless it is there. Raises RuntimeError with what Spark said if it does not start."""
     found = find_java()
     finished = _archive(found)
     if finished.exists():
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    unfinished = finished.with_suffix(f".{os.getpid()}")
-    quiet = f"-XX:ArchiveClassesAtExit={unfinished} -Xlog:disable"
-    try:
-        subprocess.run(
-            [sys.executable, "-c", ONCE, QUIET_JVM],
-            check=True,
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        unfinished = Path(folder, "unfinished.jsa")
+        own = {
+            "JAVA_HOME": str(found.resolve().parents[1]),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={unfinished} -Xlog:disable",
+        }
+        ran = subprocess.run(
+            [sys.executable, "-c", ONCE, json.dumps(settings_for(SparkSettings(), 1, Pod()))],
+            check=False,
             timeout=WITHIN,
-            env={**os.environ, "JAVA_HOME": str(found.resolve().parents[1]), "SPARK_SUBMIT_OPTS": quiet},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            env=os.environ | own,
+            capture_output=True,
+            text=True,
         )
+        if ran.returncode:
+            raise RuntimeError(f"Spark's class-data archive was not written:\n{ran.stderr[-2000:]}")
         unfinished.rename(finished)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _archive(executable: Path) -> Path:
-    """It is of use only to the JVM that wrote it, with the jars in the places where they were."""
-    spark, home = distribution("pyspark"), executable.resolve().parents[1]
-    release = home / "release"
-    told = release.read_bytes() if release.exists() else str(executable.stat().st_mtime_ns).encode()
-    of = hashlib.sha256(bytes(home) + told + bytes(Path(str(spark.locate_file("pyspark")))) + spark.version.encode())
-    return FOLDER / f"{of.hexdigest()[:12]}.jsa"
+    """The jars have to lie where they lay, too."""
+    spark = distribution("pyspark")
+    return FOLDER / archive_name(executable, f"{spark.version} {spark.locate_file('pyspark')}")
 
 
 if __name__ == "__main__":

@@ -157,12 +157,13 @@ def test_six_partitions_go_by_key_into_four_whatever_is_killed(tmp_path: Path, p
 
 def test_preserve_and_key_go_on_from_each_other(tmp_path: Path, pair: Pair) -> None:
     place = Place(tmp_path, pair, 3, 3)
-    for turn, partitioning in enumerate(("preserve", "key", "preserve")):
+    for turn, partitioning in enumerate(("preserve", "key", "preserve", "key")):
         with place.lockstep(partitioning) as lockstep:
             place.write(700)
             place.wait_copied()
-            if turn == 2:
+            if turn == 3:
                 place.wait_committed()
+            if turn % 2:
                 lockstep.stop()
             else:
                 lockstep.kill()

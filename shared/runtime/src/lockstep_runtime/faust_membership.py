@@ -122,14 +122,17 @@ class FaustMembership:
     def _go_without_the_thread(self) -> None:
         """A Faust app that stops waits for its consumer's thread by standing still, and our loop with it: for as long
         as aiokafka takes to close connections, and for ever where that hangs. The thread ends without us."""
-        worker = getattr(getattr(self._app.consumer, "_thread", None), "_thread", None)
+        worker = getattr(self._thread(), "_thread", None)
         if worker is not None:
             worker.stop = lambda: None
 
     def _coordinator(self) -> Any:
         """aiokafka's, or None before the consumer has started (a contract test holds the names)."""
-        thread = getattr(self._app.consumer, "_thread", None)
-        return getattr(getattr(thread, "_consumer", None), "_coordinator", None)
+        return getattr(getattr(self._thread(), "_consumer", None), "_coordinator", None)
+
+    def _thread(self) -> Any:
+        """The service in which Faust's consumer lives, or None before it has started."""
+        return getattr(self._app.consumer, "_thread", None)
 
     def _listen_to_heartbeats(self) -> None:
         """aiokafka tells nobody when its group last answered, so its heartbeat is wrapped (a contract test holds the

@@ -24,6 +24,7 @@ from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTrunc
 from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 from lockstep_runtime.standstill import LOOK_EVERY, Standstill
+from lockstep_runtime.waiting import error_retrieved
 
 __all__ = ["Follower", "Record", "follow", "replay"]
 
@@ -160,7 +161,7 @@ class Follower:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # Each may go unawaited; its error is then for whoever awaits another one.
         for future in (self._caught_up, self._heard, self._ended):
-            future.add_done_callback(_looked_at)
+            future.add_done_callback(error_retrieved)
         self._thread = threading.Thread(target=self._run, name=f"follow {self.topic}", daemon=True)
         self._thread.start()
 
@@ -374,8 +375,3 @@ def _passes(error: KafkaError) -> bool:
 def _watermarks(consumer: Consumer, partition: TopicPartition, timeout: float = 5.0) -> tuple[int, int]:
     first, end = consumer.get_watermark_offsets(partition, timeout=timeout) or (0, 0)
     return int(first), int(end)
-
-
-def _looked_at(future: asyncio.Future[None]) -> None:
-    if not future.cancelled():
-        future.exception()

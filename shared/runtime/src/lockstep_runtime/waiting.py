@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["cancelled", "done_within", "set_within"]
+__all__ = ["cancelled", "done_within", "error_retrieved", "set_within"]
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
         return task.result()
     finally:
         if not task.done():
-            task.add_done_callback(_look_at)
+            task.add_done_callback(error_retrieved)
             task.cancel()
 
 
@@ -44,7 +44,7 @@ async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*ending, return_exceptions=True)
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """Its error is nobody's any more, and asyncio would call it never retrieved."""
-    if not task.cancelled():
-        task.exception()
+def error_retrieved(future: asyncio.Future[Any]) -> None:
+    """Its error may be nobody's, and asyncio would call it never retrieved (`add_done_callback`)."""
+    if not future.cancelled():
+        future.exception()
