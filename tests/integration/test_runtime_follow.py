@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.admin import Admin
@@ -143,6 +144,68 @@ async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
     for number in range(2):
         read = [int(r.value or b"") for r in seen if r.partition == number]
         assert read == list(range(number, 20, 2)), "each once, in order"
+
+
+async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
+    broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that fetches nothing and whose questions nobody answers, while the cluster is there for another one."""
+    to_pause = [TopicPartition(topic_name, 0)]
+    lost = threading.Event()
+    clients: list[Consumer] = []
+
+    class Lost(Consumer):
+        def __init__(self, conf: dict[str, Any]) -> None:
+            super().__init__(conf)
+            clients.append(self)
+
+        def poll(self, timeout: float = -1) -> Message | None:
+            if lost.is_set() and self is clients[0]:
+                self.pause(to_pause)
+            return super().poll(timeout)
+
+        def get_watermark_offsets(
+            self, partition: TopicPartition, timeout: float = -1, cached: bool = False
+        ) -> tuple[int, int]:
+            if lost.is_set() and self is clients[0]:
+                raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+            return super().get_watermark_offsets(partition, timeout, cached)
+
+    monkeypatch.setattr("lockstep_runtime.follow.Consumer", Lost)
+    monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 1.0)
+    create_topic(broker_b.bootstrap, topic_name)
+    produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10)])
+    seen: list[Record] = []
+    with caplog.at_level("INFO"):
+        async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+            await follower.caught_up()
+            lost.set()
+            await asyncio.sleep(1.0)  # what was fetched before is handed over
+            produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10, 20)])
+            await eventually(lambda: len(seen) >= 20, within=30)
+            await eventually(lambda: follower.positions == {0: 20})
+    assert [int(r.value or b"") for r in seen] == list(range(20)), "each once, in order"
+    assert len(clients) == 2
+    assert "connecting anew" in caplog.text
+
+
+async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
+    topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 1.0)
+    with Broker("away") as broker:
+        create_topic(broker.bootstrap, topic_name)
+        produce(broker.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10)])
+        seen: list[Record] = []
+        with caplog.at_level("INFO"):
+            async with follow(conf(broker), topic_name, on_records=seen.extend, alias="away") as follower:
+                await follower.caught_up()
+                await asyncio.to_thread(broker.stop)
+                await eventually(lambda: caplog.text.count("connecting anew") >= 2, within=60)
+                await asyncio.to_thread(broker.start)
+                produce(broker.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10, 20)])
+                await eventually(lambda: follower.positions == {0: 20}, within=30)
+        assert [int(r.value or b"") for r in seen] == list(range(20)), "each once, in order"
 
 
 async def test_what_the_receiver_raises_ends_the_follower(broker_b: Broker, topic_name: str) -> None:

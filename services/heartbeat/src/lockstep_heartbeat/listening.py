@@ -4,7 +4,9 @@ that hands over nothing but the newest of each."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -13,14 +15,20 @@ from lockstep_heartbeat.upstream import Heard, heard
 from lockstep_protocol.codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.login import logged_in
+from lockstep_runtime.unanswered import Unanswered
 
 __all__ = ["Listener"]
+
+log = logging.getLogger(__name__)
 
 IDLE = 0.5
 """Seconds a poll without heartbeats blocks; also how long a stop may take."""
 
 ANSWERS = 2.0
 """Seconds within which the cluster has to say where a topic ends."""
+
+QUIET = 15.0
+"""Seconds without a heartbeat after which the cluster is asked whether it is there."""
 
 BEFORE = 10
 """Records before the end at which a topic is begun: the last one there says how old the newest is. A transaction's
@@ -51,6 +59,7 @@ class Listener:
         self._conf = {"group.id": "lockstep-heartbeat-listen", **conf, **LISTENING}
         self._wall_ms = wall_ms
         self._stopping = threading.Event()
+        self._unanswered = Unanswered()
         self._wanted: frozenset[str] = frozenset()
         self._ends: dict[str, int] = {}
         self._thread: threading.Thread | None = None
@@ -72,22 +81,44 @@ class Listener:
             await asyncio.to_thread(self._thread.join, 5.0)
 
     def _run(self) -> None:
-        try:
-            consumer = logged_in(Consumer, {**self._conf, "error_cb": _ignore}, self._alias)
-        except ClusterUnreachable as exc:
-            self.troubles = dict.fromkeys(self._wanted, str(exc))
-            return  # the next `listen_to` begins again
+        while not self._stopping.is_set():
+            try:
+                consumer = logged_in(Consumer, {**self._conf, "error_cb": _ignore}, self._alias)
+            except ClusterUnreachable as exc:
+                self.troubles = dict.fromkeys(self._wanted, str(exc))
+                return  # the next `listen_to` begins again
+            try:
+                self._listen(consumer)
+            finally:
+                consumer.close()
+
+    def _listen(self, consumer: Consumer) -> None:
+        """Returns when stopped, or when another consumer is to go on: nothing comes, and nobody answers."""
         listening: frozenset[str] = frozenset()
+        heard_at = time.monotonic()
+        while not self._stopping.is_set():
+            if listening != self._wanted:
+                listening = self._wanted
+                self._turn_to(consumer, listening)
+            message = consumer.poll(IDLE)
+            if message is not None:
+                self._take(message)
+                if message.error() is None:
+                    heard_at = time.monotonic()
+            if listening and time.monotonic() - heard_at > QUIET:
+                heard_at = time.monotonic()
+                if not self._answers(consumer, min(listening)) and self._unanswered.again():
+                    text = f"heartbeats on {self._alias}: no answer"
+                    log.info("connecting anew", extra={"text": text, "cluster": self._alias})
+                    return
+
+    def _answers(self, consumer: Consumer, topic: str) -> bool:
         try:
-            while not self._stopping.is_set():
-                if listening != self._wanted:
-                    listening = self._wanted
-                    self._turn_to(consumer, listening)
-                message = consumer.poll(IDLE)
-                if message is not None:
-                    self._take(message)
-        finally:
-            consumer.close()
+            consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=ANSWERS)
+        except KafkaException:
+            return False
+        self._unanswered.answered()
+        return True
 
     def _turn_to(self, consumer: Consumer, topics: frozenset[str]) -> None:
         """Begin at the last records of each, which say nothing about latency; where the cluster does not say which they

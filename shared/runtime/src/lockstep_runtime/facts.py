@@ -8,6 +8,7 @@ producer would put them (murmur2 of the key).
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -15,11 +16,14 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_config.permissions import NO_ACCESS, Access
-from lockstep_runtime.errors import ClusterTrouble, NotAppended, NotPermitted
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotAppended, NotPermitted
 from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
+from lockstep_runtime.unanswered import Unanswered
 
 __all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
+
+log = logging.getLogger(__name__)
 
 IDLE = 0.2
 """Seconds one poll without anything in flight blocks."""
@@ -45,6 +49,11 @@ CLOCK_OFF = (
     "clock is further from the broker's than the topic allows (message.timestamp.after.max.ms): set the clock"
 )
 
+LOST = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError._FATAL}
+)
+"""What a producer says that knows of no broker any more, or does nothing more for another reason."""
+
 WITHIN = 30.0
 """Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
 
@@ -66,6 +75,9 @@ class FactProducer:
         self._wanted = threading.Event()
         self._started = False
         self._making = asyncio.Lock()
+        self._replacing = threading.Lock()
+        self._unanswered = Unanswered()
+        self._lost = False
 
     async def start(self) -> None:
         """Begin, unless it has begun, in the loop that appends. Does not need the cluster: appends wait for it. Raises
@@ -76,22 +88,24 @@ class FactProducer:
             if self._started:
                 return
             self._loop = asyncio.get_running_loop()
-            conf = {**self._conf, "error_cb": _ignore}
-            self._producer = await asyncio.to_thread(logged_in, Producer, conf, self.alias)
+            self._producer = await asyncio.to_thread(self._made)
             self._started = True
             self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
             self._thread.start()
+
+    def _made(self) -> Producer:
+        return logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
 
     async def stop(self, within: float = 3.0) -> None:
         """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
         if not self._started:
             return
         await asyncio.to_thread(self._producer.flush, within)
-        self._producer.purge()
-        await asyncio.to_thread(self._producer.flush, 1.0)
         self._stopping.set()
         self._wanted.set()
         await asyncio.to_thread(self._thread.join, 2.0)
+        self._producer.purge()
+        await asyncio.to_thread(self._producer.flush, 1.0)
 
     def send(
         self,
@@ -106,18 +120,20 @@ class FactProducer:
         NotPermitted."""
         future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
         try:
-            self._producer.produce(
-                topic,
-                value=value,
-                key=key,
-                partition=-1 if partition is None else partition,
-                timestamp=0 if timestamp_ms is None else timestamp_ms,  # 0: librdkafka's clock
-                headers=list(headers),
-                on_delivery=partial(self._delivered, future),
-            )
+            with self._replacing:
+                self._producer.produce(
+                    topic,
+                    value=value,
+                    key=key,
+                    partition=-1 if partition is None else partition,
+                    timestamp=0 if timestamp_ms is None else timestamp_ms,  # 0: librdkafka's clock
+                    headers=list(headers),
+                    on_delivery=partial(self._delivered, future),
+                )
         except BufferError:
             future.set_exception(NotAppended(self.alias, topic, "too many records wait for the cluster already"))
         except KafkaException as exc:
+            self._lost |= exc.args[0].code() in LOST
             future.set_exception(self._trouble(topic, exc.args[0]))
         self._wanted.set()
         return future
@@ -131,10 +147,32 @@ class FactProducer:
                 self._wanted.wait(5.0)
                 self._wanted.clear()
                 self._producer.poll(0)
+            if self._lost:
+                self._lost = False
+                if self._unanswered.again():
+                    self._replace()
+
+    def _replace(self) -> None:
+        """Go on with another producer. What the former one holds is not appended, or was without our knowing: it must
+        not come after what is sent from now on."""
+        try:
+            fresh = self._made()
+        except (ClusterUnreachable, KafkaException) as exc:
+            log.debug("no other producer", extra={"text": str(exc), "cluster": self.alias})
+            return  # what is lost next comes here again
+        log.info("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
+        with self._replacing:
+            former, self._producer = self._producer, fresh
+        former.purge()
+        former.flush(1.0)
 
     def _delivered(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:
         topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset()
         trouble = None if error is None else self._trouble(topic, error)
+        if error is None:
+            self._unanswered.answered()
+        else:
+            self._lost |= error.code() in LOST
         try:
             self._loop.call_soon_threadsafe(_settle, future, trouble, partition, -1 if offset is None else offset)
         except RuntimeError:  # the loop is closed: nobody waits for it

@@ -240,6 +240,10 @@ class FlowRunner:
                     tasks.create_task(self._watch_reach(follower))
                     tasks.create_task(self._watch_group(follower))
                     tasks.create_task(self._keep_standing(tasks))
+            except* ClusterTrouble as group:
+                # Now, and not when all is cleaned up: that takes a while where brokers are away.
+                self.ctx.rounds.troubles.began("target", _first(group))
+                raise
             finally:
                 await self._stand_down()
                 await membership.leave()

@@ -24,6 +24,7 @@ from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, LogTrunc
 from lockstep_runtime.login import logged_in
 from lockstep_runtime.retry import Verdict, classify
 from lockstep_runtime.standstill import LOOK_EVERY, Standstill
+from lockstep_runtime.unanswered import Unanswered
 from lockstep_runtime.waiting import error_retrieved
 
 __all__ = ["Follower", "Record", "follow", "replay"]
@@ -141,6 +142,7 @@ class Follower:
         self._positions: dict[int, int] = {}
         self._missing: dict[int, int] = {}
         self._unheard: set[int] = set()
+        self._unanswered = Unanswered()
         self.trouble: str = ""
         """Why the cluster cannot be reached just now; "" while it can."""
 
@@ -243,15 +245,12 @@ class Follower:
 
     def _run(self) -> None:
         try:
-            consumer = logged_in(Consumer, {**self._conf, "error_cb": self._complain}, self.alias)
+            self._consumer = self._client()
         except ClusterUnreachable as exc:
             self._tell(self._end, exc)
             return
-        except KafkaException as exc:
-            self._tell(self._end, ClusterUnreachable(self.alias, self.bootstrap, exc.args[0].str()))
-            return
         try:
-            self._read(consumer)
+            self._read()
         except ClusterTrouble as exc:
             self._tell(self._end, exc)
         except KafkaException as exc:
@@ -261,75 +260,101 @@ class Follower:
         else:
             self._tell(self._end, None)
         finally:
-            consumer.close()
+            self._consumer.close()
+
+    def _client(self) -> Consumer:
+        try:
+            return logged_in(Consumer, {**self._conf, "error_cb": self._complain}, self.alias)
+        except KafkaException as exc:
+            raise ClusterUnreachable(self.alias, self.bootstrap, exc.args[0].str()) from exc
 
     def _complain(self, error: KafkaError) -> None:
         if classify(error.code()) is Verdict.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.trouble = error.str()
 
-    def _read(self, consumer: Consumer) -> None:
-        ends = self._ends(consumer)
+    def _read(self) -> None:
+        ends = self._ends()
         if ends is None:
             return
         self._tell(self._expect, ends)
         self._tell(self._deliver, (), {})
         self._room.acquire()
         # Not OFFSET_END, which would be looked up later, past what was appended meanwhile.
-        starts = {p: OFFSET_BEGINNING if self._from_beginning else end for p, (_, end) in ends.items()}
-        consumer.assign([TopicPartition(self.topic, p, start) for p, start in starts.items()])
+        self._assign({p: OFFSET_BEGINNING if self._from_beginning else end for p, (_, end) in ends.items()})
         positions = {p: first if self._from_beginning else end for p, (first, end) in ends.items()}
         standstill, looked_at = Standstill(LOOK_EVERY), time.monotonic()
         while not self._stopping.is_set():
             if time.monotonic() - looked_at >= standstill.every:
                 looked_at = time.monotonic()
-                self._go_on(consumer, standstill, positions)
+                self._go_on(standstill, positions)
             # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
-            first = consumer.poll(IDLE)
+            first = self._consumer.poll(IDLE)
             if first is None:
                 continue
-            messages = [first, *consumer.consume(AT_ONCE, 0)]
+            messages = [first, *self._consumer.consume(AT_ONCE, 0)]
             records, reached = self._sort(messages)
             positions.update(reached)
             self._room.acquire()
             self._tell(self._deliver, records, reached)
 
-    def _go_on(self, consumer: Consumer, standstill: Standstill, positions: Mapping[int, int]) -> None:
-        """Begin anew, where it stands, what librdkafka no longer fetches. Whatever it holds of it is fetched again."""
+    def _assign(self, positions: Mapping[int, int]) -> None:
+        partitions = [TopicPartition(self.topic, number, at) for number, at in positions.items()]
+        self._consumer.unassign()
+        self._consumer.assign(partitions)
+        self._consumer.resume(partitions)
+
+    def _go_on(self, standstill: Standstill, positions: Mapping[int, int]) -> None:
+        """Begin anew, where it stands, what librdkafka no longer fetches, and with another client where this one is not
+        answered. Whatever it holds is fetched again."""
         ends: dict[int, int] = {}
-        for number in standstill.unmoved(positions):
-            try:
-                ends[number] = _watermarks(consumer, TopicPartition(self.topic, number), QUICK)[1]
-            except KafkaException:
-                return  # whether the cluster is there at all is for others to say
+        try:
+            for number in standstill.unmoved(positions):
+                ends[number] = _watermarks(self._consumer, TopicPartition(self.topic, number), QUICK)[1]
+        except KafkaException as exc:
+            if self._unanswered.again() and self._connect_anew(exc.args[0].str()):
+                self._assign(positions)
+            return
+        self._unanswered.answered()
         if stuck := standstill.look(positions, ends):
             where = ", ".join(f"{self.topic}-{p} at {positions[p]} of {ends[p]}" for p in stuck)
             log.warning(
                 "reading anew", extra={"text": f"nothing came of what is there: {where}", "cluster": self.alias}
             )
-            consumer.unassign()
-            anew = [TopicPartition(self.topic, number, at) for number, at in positions.items()]
-            consumer.assign(anew)
-            consumer.resume(anew)
+            self._assign(positions)
 
-    def _ends(self, consumer: Consumer) -> dict[int, tuple[int, int]] | None:
+    def _connect_anew(self, why: str) -> bool:
+        """Whether there is another client now. It has nothing assigned."""
+        try:
+            fresh = self._client()
+        except ClusterUnreachable as exc:
+            self.trouble = str(exc)
+            return False
+        log.info("connecting anew", extra={"text": f"{self.topic}: no answer ({why})", "cluster": self.alias})
+        self._consumer.close()
+        self._consumer = fresh
+        return True
+
+    def _ends(self) -> dict[int, tuple[int, int]] | None:
         """Where each partition begins and ends now; None when stopped before a broker answered."""
         while not self._stopping.is_set():
             try:
                 partitions = self._partitions
                 if partitions is None:
-                    metadata = consumer.list_topics(self.topic, timeout=2.0).topics[self.topic]
+                    metadata = self._consumer.list_topics(self.topic, timeout=2.0).topics[self.topic]
                     if metadata.error is not None and not _passes(metadata.error):
                         raise KafkaException(metadata.error)
                     partitions = sorted(metadata.partitions)
                     if not partitions:
                         raise TopicMissing(self.alias, self.topic)
-                ends = {p: _watermarks(consumer, TopicPartition(self.topic, p)) for p in partitions}
+                ends = {p: _watermarks(self._consumer, TopicPartition(self.topic, p)) for p in partitions}
                 return ends if self._from_beginning else {p: (end, end) for p, (_, end) in ends.items()}
             except KafkaException as exc:
                 error = exc.args[0]
                 if not _passes(error):
                     raise
-                consumer.poll(0)  # lets error_cb say what is wrong on the wire
+                self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
+                if classify(error.code()) is Verdict.UNREACHABLE and self._unanswered.again():
+                    self._connect_anew(error.str())
         return None
 
     def _sort(self, messages: Sequence[Message]) -> tuple[list[Record], dict[int, int]]:

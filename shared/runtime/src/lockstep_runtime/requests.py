@@ -7,6 +7,7 @@ into timeouts, and its answer is larger than everything else a service holds.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -25,8 +26,11 @@ from lockstep_runtime.outcome import Outcome
 from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
 from lockstep_runtime.tracing import step
+from lockstep_runtime.unanswered import Unanswered
 
 __all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "operations_of", "together"]
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -102,6 +106,8 @@ class Requests:
         self._complaints: deque[str] = deque(maxlen=8)
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
+        self._unanswered = Unanswered()
+        self._ending: set[asyncio.Task[None]] = set()
         self._use(conf)
 
     def _use(self, conf: Mapping[str, Any]) -> None:
@@ -123,6 +129,19 @@ class Requests:
                 self._client = await asyncio.to_thread(logged_in, AdminClient, self._conf, self.alias)
             return self._client
 
+    def _give_up_client(self) -> None:
+        """The next request makes another one. What is under way with this one ends by itself, within its timeout."""
+        log.info("connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias})
+        former, self._client = [self._client], None
+
+        async def end() -> None:
+            await asyncio.sleep(self._timeout)
+            await asyncio.to_thread(former.clear)
+
+        task = asyncio.ensure_future(end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._complaints.append(error.str())
@@ -130,16 +149,20 @@ class Requests:
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
         with self._step(operation, resource):
             try:
-                return await asyncio.to_thread(call, **kwargs)
+                answer = await asyncio.to_thread(call, **kwargs)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
+            self._unanswered.answered()
+            return answer
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         with self._step(operation, resource):
             try:
-                return await _result(future)
+                answer = await _result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
+            self._unanswered.answered()
+            return answer
 
     def _step(self, operation: str, resource: str) -> AbstractContextManager[None]:
         return step(f"admin {operation}", cluster=self.alias, resource=resource)
@@ -156,6 +179,7 @@ class Requests:
             for subject, future in futures.items():
                 try:
                     outcome.done[key(subject)] = await _result(future)
+                    self._unanswered.answered()
                 except KafkaException as exc:
                     self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
@@ -176,11 +200,14 @@ class Requests:
         if verdict is Verdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
             self._complaints.clear()
+            if self._unanswered.again():
+                self._give_up_client()
             if NOT_VERIFIED in why:
                 # librdkafka says the same of each certificate that it does not accept.
                 told = await asyncio.to_thread(certificate_trouble, self._conf)
                 why = told or why
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, who_of(self._conf)))
+        self._unanswered.answered()
         if verdict is Verdict.DENIED:
             remedy = self.access.remedy(*lacking(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)

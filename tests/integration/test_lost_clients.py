@@ -1,0 +1,153 @@
+"""Clients of librdkafka that never ask anybody again (docs/decisions/0040), and that others go on instead."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from lockstep_heartbeat.listening import Listener
+from lockstep_protocol.codec import encode_heartbeat
+from lockstep_protocol.records import Heartbeat
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.clock import now_ms
+from lockstep_runtime.errors import ClusterUnreachable, NotAppended
+from lockstep_runtime.facts import FactLog, FactProducer
+from tests.harness.broker import Broker, free_port
+from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic
+from tests.harness.eventually import eventually
+
+AT_ONCE = 6
+
+
+def conf(broker: Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap}
+
+
+class FirstLost:
+    """Makes of a client's class one whose first instance knows of no broker."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def conf(self, conf: Mapping[str, Any]) -> dict[str, Any]:
+        self.made += 1
+        return {**conf, "bootstrap.servers": f"127.0.0.1:{free_port()}"} if self.made == 1 else dict(conf)
+
+
+async def test_an_administration_that_nobody_answers_goes_on_with_another_client(
+    broker_b: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = FirstLost()
+
+    class Client(AdminClient):
+        def __init__(self, conf: dict[str, Any]) -> None:
+            super().__init__(lost.conf(conf))
+
+    monkeypatch.setattr("lockstep_runtime.requests.AdminClient", Client)
+    monkeypatch.setattr("lockstep_runtime.requests.QUICK", 1.0)
+    admin = Admin("B", conf(broker_b))
+    for _ in range(2):
+        with pytest.raises(ClusterUnreachable):
+            await admin.cluster_id()
+    assert await admin.cluster_id()
+    assert lost.made == 2
+
+
+async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
+    broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = FirstLost()
+
+    class Client(Producer):
+        def __init__(self, conf: dict[str, Any]) -> None:
+            super().__init__(lost.conf(conf))
+
+    monkeypatch.setattr("lockstep_runtime.facts.Producer", Client)
+    create_topic(broker_b.bootstrap, topic_name)
+    producer = FactProducer("B", conf(broker_b), within=1.0)
+    facts = FactLog(producer, topic_name)
+    for number in range(2):
+        with pytest.raises(NotAppended):
+            await facts.append(b"k", b"lost %d" % number, partition=0)
+
+    async def appended() -> bool:
+        with contextlib.suppress(NotAppended):  # it may have been sent before the other one was there
+            await facts.append(b"k", b"kept", partition=0)
+            return True
+        return False
+
+    async with asyncio.timeout(30):
+        while not await appended():
+            pass
+    await producer.stop()
+    assert [record.value for record in read_topic(broker_b.bootstrap, topic_name)] == [b"kept"]
+    assert lost.made == 2
+
+
+async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
+    broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = FirstLost()
+
+    class Client(Consumer):
+        def __init__(self, conf: dict[str, Any]) -> None:
+            super().__init__(lost.conf(conf))
+
+    monkeypatch.setattr("lockstep_heartbeat.listening.Consumer", Client)
+    monkeypatch.setattr("lockstep_heartbeat.listening.QUIET", 1.0)
+    create_topic(broker_b.bootstrap, topic_name)
+    key, value = encode_heartbeat(Heartbeat("A", "B", now_ms()))
+    listener = Listener("B", conf(broker_b), now_ms)
+    listener.listen_to([topic_name])
+    await eventually(lambda: lost.made == 2, within=30)
+    produce(broker_b.bootstrap, topic_name, [Record(key, value)])
+    await eventually(lambda: topic_name in listener.heard, within=30)
+    await listener.stop()
+
+
+@pytest.mark.timeout(180)
+async def test_who_asks_while_its_brokers_start_is_answered_afterwards(topic_name: str) -> None:
+    """A broker that has just started can answer that there is none: some of these clients are then lost."""
+    with Broker("restarted") as broker:
+        create_topic(broker.bootstrap, topic_name)
+        producers = [FactProducer("A", conf(broker), within=2.0) for _ in range(AT_ONCE)]
+        admins = [Admin("A", conf(broker)) for _ in range(AT_ONCE)]
+        for admin, producer in zip(admins, producers, strict=True):
+            await admin.probe()
+            await FactLog(producer, topic_name).append(None, b"before")
+        ends_at = time.monotonic() + 8.0
+
+        async def ask(admin: Admin) -> None:
+            while time.monotonic() < ends_at:
+                with contextlib.suppress(ClusterUnreachable):
+                    await admin.probe(timedelta(seconds=0.3))
+
+        async def append(producer: FactProducer) -> None:
+            while time.monotonic() < ends_at:
+                with contextlib.suppress(NotAppended):
+                    await FactLog(producer, topic_name).append(None, b"meanwhile")
+
+        asking = asyncio.gather(*map(ask, admins), *map(append, producers))
+        await asyncio.to_thread(broker.restart)
+        await asking
+
+        async def answered(admin: Admin, producer: FactProducer) -> bool:
+            with contextlib.suppress(ClusterUnreachable, NotAppended):
+                await admin.probe()
+                await FactLog(producer, topic_name).append(None, b"after")
+                return True
+            return False
+
+        for admin, producer in zip(admins, producers, strict=True):
+            async with asyncio.timeout(60):
+                while not await answered(admin, producer):
+                    pass
+        assert end_offsets(broker.bootstrap, topic_name)[0] >= 2 * AT_ONCE
+        for producer in producers:
+            await producer.stop()
