@@ -27,7 +27,7 @@ from tests.harness.clusters import commit_offset, committed_offset, create_topic
 from tests.harness.commands import lockstep
 from tests.harness.control import read_so_far
 from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.mm2 import ConnectWorker, MirrorMaker
+from tests.harness.mm2 import GRACE_MS, ConnectWorker, MirrorMaker
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -103,6 +103,7 @@ def dedicated(folder: Path, brokers: tuple[Broker, Broker], mark: str, *lines: s
         "emit.heartbeats.enabled = false",
         "sync.topic.acls.enabled = false",
         "tasks.max = 2",
+        f"{flow.target}.task.shutdown.graceful.timeout.ms = {GRACE_MS}",
         *(f"{topic}.replication.factor = 1" for topic in FACTORS),
         *lines,
     )

@@ -5,6 +5,7 @@ context managers that leave no process behind.
 """
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -19,10 +20,13 @@ from tests.harness.eventually import wait_until
 from tests.harness.java import find_java, jvm_performance
 from tests.harness.processes import end, kill, show, spawn, starting, tail
 
-__all__ = ["ConnectWorker", "MirrorMaker", "command", "properties"]
+__all__ = ["GRACE_MS", "ConnectWorker", "MirrorMaker", "command", "properties"]
 
 STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share the cores
 STOPPED_WITHIN = 60.0
+
+GRACE_MS = "30000"  # for its tasks; the default of 5 s is short where several test runs share the cores
+NOT_WRITTEN_DOWN = re.compile("Graceful stop of task .*SourceConnector.* failed")
 
 # What kafka-run-class.sh and connect-mirror-maker.sh of the 4.3 distribution pass to the JVM.
 HEAP = ("-Xms256M", "-Xmx2G")
@@ -100,6 +104,7 @@ class _Process:
         """SIGTERM: it ends in order and writes down how far it came. Raises AssertionError if it does not."""
         status = end(self._process, within=STOPPED_WITHIN)
         assert status == 143, f"it ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+        assert NOT_WRITTEN_DOWN.search(self.log.read_text()) is None, "a task had not ended in time"
 
 
 class MirrorMaker(_Process):
@@ -132,6 +137,7 @@ class ConnectWorker(_Process):
                     "offset.storage.topic": f"{name}-offsets",
                     "config.storage.topic": f"{name}-configs",
                     "status.storage.topic": f"{name}-status",
+                    "task.shutdown.graceful.timeout.ms": GRACE_MS,
                     "offset.storage.replication.factor": "1",
                     "config.storage.replication.factor": "1",
                     "status.storage.replication.factor": "1",
