@@ -176,7 +176,7 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
     create_topic(broker_b.bootstrap, topic_name)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10)])
     seen: list[Record] = []
-    with caplog.at_level("INFO"):
+    with caplog.at_level("DEBUG"):
         async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
             await follower.caught_up()
             lost.set()
@@ -197,7 +197,7 @@ async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
         create_topic(broker.bootstrap, topic_name)
         produce(broker.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10)])
         seen: list[Record] = []
-        with caplog.at_level("INFO"):
+        with caplog.at_level("DEBUG"):
             async with follow(conf(broker), topic_name, on_records=seen.extend, alias="away") as follower:
                 await follower.caught_up()
                 await asyncio.to_thread(broker.stop)

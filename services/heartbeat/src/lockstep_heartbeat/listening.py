@@ -109,7 +109,7 @@ class Listener:
                 heard_at = time.monotonic()
                 if not self._answers(consumer, min(listening)) and self._unanswered.again():
                     text = f"heartbeats on {self._alias}: no answer"
-                    log.info("connecting anew", extra={"text": text, "cluster": self._alias})
+                    log.debug("connecting anew", extra={"text": text, "cluster": self._alias})
                     return
 
     def _answers(self, consumer: Consumer, topic: str) -> bool:

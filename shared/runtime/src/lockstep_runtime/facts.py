@@ -160,7 +160,7 @@ class FactProducer:
         except (ClusterUnreachable, KafkaException) as exc:
             log.debug("no other producer", extra={"text": str(exc), "cluster": self.alias})
             return  # what is lost next comes here again
-        log.info("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
+        log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
         with self._replacing:
             former, self._producer = self._producer, fresh
         former.purge()

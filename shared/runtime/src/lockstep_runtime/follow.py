@@ -329,7 +329,7 @@ class Follower:
         except ClusterUnreachable as exc:
             self.trouble = str(exc)
             return False
-        log.info("connecting anew", extra={"text": f"{self.topic}: no answer ({why})", "cluster": self.alias})
+        log.debug("connecting anew", extra={"text": f"{self.topic}: no answer ({why})", "cluster": self.alias})
         self._consumer.close()
         self._consumer = fresh
         return True

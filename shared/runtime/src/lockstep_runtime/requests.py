@@ -131,7 +131,9 @@ class Requests:
 
     def _give_up_client(self) -> None:
         """The next request makes another one. What is under way with this one ends by itself, within its timeout."""
-        log.info("connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias})
+        log.debug(
+            "connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias}
+        )
         former, self._client = [self._client], None
 
         async def end() -> None:
