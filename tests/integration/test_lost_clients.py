@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -29,46 +29,37 @@ def conf(broker: Broker) -> dict[str, str]:
     return {"bootstrap.servers": broker.bootstrap}
 
 
-class FirstLost:
-    """Makes of a client's class one whose first instance knows of no broker."""
+def first_lost(
+    monkeypatch: pytest.MonkeyPatch, where: str, client: Callable[[dict[str, Any]], object]
+) -> list[dict[str, Any]]:
+    """Of the clients that are made there, the first knows of no broker. What all are made with, as they come."""
+    made: list[dict[str, Any]] = []
 
-    def __init__(self) -> None:
-        self.made = 0
+    def make(conf: dict[str, Any]) -> object:
+        made.append(conf)
+        return client({**conf, "bootstrap.servers": f"127.0.0.1:{free_port()}"} if len(made) == 1 else conf)
 
-    def conf(self, conf: Mapping[str, Any]) -> dict[str, Any]:
-        self.made += 1
-        return {**conf, "bootstrap.servers": f"127.0.0.1:{free_port()}"} if self.made == 1 else dict(conf)
+    monkeypatch.setattr(where, make)
+    return made
 
 
 async def test_an_administration_that_nobody_answers_goes_on_with_another_client(
     broker_b: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = FirstLost()
-
-    class Client(AdminClient):
-        def __init__(self, conf: dict[str, Any]) -> None:
-            super().__init__(lost.conf(conf))
-
-    monkeypatch.setattr("lockstep_runtime.requests.AdminClient", Client)
+    made = first_lost(monkeypatch, "lockstep_runtime.requests.AdminClient", AdminClient)
     monkeypatch.setattr("lockstep_runtime.requests.QUICK", 1.0)
     admin = Admin("B", conf(broker_b))
     for _ in range(2):
         with pytest.raises(ClusterUnreachable):
             await admin.cluster_id()
     assert await admin.cluster_id()
-    assert lost.made == 2
+    assert len(made) == 2
 
 
 async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = FirstLost()
-
-    class Client(Producer):
-        def __init__(self, conf: dict[str, Any]) -> None:
-            super().__init__(lost.conf(conf))
-
-    monkeypatch.setattr("lockstep_runtime.facts.Producer", Client)
+    made = first_lost(monkeypatch, "lockstep_runtime.facts.Producer", Producer)
     create_topic(broker_b.bootstrap, topic_name)
     producer = FactProducer("B", conf(broker_b), within=1.0)
     facts = FactLog(producer, topic_name)
@@ -87,25 +78,19 @@ async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
             pass
     await producer.stop()
     assert [record.value for record in read_topic(broker_b.bootstrap, topic_name)] == [b"kept"]
-    assert lost.made == 2
+    assert len(made) == 2
 
 
 async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = FirstLost()
-
-    class Client(Consumer):
-        def __init__(self, conf: dict[str, Any]) -> None:
-            super().__init__(lost.conf(conf))
-
-    monkeypatch.setattr("lockstep_heartbeat.listening.Consumer", Client)
+    made = first_lost(monkeypatch, "lockstep_heartbeat.listening.Consumer", Consumer)
     monkeypatch.setattr("lockstep_heartbeat.listening.QUIET", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     key, value = encode_heartbeat(Heartbeat("A", "B", now_ms()))
     listener = Listener("B", conf(broker_b), now_ms)
     listener.listen_to([topic_name])
-    await eventually(lambda: lost.made == 2, within=30)
+    await eventually(lambda: len(made) == 2, within=30)
     produce(broker_b.bootstrap, topic_name, [Record(key, value)])
     await eventually(lambda: topic_name in listener.heard, within=30)
     await listener.stop()

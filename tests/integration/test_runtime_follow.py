@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -41,6 +41,14 @@ def _has(seen: Sequence[Record], count: int) -> bool:
     return len(seen) == count
 
 
+def _write(broker: Broker, topic: str, numbers: Iterable[int]) -> None:
+    produce(broker.bootstrap, topic, [Written(value=b"%d" % number) for number in numbers])
+
+
+def _numbers(seen: Sequence[Record]) -> list[int]:
+    return [int(record.value or b"") for record in seen]
+
+
 async def test_a_follower_replays_in_order_then_wakes_at_once(
     broker_b: Broker, topic_name: str, facts: FactProducer
 ) -> None:
@@ -53,7 +61,7 @@ async def test_a_follower_replays_in_order_then_wakes_at_once(
     async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
         await follower.caught_up()
         replayed = time.monotonic() - began
-        assert [int(r.value or b"") for r in seen] == list(range(count))
+        assert _numbers(seen) == list(range(count))
         assert [r.offset for r in seen] == list(range(count))
         assert follower.positions == {0: count}
 
@@ -142,8 +150,7 @@ async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
         await eventually(lambda: _has(seen, 20), within=40)
     assert "reading anew" in caplog.text
     for number in range(2):
-        read = [int(r.value or b"") for r in seen if r.partition == number]
-        assert read == list(range(number, 20, 2)), "each once, in order"
+        assert _numbers([r for r in seen if r.partition == number]) == list(range(number, 20, 2)), "each once, in order"
 
 
 async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
@@ -174,17 +181,17 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
     monkeypatch.setattr("lockstep_runtime.follow.Consumer", Lost)
     monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
-    produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10)])
+    _write(broker_b, topic_name, range(10))
     seen: list[Record] = []
     with caplog.at_level("DEBUG"):
         async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
             await follower.caught_up()
             lost.set()
             await asyncio.sleep(1.0)  # what was fetched before is handed over
-            produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10, 20)])
+            _write(broker_b, topic_name, range(10, 20))
             await eventually(lambda: len(seen) >= 20, within=30)
             await eventually(lambda: follower.positions == {0: 20})
-    assert [int(r.value or b"") for r in seen] == list(range(20)), "each once, in order"
+    assert _numbers(seen) == list(range(20)), "each once, in order"
     assert len(clients) == 2
     assert "connecting anew" in caplog.text
 
@@ -195,7 +202,7 @@ async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
     monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 1.0)
     with Broker("away") as broker:
         create_topic(broker.bootstrap, topic_name)
-        produce(broker.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10)])
+        _write(broker, topic_name, range(10))
         seen: list[Record] = []
         with caplog.at_level("DEBUG"):
             async with follow(conf(broker), topic_name, on_records=seen.extend, alias="away") as follower:
@@ -203,9 +210,9 @@ async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
                 await asyncio.to_thread(broker.stop)
                 await eventually(lambda: caplog.text.count("connecting anew") >= 2, within=60)
                 await asyncio.to_thread(broker.start)
-                produce(broker.bootstrap, topic_name, [Written(value=b"%d" % n) for n in range(10, 20)])
+                _write(broker, topic_name, range(10, 20))
                 await eventually(lambda: follower.positions == {0: 20}, within=30)
-        assert [int(r.value or b"") for r in seen] == list(range(20)), "each once, in order"
+        assert _numbers(seen) == list(range(20)), "each once, in order"
 
 
 async def test_what_the_receiver_raises_ends_the_follower(broker_b: Broker, topic_name: str) -> None:

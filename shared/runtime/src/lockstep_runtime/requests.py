@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -88,6 +88,12 @@ async def _result(future: Future[Any]) -> Any:
     return future.result() if future.done() else await asyncio.wrap_future(future)
 
 
+async def _end(former: list[AdminClient | None], after: float = 0.0) -> None:
+    """Lets go of a client that nobody else holds, after so many seconds: its end waits for its threads."""
+    await asyncio.sleep(after)
+    await asyncio.to_thread(former.clear)
+
+
 class Requests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
     concurrent use within one event loop."""
@@ -118,8 +124,7 @@ class Requests:
         """Ask with these settings from now on. Nothing is to be under way."""
         self._use(conf)
         former, self._client = [self._client], None
-        # Its end waits for its threads.
-        await asyncio.to_thread(former.clear)
+        await _end(former)
 
     async def _connected(self) -> AdminClient:
         """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
@@ -135,12 +140,7 @@ class Requests:
             "connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias}
         )
         former, self._client = [self._client], None
-
-        async def end() -> None:
-            await asyncio.sleep(self._timeout)
-            await asyncio.to_thread(former.clear)
-
-        task = asyncio.ensure_future(end())
+        task = asyncio.ensure_future(_end(former, self._timeout))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -151,37 +151,37 @@ class Requests:
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
         with self._step(operation, resource):
             try:
-                answer = await asyncio.to_thread(call, **kwargs)
+                return await asyncio.to_thread(call, **kwargs)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
-            self._unanswered.answered()
-            return answer
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         with self._step(operation, resource):
             try:
-                answer = await _result(future)
+                return await _result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
-            self._unanswered.answered()
-            return answer
 
-    def _step(self, operation: str, resource: str) -> AbstractContextManager[None]:
-        return step(f"admin {operation}", cluster=self.alias, resource=resource)
+    @contextmanager
+    def _step(self, operation: str, resource: str) -> Iterator[None]:
+        """What gets out of it in order was answered."""
+        with step(f"admin {operation}", cluster=self.alias, resource=resource):
+            yield
+        self._unanswered.answered()
 
     async def _many(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
     ) -> Outcome[Any]:
         outcome: Outcome[Any] = Outcome()
+        if not futures:
+            return outcome
         with self._step(operation, f"{len(futures)} of them"):
-            if futures:
-                # They are settled one after the other: waiting for each would wake the loop as often.
-                with suppress(KafkaException):
-                    await _result(list(futures.values())[-1])
+            # They are settled one after the other: waiting for each would wake the loop as often.
+            with suppress(KafkaException):
+                await _result(list(futures.values())[-1])
             for subject, future in futures.items():
                 try:
                     outcome.done[key(subject)] = await _result(future)
-                    self._unanswered.answered()
                 except KafkaException as exc:
                     self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
