@@ -137,8 +137,8 @@ async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
                 asked.clear()
             return super().poll(timeout)
 
-    monkeypatch.setattr("lockstep_runtime.follow.Consumer", Losing)
-    monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 2.0)
+    monkeypatch.setattr("lockstep_runtime.reader.Consumer", Losing)
+    monkeypatch.setattr("lockstep_runtime.reader.LOOK_EVERY", 2.0)
     create_topic(broker_b.bootstrap, topic_name, partitions=2)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
     seen: list[Record] = []
@@ -178,8 +178,8 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
                 raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
             return super().get_watermark_offsets(partition, timeout, cached)
 
-    monkeypatch.setattr("lockstep_runtime.follow.Consumer", Lost)
-    monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 1.0)
+    monkeypatch.setattr("lockstep_runtime.reader.Consumer", Lost)
+    monkeypatch.setattr("lockstep_runtime.reader.LOOK_EVERY", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     _write(broker_b, topic_name, range(10))
     seen: list[Record] = []
@@ -199,7 +199,7 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
 async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
     topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lockstep_runtime.follow.LOOK_EVERY", 1.0)
+    monkeypatch.setattr("lockstep_runtime.reader.LOOK_EVERY", 1.0)
     with Broker("away") as broker:
         create_topic(broker.bootstrap, topic_name)
         _write(broker, topic_name, range(10))

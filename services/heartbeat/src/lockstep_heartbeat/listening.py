@@ -15,6 +15,7 @@ from lockstep_heartbeat.upstream import Heard, heard
 from lockstep_protocol.codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 from lockstep_runtime.errors import ClusterUnreachable
 from lockstep_runtime.login import logged_in
+from lockstep_runtime.reader import bounds
 from lockstep_runtime.unanswered import Unanswered
 
 __all__ = ["Listener"]
@@ -114,7 +115,7 @@ class Listener:
 
     def _answers(self, consumer: Consumer, topic: str) -> bool:
         try:
-            consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=ANSWERS)
+            bounds(consumer, topic, 0, ANSWERS)
         except KafkaException:
             return False
         self._unanswered.answered()
@@ -125,9 +126,8 @@ class Listener:
         are, behind them."""
         assigned: list[TopicPartition] = []
         for topic in sorted(topics):
-            partition = TopicPartition(topic, 0)
             try:
-                first, end = consumer.get_watermark_offsets(partition, timeout=ANSWERS) or (0, 0)
+                first, end = bounds(consumer, topic, 0, ANSWERS)
             except KafkaException as exc:
                 self.troubles[topic] = exc.args[0].str()
                 self._ends[topic] = 0

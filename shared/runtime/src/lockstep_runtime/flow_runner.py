@@ -262,7 +262,7 @@ class FlowRunner:
                 except ClusterTrouble as trouble:
                     troubles.began("target", trouble)
                 else:
-                    follower.trouble = ""
+                    follower.trouble_over()
             else:
                 troubles.over("target")
                 self._backoff.reset()
