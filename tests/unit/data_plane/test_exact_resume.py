@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.align import Alignment
+from lockstep_data_plane.already_there import Misnumbered
 from lockstep_data_plane.batches.judge import Limits
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.partition import Misnumbered
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.provenance import appended_since
 from lockstep_protocol.offset_runs import RunMap

@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
+from lockstep_data_plane.already_there import Misnumbered
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight, Receipt
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of, kafka_error
@@ -23,7 +24,7 @@ from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.origin_lookup import OriginLookup
-from lockstep_data_plane.partition import BatchRefused, Misnumbered, Partition
+from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.refusal import Refusal, of_piece

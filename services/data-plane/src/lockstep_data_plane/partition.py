@@ -10,22 +10,23 @@ from typing import ClassVar
 
 from aiokafka.errors import CorruptRecordException
 
+from lockstep_data_plane.already_there import AlreadyThere, Misnumbered
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits, Verdict, judge
-from lockstep_data_plane.batches.layout import LOG_APPEND_TIME, Batch
+from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.batches.piece import as_piece
-from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read, rebuild
+from lockstep_data_plane.batches.rebuild import RecordTooLarge, rebuild
 from lockstep_data_plane.chain import Chain, Flight, Receipt
 from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, unread, wholly_skipped
-from lockstep_data_plane.runs import RunLog
+from lockstep_data_plane.runs import RunLog, consecutive
 from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from lockstep_protocol.sync_rule import OffsetSyncRule
 
-__all__ = ["BatchRefused", "Misnumbered", "Partition"]
+__all__ = ["BatchRefused", "Partition"]
 
 
 class BatchRefused(ValueError):
@@ -35,10 +36,6 @@ class BatchRefused(ValueError):
     def __init__(self, sentence: str, refusal: Refusal | None = None) -> None:
         super().__init__(sentence)
         self.refusal = refusal
-
-
-class Misnumbered(ValueError):
-    """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
 
 
 @dataclass(slots=True)
@@ -89,15 +86,7 @@ class Partition:
         """The next upstream offset to judge."""
         self.fetch_from = 0
         """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
-        self.to_number = 0
-        """Records that are in the target's log already and only have to be counted past."""
-        self._counted: list[tuple[int, int, int]] = []
-        """Stretches counted past, of which the count has to arrive before they may be told."""
-        self._alone = True
-        """Between what was written down and our chain's end the target holds nothing of others, so each record counted
-        past has its place."""
-        self._last: Batch | None = None
-        """The batch of the target that ends our chain: its last record is the one that counting must arrive at."""
+        self._there = AlreadyThere()
         self.written = PartitionProgress(topic=topic, partition=number)
         """The row this partition resumed from, or wrote last."""
         self.upstream = -1
@@ -172,6 +161,11 @@ class Partition:
         return self.transactions is None or self.transactions.stage is Stage.OPEN
 
     @property
+    def to_number(self) -> int:
+        """Records that are in the target's log already and only have to be counted past."""
+        return self._there.left
+
+    @property
     def caught_up(self) -> bool:
         """Nothing waits or flies, and the source has nothing more."""
         return self.chain.idle and self.position >= self.source_end
@@ -208,11 +202,9 @@ class Partition:
         self.transactions = transactions
         self.chain = self._new_chain(row, sequence, downstream, others)
         self.position = self.fetch_from = row.upstream + 1
-        self.to_number = appended_since(row, sequence, others)
-        self._last = last if self.to_number else None
+        there = appended_since(row, sequence, others)
+        self._there = AlreadyThere(there, downstream, alone=downstream - row.downstream == there, last=last)
         self.misnumbered = False
-        self._counted = []
-        self._alone = downstream - row.downstream == self.to_number
         self.incarnation += 1
         self.fruitless = True
         self.on(Happening.RESUMED)
@@ -325,48 +317,23 @@ class Partition:
         the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
         sent."""
         records = unread(batch, self.position, self._skips)
-        offsets = [r.offset for r in records]
-        last = max(batch.last_offset, offsets[-1]) if offsets else batch.last_offset
-        if 0 < self.to_number <= len(offsets):
-            self._arrived_at(records[self.to_number - 1])
-        if self._alone:
-            begin = self.chain.downstream + 1 - self.to_number
-            self._counted += [(first, begin + i, count) for first, i, count in _runs(offsets[: self.to_number])]
-        if self.to_number >= len(offsets):
-            self.to_number -= len(offsets)
-            self.position = last + 1
-            if self.to_number == 0:
-                self._numbered(last, batch.leader_epoch)
-            return True
-        self._numbered(offsets[self.to_number - 1], batch.leader_epoch)
-        self.position = offsets[self.to_number]
-        self.to_number = 0
-        return False
-
-    def _arrived_at(self, record: Record) -> None:
-        """Where the source's cleaner has removed records that we had appended already, the count arrives too far on,
-        and records would be left out: the target's last record tells (`wire.md` §2, line 6). Raises Misnumbered."""
-        ours, self._last = self._last, None
-        if ours is None:
-            return
-        there = [r for r in read(ours) if r.offset == ours.last_offset]
-        if ours.attributes & LOG_APPEND_TIME:
-            there = [r._replace(timestamp=record.timestamp) for r in there]
-        # Nothing there: the target's cleaner has removed it, and there is nothing to hold the count against.
-        if there and there[0][1:] != record[1:]:
-            raise Misnumbered(
-                f"the target's last record of ours, at its offset {ours.last_offset}, is not the source's at "
-                f"{record.offset}: records that were appended already are gone from the source or have changed"
-            )
+        past = self._there.count_past(records)
+        upstream = records[past - 1].offset if past else -1
+        whole = past == len(records)
+        if whole:
+            upstream = max(batch.last_offset, upstream)
+        self.position = upstream + 1 if whole else records[past].offset
+        if not self.to_number:
+            self._numbered(upstream, batch.leader_epoch)
+        return whole
 
     def _numbered(self, upstream: int, leader_epoch: int) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream
         offset."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._tell_ends()
-        for stretch in self._counted:
-            self.runs.add(*stretch)
-        self._counted = []
+        for place in self._there.places():
+            self.runs.add(*place)
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
@@ -424,7 +391,7 @@ class Partition:
             self.last_timestamp = piece.max_timestamp
             if piece.covers > self.upstream:
                 self.upstream, self.upstream_epoch = piece.covers, piece.leader_epoch
-            for first, begin, count in _runs(piece.offsets):
+            for first, begin, count in consecutive(piece.offsets):
                 at = DownstreamOffset(receipt.downstream + begin)
                 self.runs.add(first, at, count)
                 syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
@@ -452,17 +419,3 @@ class Partition:
         oldest = self.chain.oldest
         since = oldest.base_timestamp if oldest is not None else self.last_timestamp
         return max(0, now_ms - since) if since >= 0 else 0
-
-
-def _runs(offsets: Iterable[int]) -> list[tuple[int, int, int]]:
-    """Stretches of consecutive upstream offsets as (first offset, index of the first, count)."""
-    if isinstance(offsets, range):
-        return [(offsets.start, 0, len(offsets))]
-    runs: list[tuple[int, int, int]] = []
-    for index, offset in enumerate(offsets):
-        if runs and runs[-1][0] + runs[-1][2] == offset:
-            first, begin, count = runs[-1]
-            runs[-1] = (first, begin, count + 1)
-        else:
-            runs.append((offset, index, 1))
-    return runs

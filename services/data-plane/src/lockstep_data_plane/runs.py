@@ -28,7 +28,7 @@ from itertools import pairwise
 from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 
-__all__ = ["CHUNK", "COARSEST", "EXACT", "KEPT", "RING", "RunLog", "thinned"]
+__all__ = ["CHUNK", "COARSEST", "EXACT", "KEPT", "RING", "RunLog", "consecutive", "thinned"]
 
 CHUNK = 256
 """Runs in a chunk: a row of 2 to 4 KiB, rewritten at most once a second while runs end."""
@@ -235,3 +235,17 @@ def _logs(row: PartitionProgress | OffsetRuns) -> tuple[int, str, str]:
 def _below(run: Run, upstream: int, downstream: int) -> Run:
     """What of a run lies below both offsets."""
     return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))
+
+
+def consecutive(offsets: Iterable[int]) -> list[tuple[int, int, int]]:
+    """Stretches of consecutive upstream offsets as (first offset, index of the first, count)."""
+    if isinstance(offsets, range):
+        return [(offsets.start, 0, len(offsets))]
+    runs: list[tuple[int, int, int]] = []
+    for index, offset in enumerate(offsets):
+        if runs and runs[-1][0] + runs[-1][2] == offset:
+            first, begin, count = runs[-1]
+            runs[-1] = (first, begin, count + 1)
+        else:
+            runs.append((offset, index, 1))
+    return runs
