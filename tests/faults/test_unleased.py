@@ -26,16 +26,20 @@ from tests.harness.services import ServiceProcess, two_cluster_file
 SLOTS = 4
 PARTITIONS = 3
 WITHIN = 300.0
+LONG = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(
-    ("rate", "strikes", "records"),
+    ("rate", "strikes", "records", "lines"),
     [
-        pytest.param(3_000, 6, 5_000, id="short"),
-        pytest.param(25_000, 60, 1_000_000, id="a million", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
+        pytest.param(3_000, 6, 5_000, [], id="short"),
+        pytest.param(3_000, 12, 20_000, ["lockstep.fence = marker"], id="marker", marks=LONG),
+        pytest.param(25_000, 60, 1_000_000, [], id="a million", marks=LONG),
     ],
 )
-def test_four_slots_without_a_lease(pair: Pair, tmp_path: Path, rate: int, strikes: int, records: int) -> None:
+def test_four_slots_without_a_lease(
+    pair: Pair, tmp_path: Path, rate: int, strikes: int, records: int, lines: list[str]
+) -> None:
     dice = thrown()
     mark = f"u{uuid.uuid4().hex[:6]}"
     flow = MirroredFlow(Flow(f"s{mark}", f"t{mark}"), pair.a.bootstrap, pair.b.bootstrap)
@@ -45,6 +49,7 @@ def test_four_slots_without_a_lease(pair: Pair, tmp_path: Path, rate: int, strik
         (flow.flow.target, pair.b.bootstrap),
         f"{flow}.enabled = true",
         f"{flow}.topics = {mark}-.*",
+        *lines,
     )
     topic = create_topic(flow.source, f"{mark}-t", partitions=PARTITIONS)
     with ServiceProcess("lockstep_topic_sync", file, str(flow)) as topic_sync:

@@ -10,7 +10,7 @@ from lockstep_data_plane.batches.judge import Limits, Verdict, judge
 from lockstep_data_plane.batches.layout import LOG_APPEND_TIME
 from lockstep_data_plane.batches.rebuild import Record, read
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_data_plane.provenance import Traces
+from lockstep_data_plane.provenance import Traces, bearing_records
 from lockstep_data_plane.reading import end_of, log_between
 from lockstep_protocol.state import PartitionProgress
 
@@ -59,7 +59,7 @@ async def align_logs(
     end = await source.end_offset(tp)
     position = reached = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
     async for batches, aborted in log_between(source, tp, position, end, isolation):
-        await traces.learn(batch.producer_id for batch in batches)
+        await traces.learn(bearing_records(batches))
         for batch in batches:
             elsewhere = traces.producer_of(batch) is None
             verdict, _ = judge(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)

@@ -59,6 +59,21 @@ class Coordinators:
         )
         return Producer(int(answer.producer_id), int(answer.producer_epoch))
 
+    async def renew(self, transactional_id: str, producer: Producer) -> Producer:
+        """What is ours already stays ours under an epoch of its own, once the last transaction has ended. Raises Fenced
+        where somebody has taken the id over since we have it as `producer` (KIP-360)."""
+        answer = await self._ask(
+            transactional_id,
+            "init_producer_id",
+            lambda m: m.InitProducerIdRequest(
+                transactional_id=transactional_id,
+                transaction_timeout=self._timeout,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+            ),
+        )
+        return Producer(int(answer.producer_id), int(answer.producer_epoch))
+
     async def open(self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]) -> None:
         """These partitions are part of the id's transaction, which is opened where none is."""
         await self._ask(
@@ -106,7 +121,7 @@ class Coordinators:
             if code == 0:
                 return answer
             about = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
-            if code in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED) and api != "init_producer_id":
+            if code in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED):
                 raise Fenced(f"{about}: somebody else has taken it over")
             if code not in (LOADING, NOT_AVAILABLE, NOT_COORDINATOR, STILL_ENDING) or late:
                 raise kafka_error(code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write"))

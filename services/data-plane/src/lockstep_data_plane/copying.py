@@ -19,6 +19,7 @@ from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight, Receipt
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.coordinator import Fenced
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.keyed_partition import KeyedPartition
@@ -44,7 +45,7 @@ from lockstep_runtime.waiting import set_within
 
 __all__ = ["Copying"]
 
-PASSING = (BrokerUnreachable, kafka_error, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
+PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
 """What goes by, or is somebody else's to mend while we keep trying."""
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.cluster import Cluster
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.fetching import Delivery
@@ -18,7 +18,7 @@ from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.origin_rows import OriginRows, state_topics
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.provenance import OWN, Rule, origins_of
+from lockstep_data_plane.provenance import OWN, Rule, bearing_records, origins_of
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import cancelled
@@ -135,8 +135,8 @@ class OriginLookup:
 
     def producer_of(self, batch: Batch) -> int | None:
         """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own
-        id must have been learnt."""
-        return self._known[batch.producer_id]
+        id must have been learnt, unless it is a marker."""
+        return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]
 
     async def ours(self) -> frozenset[int]:
         """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
@@ -168,7 +168,7 @@ class OriginLookup:
         return True
 
     def _unknown(self, delivery: Delivery) -> set[int]:
-        return {batch.producer_id for batch in delivery.batches} - self._known.keys()
+        return bearing_records(delivery.batches) - self._known.keys()
 
     def _ask(self, producer_ids: set[int]) -> None:
         self._wanted |= producer_ids

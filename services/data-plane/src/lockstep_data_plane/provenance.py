@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_protocol.state import Origin, PartitionProgress, Row
 
-__all__ = ["OWN", "UNTRACED", "Rule", "Traces", "appended_since", "origins_of"]
+__all__ = ["OWN", "UNTRACED", "Rule", "Traces", "appended_since", "bearing_records", "origins_of"]
 
 OWN = -1
 """In place of a producer id: the flow's own, which stands for records that originated on its source."""
@@ -44,6 +44,12 @@ def origins_of(rows: Iterable[Row], cluster_id: str) -> Mapping[int, str]:
     }
 
 
+def bearing_records(batches: Iterable[Batch]) -> set[int]:
+    """The producer ids of those that are no markers. A marker is never copied, so nobody needs to know whose it is; and
+    one whose id is not written down yet would be taken for the source's for good."""
+    return {batch.producer_id for batch in batches if not batch.attributes & CONTROL}
+
+
 class Traces(Protocol):
     """What is known of the origins of one flow's batches."""
 
@@ -53,7 +59,7 @@ class Traces(Protocol):
 
     def producer_of(self, batch: Batch) -> int | None:
         """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own
-        id must have been learnt."""
+        id must have been learnt, unless it is a marker."""
 
     async def own(self, producer_id: int) -> None:
         """Write down that this producer id stands for the flow's own records, unless that is known. Acknowledged when

@@ -94,13 +94,13 @@ class Resuming:
             producer = await self._transacting.mark(partition)
         elif self._transacting.wanted or told.transactional:
             producer, _ = await self._transacting.fence(partition)  # what was open ends uncommitted
+            await partition.traces.own(producer.id)
         altered = told.begins == ALTERED
         known = told.upstream if altered else await self._transacting.progress(partition)
         row = await self._first(partition, topic, known)
         used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
         row = replace(row, given_up=told.given_up, quarantined=told.quarantined, gaps=told.gaps)
         if producer is not None and (self._transacting.wanted or self._transacting.marks):
-            await partition.traces.own(producer.id)
             row = replace(row, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used)
             row = replace(row, transactional=self._transacting.wanted)
         else:
@@ -153,7 +153,6 @@ class Resuming:
         former one (`lockstep.fence=marker`)."""
         committed = await self._committed(partition, row) if row is not None and row.transactional else None
         producer = await self._transacting.mark(partition)
-        await partition.traces.own(producer.id)
         if row is None:
             row = await self._first(partition, topic, await self._transacting.progress(partition))
         elif committed is not None:

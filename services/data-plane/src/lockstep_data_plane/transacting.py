@@ -89,12 +89,19 @@ class Transacting:
     async def mark(self, partition: Partition) -> Producer:
         """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
         in the target's log, and the partition's leader takes nothing any more from whoever had the id (`wire.md` §3).
-        Returns what the id stands for now. Raises kafka_error, BrokerUnreachable."""
+        Returns what the id stands for now, which is written down as the flow's own. Raises kafka_error,
+        BrokerUnreachable, ClusterTrouble, and Fenced where somebody takes the id over meanwhile."""
         name = self._id(partition)
         producer = await self._coordinators.fence(name)
+        # A marker is a batch too: whoever fetches it on the other side asks whose its producer id is.
+        await partition.traces.own(producer.id)
         await self._coordinators.open(name, producer, [partition.target_tp])
         await self._coordinators.end(name, producer, commit=False)
-        return await self._coordinators.fence(name)  # which waits until the marker is there
+        # Waits until the marker is there. Fenced instead, somebody between would go on behind our marker, and we behind
+        # theirs, where none of ours stands.
+        renewed = await self._coordinators.renew(name, producer)
+        await partition.traces.own(renewed.id)
+        return renewed
 
     def begin(self, partition: Partition) -> Transactions:
         """The transactions of a partition that has just been fenced."""
