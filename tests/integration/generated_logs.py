@@ -27,7 +27,7 @@ from lockstep_data_plane.producing import produce_request
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 
-__all__ = ["KEYS", "Log", "Step", "Swarm", "Transactions", "Whole", "Writer", "generated", "send"]
+__all__ = ["KEYS", "UNKNOWN_BITS", "Log", "Step", "Swarm", "Transactions", "Whole", "Writer", "generated", "send"]
 
 UNKNOWN_BITS = 0x4080
 DAY_MS = 86_400_000

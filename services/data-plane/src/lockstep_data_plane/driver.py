@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.ailing import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, Ailment
 from lockstep_data_plane.assign import TopicPartition, assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
@@ -45,14 +46,10 @@ from lockstep_runtime.wanted import Phase
 
 __all__ = ["Driver", "slots_of"]
 
-STARTS_WITHIN_S = 20.0
-FROZEN_AFTER_S = 30.0
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WATCH_EVERY_S = 10.0
 STUCK_AFTER_S = 60.0
-SLOT_ENDS_WITHIN_S = 10.0
-"""How long a slot that is to end, alone, gets to drain: whoever ends it by hand may do so because it hangs."""
 
 
 def slots_of(settings: FlowSettings) -> int:
@@ -274,41 +271,33 @@ class Driver:
                 running.task.result()
                 self._changed.set()
                 continue
-            status = ctx.state.get(SlotStatus, str(slot))
-            spec = running.spec
-            age = ctx.clock.monotonic() - running.since
-            if spec is None:
+            if running.spec is None:
                 continue
             if running.told_at is not None:
-                await self._see_it_end(running, spec)
-                continue
-            spoke = status is not None and status.run == spec.run
-            if spoke and running.started_at is None:
-                running.started_at = ctx.clock.monotonic()
-            if not spoke and age > STARTS_WITHIN_S and not running.complained:
-                running.complained = True
-                text = (
-                    f"slot {slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
-                )
-                text += (
-                    f"for it ({await self.spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
-                )
-                await ctx.event("SlotNotStarted", f"slot {slot}", text, loud=True, slot=slot)
-            silent_s = running.silence.look(status if spoke else None, ctx.clock.monotonic())
-            # A slot whose target is away cannot say that it lives, so silence counts from when the target was back.
-            well_s = ctx.clock.monotonic() - self._troubled_at
-            if min(silent_s, well_s) > FROZEN_AFTER_S and not running.complained:
-                running.complained = True
-                text = f"slot {slot} has said nothing for {silent_s:.0f} s; ending its task, another takes over"
-                await ctx.event("SlotFrozen", f"slot {slot}", text, loud=True, slot=slot, run=spec.run)
-                await self.spark.cancel(spec)
+                await self._see_it_end(running, running.spec, running.told_at)
+            else:
+                await self._see_it_live(running, running.spec)
 
-    async def _see_it_end(self, running: Running, spec: SlotSpec) -> None:
-        told_s = self.ctx.clock.monotonic() - (running.told_at or 0.0)
-        if told_s > SLOT_ENDS_WITHIN_S and not running.complained:
-            running.complained = True
-            text = f"slot {running.slot} has not drained within {SLOT_ENDS_WITHIN_S:.0f} s; the next one continues from"
-            self.ctx.log.warn("slot cancelled", f"{text} the target's log", slot=running.slot)
+    async def _see_it_live(self, running: Running, spec: SlotSpec) -> None:
+        ctx, ailing, slot = self.ctx, running.ailing, f"slot {running.slot}"
+        status = ctx.state.get(SlotStatus, str(running.slot))
+        said = status if status is not None and status.run == spec.run else None
+        if said is None and ailing.late:
+            ailing.at_work(await self.spark.is_at_work(spec), ctx.clock.monotonic())
+        ailment = ailing.look(said, ctx.clock.monotonic(), self._troubled_at)
+        if ailment is Ailment.LATE:
+            text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
+            text += f"for it ({await self.spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
+            await ctx.event("SlotNotStarted", slot, text, loud=True, slot=running.slot)
+        elif ailment is Ailment.FROZEN:
+            text = f"{slot} has said nothing for {ailing.silent_s:.0f} s; ending its task, another takes over"
+            await ctx.event("SlotFrozen", slot, text, loud=True, slot=running.slot, run=spec.run)
+            await self.spark.cancel(spec)
+
+    async def _see_it_end(self, running: Running, spec: SlotSpec, told_at: float) -> None:
+        if running.ailing.end(told_at, self.ctx.clock.monotonic()) is not None:
+            text = f"slot {running.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
+            self.ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=running.slot)
             await self.spark.cancel(spec)
 
     async def _watch_partitions(self) -> None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from lockstep_data_plane.ailing import Ailing
 from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.obeying import slot_scope, starts_asked, tries_of
-from lockstep_data_plane.silence import Silence
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_protocol.verbs import RESTART, Connector
@@ -31,8 +31,7 @@ class Running:
         self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
         self.slot = slot
         self.spec: SlotSpec | None = None
-        self.since = 0.0
-        self.silence = Silence()
+        self.ailing = Ailing(0.0)
         """Of the present run."""
         self.restarts = 0
         self._failures = ctx.metrics.of(SLOT_RESTARTS, str(ctx.flow), str(slot))
@@ -40,8 +39,6 @@ class Running:
         """When it was told to end (`Clock.monotonic`)."""
         self.asked = starts_asked(ctx.state.rows, slot)
         """The new starts that had been asked for when it began."""
-        self.started_at: float | None = None
-        self.complained = False
         self._told = asyncio.Event()
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
@@ -63,9 +60,7 @@ class Running:
         backoff = Backoff(limit=30.0)
         while not self.ending:
             self.spec = self._new_spec(self.slot)
-            self.since, self.started_at = ctx.clock.monotonic(), None
-            self.silence = Silence()
-            self.complained = False
+            self.ailing = Ailing(ctx.clock.monotonic())
             try:
                 await self._spark.run_slot(self.spec)
                 reason = "it ended by itself"
@@ -105,4 +100,5 @@ class Running:
 
     def _copied_s(self) -> float:
         """For how long its last run has been at work: since it said so first, zero if it never did."""
-        return 0.0 if self.started_at is None else self._ctx.clock.monotonic() - self.started_at
+        started_at = self.ailing.started_at
+        return 0.0 if started_at is None else self._ctx.clock.monotonic() - started_at

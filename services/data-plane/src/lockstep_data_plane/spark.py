@@ -132,6 +132,12 @@ class Spark:
         context = await self.context()
         await in_thread("cancel", lambda: _cancel_job(context, spec))
 
+    async def is_at_work(self, spec: SlotSpec) -> bool:
+        """Whether an executor has begun a slot's task, which need not have said anything yet."""
+        context = await self.context()
+        found: bool = await in_thread("at work", lambda: _is_at_work(context, spec))
+        return found
+
     async def occupancy(self) -> str:
         """How much of Spark is in use, for a slot that waits for a place."""
         context = await self.context()
@@ -214,6 +220,18 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
         context._jsc.sc().cancelJobGroupAndFutureJobs(job_group(spec))
     except (Py4JNetworkError, OSError):
         return  # no JVM, no job: whoever runs the slot hears of it
+
+
+def _is_at_work(context: Any, spec: SlotSpec) -> bool:
+    from py4j.protocol import Py4JError
+
+    try:
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    except (Py4JError, OSError):
+        return False  # no JVM, no job: whoever runs the slot hears of it
+    return any(stage.numActiveTasks for stage in stages if stage is not None)
 
 
 def _occupancy(context: Any, master: str) -> str:

@@ -7,6 +7,7 @@ matches. An empty list matches nothing. What is excluded stays out, whatever inc
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from lockstep_protocol.java_regex import UntranslatablePattern, to_python
@@ -156,6 +157,7 @@ def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
         raise
 
 
+@lru_cache(maxsize=64)
 def _matcher(pattern: str) -> Matcher:
     try:
         return matcher_of(to_python(pattern))
