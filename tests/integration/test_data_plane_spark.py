@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -82,3 +84,49 @@ def test_a_jvm_that_is_killed_while_it_starts_is_not_taken_for_a_missing_java(pa
         (crash,) = service.said("crashed")
     assert "Spark's JVM ended while it started" in crash["error"]
     assert "needs Java" not in crash["error"]
+
+
+ASKED = """
+import asyncio, sys, time
+from pathlib import Path
+from lockstep_config import load
+from lockstep_config.spark import SparkSettings
+from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.spark import Spark, in_thread, job_group
+from lockstep_protocol.names import Flow
+
+async def main():
+    settings = load(Path(sys.argv[1]), {}).flow(Flow("A", "B"))
+    silent, other = (SlotSpec(settings=settings, slot=slot, run="run", producer_id=1) for slot in range(2))
+    spark = Spark(SparkSettings(), 1)
+    spark.start()
+    context = await spark.context()
+
+    def job():
+        context.setJobGroup(job_group(silent), "says nothing", interruptOnCancel=True)
+        context.parallelize([1], 1).mapPartitions(lambda _: time.sleep(600) or []).collect()
+
+    async def becomes(wanted):
+        while await spark.is_at_work(silent) != wanted:
+            await asyncio.sleep(0.1)
+
+    assert not await spark.is_at_work(silent)
+    running = asyncio.create_task(in_thread("job", job))
+    await asyncio.wait_for(becomes(True), 30)
+    assert not await spark.is_at_work(other)
+    await spark.cancel(silent)
+    await asyncio.wait([running])
+    assert running.exception() is not None
+    await asyncio.wait_for(becomes(False), 30)
+    context.stop()
+    print("asked", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_spark_tells_whether_a_slot_that_says_nothing_is_at_work(tmp_path: Path) -> None:
+    file = two_cluster_file(tmp_path, ("A", "127.0.0.1:1"), ("B", "127.0.0.1:2"), "A->B.enabled = true")
+    ran = subprocess.run([sys.executable, "-c", ASKED, str(file)], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["asked"]), ran.stderr
