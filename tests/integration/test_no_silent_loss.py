@@ -116,7 +116,11 @@ def test_a_source_topic_created_again(pair: Pair, there: MirroredFlow, policy: s
     wait_values(there, topic, [*numbered(50, b"first life"), *(new if policy == "restart" else new[80:])])
     row = there.wait_written_down(topic)[0]
     assert row.given_up == (80 if policy == "skip" else 0)
-    assert row.source_topic_id == there.wait_mirrored(topic).source_topic_id
+
+    def seen() -> bool:  # topic-sync may look later than the slot
+        return there.wait_mirrored(topic).source_topic_id == row.source_topic_id
+
+    wait_until(seen, within=SOON, what="topic-sync has seen the topic that is there now")
 
 
 @pytest.mark.long  # that it halts by default is in test_data_plane_topics
