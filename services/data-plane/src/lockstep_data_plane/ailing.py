@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from lockstep_data_plane.silence import AWAY_S, Silence
+from lockstep_data_plane.silence import Silence
 from lockstep_protocol.state import SlotStatus
 
 __all__ = ["Ailing", "Ailment"]
@@ -35,8 +35,8 @@ class Ailing:
         self._since = since
         self._silence = Silence()
         self._told: set[Ailment] = set()
-        self._at_work_since: float | None = None
-        self._asked_at = since
+        self._before_its_first_word = Silence()
+        self._wordless_s = 0.0
         self.started_at: float | None = None
         """When it was first heard."""
         self.silent_s = 0.0
@@ -49,12 +49,7 @@ class Ailing:
 
     def at_work(self, is_at_work: bool, now: float) -> None:
         """Whether Spark has begun its task, of one that has said nothing."""
-        away = now - self._asked_at > AWAY_S
-        self._asked_at = now
-        if not is_at_work:
-            self._at_work_since = None
-        elif self._at_work_since is None or away:
-            self._at_work_since = now
+        self._wordless_s = self._before_its_first_word.look(is_at_work or None, now)
 
     def look(self, said: SlotStatus | None, now: float, troubled_at: float) -> Ailment | None:
         """What is newly wrong. `said`: its last status, None as long as it has said nothing. `troubled_at`: when the
@@ -66,8 +61,7 @@ class Ailing:
         if said is None:
             if now - self._since > STARTS_WITHIN_S and Ailment.LATE not in self._told:
                 return self._tell(Ailment.LATE)
-            silent_s = 0.0 if self._at_work_since is None else now - self._at_work_since
-            limit = FIRST_WORD_WITHIN_S
+            silent_s, limit = self._wordless_s, FIRST_WORD_WITHIN_S
         if min(silent_s, now - troubled_at) <= limit or Ailment.FROZEN in self._told:
             return None
         self.silent_s = silent_s

@@ -94,7 +94,6 @@ class Resuming:
             producer = await self._transacting.mark(partition)
         elif self._transacting.wanted or told.transactional:
             producer, _ = await self._transacting.fence(partition)  # what was open ends uncommitted
-            await partition.traces.own(producer.id)
         altered = told.begins == ALTERED
         known = told.upstream if altered else await self._transacting.progress(partition)
         row = await self._first(partition, topic, known)
@@ -134,7 +133,6 @@ class Resuming:
         if row is not None and not partition.in_one_log:
             row = replace(row, downstream=-1)
         producer, progress = await self._transacting.fence(partition)
-        await partition.traces.own(producer.id)
         if row is None or not row.transactional:
             if row is None:
                 row = await self._first(partition, topic, progress)

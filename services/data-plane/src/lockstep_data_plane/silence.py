@@ -1,8 +1,6 @@
-"""How long a slot has said nothing (no I/O, no clock)."""
+"""How long nothing new was heard (no I/O, no clock)."""
 
 from __future__ import annotations
-
-from lockstep_protocol.state import SlotStatus
 
 __all__ = ["Silence"]
 
@@ -15,13 +13,13 @@ class Silence:
     differ, or be set anew."""
 
     def __init__(self) -> None:
-        self._said: SlotStatus | None = None
+        self._said: object = None
         self._heard_at: float | None = None
         self._looked_at: float | None = None
 
-    def look(self, said: SlotStatus | None, now: float) -> float:
-        """Seconds since it said something new; 0.0 as long as it never has. `said` is its last status, `now` a time in
-        seconds of a clock that does not go back."""
+    def look(self, said: object, now: float) -> float:
+        """Seconds since it said something new; 0.0 as long as it says nothing. `said`: the last thing heard of it, None
+        for nothing; `now` a time in seconds of a clock that does not go back."""
         away = self._looked_at is not None and now - self._looked_at > AWAY_S
         self._looked_at = now
         if said != self._said or away:

@@ -73,13 +73,12 @@ class Transacting:
 
     async def fence(self, partition: Partition) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
-        ended. Returns what the id stands for now and the last upstream offset that committed progress names. Raises
-        kafka_error, BrokerUnreachable."""
+        ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
+        that committed progress names. Raises kafka_error, BrokerUnreachable, ClusterTrouble."""
         if (task := self._tasks.get(partition)) is not None:
             task.cancel()
             await asyncio.wait([task])
-        producer = await self._coordinators.fence(self._id(partition))
-        return producer, await self.progress(partition)
+        return await self._take(partition), await self.progress(partition)
 
     async def progress(self, partition: Partition) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
@@ -91,10 +90,7 @@ class Transacting:
         in the target's log, and the partition's leader takes nothing any more from whoever had the id (`wire.md` §3).
         Returns what the id stands for now, which is written down as the flow's own. Raises kafka_error,
         BrokerUnreachable, ClusterTrouble, and Fenced where somebody takes the id over meanwhile."""
-        name = self._id(partition)
-        producer = await self._coordinators.fence(name)
-        # A marker is a batch too: whoever fetches it on the other side asks whose its producer id is.
-        await partition.traces.own(producer.id)
+        name, producer = self._id(partition), await self._take(partition)
         await self._coordinators.open(name, producer, [partition.target_tp])
         await self._coordinators.end(name, producer, commit=False)
         # Waits until the marker is there. Fenced instead, somebody between would go on behind our marker, and we behind
@@ -102,6 +98,13 @@ class Transacting:
         renewed = await self._coordinators.renew(name, producer)
         await partition.traces.own(renewed.id)
         return renewed
+
+    async def _take(self, partition: Partition) -> Producer:
+        """Ours from now on, and written down before the first batch that bears it. A marker is a batch too: whoever
+        fetches it on the other side asks whose it is."""
+        producer = await self._coordinators.fence(self._id(partition))
+        await partition.traces.own(producer.id)
+        return producer
 
     def begin(self, partition: Partition) -> Transactions:
         """The transactions of a partition that has just been fenced."""

@@ -80,9 +80,7 @@ class Follower:
         access: Access,
         isolation: str,
     ) -> None:
-        self.topic = topic
-        self.alias = alias
-        self.bootstrap = conf.get("bootstrap.servers", "")
+        self._topic = topic
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
@@ -111,7 +109,7 @@ class Follower:
         # Each may go unawaited; its error is then for whoever awaits another one.
         for future in (self._caught_up, self._heard, self._ended):
             future.add_done_callback(error_retrieved)
-        self._thread = threading.Thread(target=self._run, name=f"follow {self.topic}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"follow {self._topic}", daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
