@@ -23,7 +23,7 @@ from tests.harness.clusters import admin, set_configs
 from tests.harness.eventually import wait_until
 from tests.harness.proxy import Proxy
 
-__all__ = ["CLOCK", "FAULTS", "IN_TRANSACTIONS", "SHORT", "THREE_BROKERS", "Fault", "Scene"]
+__all__ = ["FAULTS", "IN_TRANSACTIONS", "SHORT", "THREE_BROKERS", "Fault", "Scene", "clock_jumped"]
 
 MOVES = ("driver", "JVM", "Python daemon", "slot")
 """What moves records, or is needed to; each is killed equally often."""
@@ -263,9 +263,6 @@ def _before(broker: Broker) -> Proxy:
     return broker.proxy
 
 
-CLOCK = Fault("clock jumps", lambda scene: clock_jumped(scene, (0.5, -1.0, 48.0), 40.0))
-"""Half an hour is what brokers take of a record's timestamp, two days is not; and longer than a slot may be silent."""
-
 FAULTS: Sequence[Fault] = (
     Fault("kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 5)),
     Fault("kill -9 at 100,000 records/s", lambda scene: killed_while_paced(scene, 60.0, 3), 100_000),
@@ -283,7 +280,8 @@ FAULTS: Sequence[Fault] = (
     Fault("source broker frozen", lambda scene: broker_suspended(scene, scene.there.source, 15.0)),
     Fault("target broker frozen", lambda scene: broker_suspended(scene, scene.there.target, 15.0)),
     Fault("all frozen", lambda scene: all_suspended(scene, (5.0, 15.0, 150.0))),
-    CLOCK,
+    # Half an hour is what brokers take of a record's timestamp, two days is not; and longer than a slot may be silent.
+    Fault("clock jumps", lambda scene: clock_jumped(scene, (0.5, -1.0, 48.0), 40.0)),
 )
 """On clusters of one broker each."""
 
