@@ -10,11 +10,11 @@ from lockstep_protocol.state import Row
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.context import Clock, FlowContext
 from lockstep_runtime.follow import Record
-from lockstep_runtime.leadership import Leadership
+from lockstep_runtime.leadership import Leadership, label_of
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.tracing import NO_TRACING, Tracing
 
-__all__ = ["flow_context", "read_row"]
+__all__ = ["flow_context", "leading", "read_row"]
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 
@@ -45,6 +45,17 @@ def flow_context(
         pauses_itself=pauses_itself,
         tracing=tracing,
     )
+
+
+def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool = False) -> FlowContext:
+    """Leads the partitions, each in its term, and was heard from just now."""
+    ctx = flow_context(folder, service, divided=divided)
+    ctx.leadership.assigned({partition for partition, _ in terms})
+    for partition, term in terms:
+        ctx.leadership.claimed(partition, term)
+        ctx.leadership.saw_leader(label_of(service, partition, divided=divided), "one", term)
+    ctx.heard_at = ctx.clock.monotonic()
+    return ctx
 
 
 def read_row(ctx: FlowContext, row: Row) -> None:

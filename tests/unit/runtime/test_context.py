@@ -5,24 +5,12 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.state import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.leadership import HEARD_WITHIN, SESSION_TIMEOUT, label_of
+from lockstep_runtime.leadership import HEARD_WITHIN, SESSION_TIMEOUT
 from lockstep_runtime.state_log import StoodDown
-from tests.unit.runtime.flow_context import flow_context
+from tests.unit.runtime.flow_context import flow_context, leading
 
 ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0
 CHECKPOINT = Wanted(scope="connector:MirrorCheckpointConnector", phase="paused")
-
-
-def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool = False) -> FlowContext:
-    """Leads the partitions, each in its term, and was heard from just now."""
-    ctx = flow_context(folder, service, divided=divided)
-    ctx.leadership.assigned({partition for partition, _ in terms})
-    for partition, term in terms:
-        ctx.leadership.claimed(partition, term)
-        ctx.leadership.saw_leader(label_of(service, partition, divided=divided), "one", term)
-    ctx.heard_at = ctx.clock.monotonic()
-    return ctx
 
 
 def test_there_is_time_left_for_acts_under_way() -> None:

@@ -48,6 +48,9 @@ class _View:
 class GroupReport:
     """Keeps the group rows of one flow true and says what changed. `written` answers with a group's acknowledged
     checkpoints.
+
+    Looks at the source and at the target go on side by side, and each tells what it found: one row at a time is
+    compared and written, so that what both have to say is said once.
     """
 
     def __init__(self, ctx: FlowContext, written: Written) -> None:
@@ -55,6 +58,7 @@ class GroupReport:
         self._written = written
         self._views: dict[str, _View] = {}
         self._sayings = Sayings()
+        self._writing = asyncio.Lock()
 
     async def looked_at(
         self, standing: Mapping[str, Standing], failed: Mapping[str, str], owned: Callable[[str], bool]
@@ -70,27 +74,28 @@ class GroupReport:
         self._views.update({group: _View(synced=row is not None and row.synced) for group, row in rows.items()})
         self._sayings.only(why for view in self._views.values() for why in (view.trouble, view.held) if why)
         for group, trouble in failed.items():
-            view = self._views.get(group, _View())
-            if not view.trouble:
+            if not self._view(group).trouble:
                 quiet = self._one_of_many("more groups failing", trouble)
                 await self._ctx.event(
                     "GroupFailing", group, f"{group}: {trouble}", loud=True, quiet=quiet, reason=trouble
                 )
-            self._views[group] = replace(view, trouble=trouble)
+            self._views[group] = replace(self._view(group), trouble=trouble)
         for group, how in standing.items():
-            view = self._views[group]
-            if view.trouble:
+            if self._view(group).trouble:
                 await self._ctx.event("GroupRecovered", group)
-            self._views[group] = replace(view, trouble="", standing=how)
+            self._views[group] = replace(self._view(group), trouble="", standing=how)
         await self._write(group for group in (*standing, *failed))
         await self._bury(standing.keys() | failed.keys(), owned)
         return tuple(found)
 
     async def synced(self, group: str, moved: Mapping[TargetPartition, int]) -> None:
         """The target's group stands at or beyond every checkpoint; `moved` are the offsets just committed for it, if
-        any.
+        any. Without effect on a group that is gone from the source.
         """
-        view = self._views.get(group, _View())
+        row = self._ctx.state.get(GroupStatus, group)
+        if group not in self._views and row is not None and row.reason == GONE:
+            return
+        view = self._view(group)
         if not view.synced or (view.held and moved):
             where = {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(moved.items())}
             await self._ctx.event(
@@ -100,12 +105,12 @@ class GroupReport:
                 offsets=where,
             )
         if not view.synced or view.held:
-            self._views[group] = replace(view, synced=True, held="")
+            self._views[group] = replace(self._view(group), synced=True, held="")
             await self._write([group])
 
     def held(self, group: str, why: str) -> None:
         """The target's group is left as it is. Said once for each reason."""
-        view = self._views.get(group, _View())
+        view = self._view(group)
         if view.held == why:
             return
         level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
@@ -155,6 +160,10 @@ class GroupReport:
         """Groups left alone on the target, with the reason."""
         return {group: view.held for group, view in sorted(self._views.items()) if view.held}
 
+    def _view(self, group: str) -> _View:
+        """As it is now: to be asked again after every await."""
+        return self._views.get(group, _View())
+
     def _row(self, group: str) -> GroupStatus:
         view = self._views[group]
         written = self._written(group)
@@ -181,18 +190,20 @@ class GroupReport:
         )
 
     async def _write(self, groups: Iterable[str]) -> None:
-        rows = [self._row(group) for group in groups]
-        await self._ctx.state.write_all([row for row in rows if self._ctx.state.differs(row)])
+        async with self._writing:
+            rows = [self._row(group) for group in groups if group in self._views]
+            await self._ctx.state.write_all([row for row in rows if self._ctx.state.differs(row)])
 
     async def _bury(self, present: Iterable[str], owned: Callable[[str], bool]) -> None:
         living = set(present)
         for row in self._ctx.state.all(GroupStatus):
             if row.group in living or not owned(row.group) or row.reason == GONE:
                 continue
-            known = self._views.pop(row.group, None)
-            if known is not None:
+            if row.group in self._views:
                 await self._ctx.event("GroupGone", row.group)
-            await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GONE))
+            async with self._writing:
+                await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GONE))
+                self._views.pop(row.group, None)
 
 
 def _behind(standing: Standing) -> tuple[tuple[str, int, int], ...]:

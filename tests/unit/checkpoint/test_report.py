@@ -1,0 +1,106 @@
+"""What is told of a group, while looks at the source and at the target tell of it at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from lockstep_checkpoint.report import GONE, GroupReport, Standing
+from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.state import GroupStatus, decode_row
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.follow import Record
+from tests.unit.runtime.flow_context import leading
+
+GROUP = "orders"  # falls to partition 0
+SINCE = 7
+WRITTEN = {("A.t", 0): Checkpoint(GROUP, "A.t", 0, UpstreamOffset(100), DownstreamOffset(100), "")}
+
+
+class Late(FactProducer):
+    """Appends to a log that is read back, each a little later than it was asked for."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self.appended: list[tuple[str, bytes | None, bytes | None]] = []
+
+    async def start(self) -> None:
+        await asyncio.sleep(0)
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> asyncio.Future[tuple[int, int]]:
+        return asyncio.ensure_future(self._append(topic, key, value))
+
+    async def _append(self, topic: str, key: bytes | None, value: bytes | None) -> tuple[int, int]:
+        await asyncio.sleep(0)
+        at = len(self.appended)
+        self.appended.append((topic, key, value))
+        if topic == "state":
+            self._ctx.state.receive([Record(topic, 0, at, key, value, 0)])
+        return 0, at
+
+    def rows(self) -> Sequence[GroupStatus]:
+        found = [decode_row(key or b"", value) for topic, key, value in self.appended if topic == "state"]
+        return [row for row in found if isinstance(row, GroupStatus)]
+
+    def events(self) -> Sequence[Event]:
+        return [decode_event(value or b"") for topic, _, value in self.appended if topic == "events"]
+
+
+def reporting(folder: Path) -> tuple[GroupReport, Late]:
+    ctx = leading(folder, "checkpoint", (0, SINCE), divided=True)
+    log = Late(ctx)
+    ctx.open(log, FactLog(log, "events"))
+    ctx.state.open(FactLog(log, "state"), ctx.leadership.saw_leader)
+    return GroupReport(ctx, lambda _: WRITTEN), log
+
+
+async def looked_at(report: GroupReport, trouble: str = "") -> None:
+    standing = {} if trouble else {GROUP: Standing()}
+    await report.looked_at(standing, {GROUP: trouble} if trouble else {}, lambda _: True)
+
+
+async def test_what_two_looks_have_to_say_is_said_once(tmp_path: Path) -> None:
+    report, log = reporting(tmp_path)
+    await looked_at(report)
+
+    async def look_on() -> None:
+        for _ in range(8):
+            await looked_at(report)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(report.synced(GROUP, {("A.t", 0): 100}), look_on())
+    assert [row.synced for row in log.rows()] == [False, True]
+
+
+async def test_a_look_at_the_source_does_not_undo_what_one_at_the_target_found(tmp_path: Path) -> None:
+    report, log = reporting(tmp_path)
+    await looked_at(report)
+    await looked_at(report, "no answer")
+    await asyncio.gather(looked_at(report), report.synced(GROUP, {}))
+    last = log.rows()[-1]
+    assert last.synced
+    assert last.phase == "translated"
+    assert [event.kind for event in log.events()].count("GroupSynced") == 1
+
+
+async def test_a_group_that_goes_while_the_target_is_looked_at_stays_gone(tmp_path: Path) -> None:
+    report, log = reporting(tmp_path)
+    await looked_at(report)
+    gone = report.looked_at({}, {}, lambda _: True)
+    await asyncio.gather(gone, report.synced(GROUP, {}))
+    await report.synced(GROUP, {})
+    assert log.rows()[-1].reason == GONE
+    assert [event.kind for event in log.events()].count("GroupGone") == 1
+    assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}
