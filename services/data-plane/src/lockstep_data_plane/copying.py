@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from aiokafka.errors import KafkaError
@@ -17,10 +16,10 @@ from lockstep_config import clients as client_settings
 from lockstep_data_plane.already_there import Misnumbered
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight, Receipt
-from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of, kafka_error
+from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Fenced
-from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
+from lockstep_data_plane.failing import Failing
 from lockstep_data_plane.fetching import Delivery, Fetching
 from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.ledger import PROGRESS, Ledger
@@ -28,7 +27,6 @@ from lockstep_data_plane.origin_lookup import OriginLookup
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Answer, Producing, Unanswered
-from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.room import Room
@@ -86,9 +84,10 @@ class Copying:
             _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
         )
         self._telling = Telling(settings, ledger, troubles, self._source, self._target)
+        self._failing = Failing(self._source, self._target, self._telling, on_failed=self._stop)
         self.room = Room(self._plane, lambda: len(self.partitions), lambda p: self._fetching.nudge(p))
         self._transacting = Transacting(
-            settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failed
+            settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failing.failed
         )
         self._resuming = Resuming(
             settings,
@@ -120,7 +119,7 @@ class Copying:
             has_room=lambda p: not self._origins.holds(p) and self.room.for_more_of(p),
             on_fetched=self._on_fetched,
             on_delivered=self._producing.pump,
-            on_trouble=self._cut,
+            on_trouble=self._failing.cut,
             limited=self.room.limited,
         )
 
@@ -195,9 +194,9 @@ class Copying:
             partition.limits = target_limits(self._plane, topic)
             ids = (partition.written.source_topic_id, partition.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
-                self._failed(partition, "its topic was re-created")
+                self._failing.failed(partition, "its topic was re-created")
             elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
-                self._failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
+                self._failing.failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
 
     # -- one partition's phases ----------------------------------------------------------------------------------------
 
@@ -311,6 +310,12 @@ class Copying:
         if partition.to_number:
             self._telling.recovered(partition, row.upstream)
 
+    def _stop(self, partition: Partition) -> None:
+        """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
+        self._fetching.detach(partition)
+        self._transacting.look(partition)
+        self._changes[partition].set()
+
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
     def _on_fetched(self, delivery: Delivery) -> None:
@@ -327,7 +332,7 @@ class Copying:
             return
         fetched = delivery.fetched
         if fetched.code:
-            self._fetch_refused(p, fetched.code)
+            self._failing.fetch_refused(p, fetched.code)
             return
         self._moved.add(p)
         self.room.took(p, len(fetched.records))
@@ -342,25 +347,15 @@ class Copying:
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
         except Misnumbered as exc:
-            self._misnumbered(p, str(exc))
+            self._failing.misnumbered(p, str(exc))
         except BatchRefused as exc:
-            self._refused(p, str(exc), None if p.to_number else exc.refusal)
+            self._failing.refused(p, str(exc), None if p.to_number else exc.refusal)
         if p.phase is Phase.COPYING and p.to_number and p.position >= p.source_end >= 0:
-            self._misnumbered(
+            self._failing.misnumbered(
                 p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
             )
         self._producing.ready(p)
         self._transacting.look(p)
-
-    def _fetch_refused(self, partition: Partition, code: int) -> None:
-        fate, why = fate_of(code)
-        where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
-        if code == NOT_ON_TOPIC:
-            self._denied(partition, self._source, partition.topic, "Read")
-        elif fate is Fate.REFUSED:
-            self._refused(partition, where)
-        else:
-            self._failed(partition, where)
 
     def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
         if isinstance(answer, Answer) and answer.code == 0:
@@ -377,9 +372,9 @@ class Copying:
         else:
             partition.lost(flight)
             if isinstance(answer, Unanswered):
-                self._cut(partition, str(answer))
+                self._failing.cut(partition, str(answer))
             else:
-                self._append_refused(partition, flight, answer)
+                self._failing.append_refused(partition, flight, answer)
         self._transacting.look(partition)
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()
@@ -400,58 +395,6 @@ class Copying:
             self._ledger.timings.acknowledged(partition, receipts, now_ms())
             partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
             self._telling.well(partition)
-
-    def _append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
-        fate, why = fate_of(answer.code)
-        where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
-        if answer.code == NOT_ON_TOPIC:
-            self._denied(partition, self._target, partition.target_topic, "Write")
-        elif fate is Fate.TOO_LARGE and flight.piece.count > 1:
-            partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))
-            self._failed(partition, f"{where}; splitting")
-        elif fate in (Fate.REFUSED, Fate.TOO_LARGE):
-            records = "".join(
-                f"; offset {flight.piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5]
-            )
-            named = range(1) if fate is Fate.TOO_LARGE else [i for i, _ in answer.records]
-            why = f"{where} ({answer.message or 'no message'}){records}"
-            self._refused(partition, why, of_piece(flight.piece, named, why) if flight.piece.count else None)
-        else:
-            self._failed(partition, where)
-
-    def _denied(self, partition: Partition, cluster: Cluster, topic: str, operation: str) -> None:
-        self._failed(partition, self._telling.denied(cluster.alias, "topic", topic, operation))
-
-    def _cut(self, partition: Partition, why: str) -> None:
-        """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
-        each."""
-        self._failed(partition, "")
-
-    def _failed(self, partition: Partition, why: str | ClusterTrouble) -> None:
-        """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on."""
-        if not partition.can(Happening.FAILED):
-            return
-        first = partition.phase is Phase.COPYING
-        partition.on(Happening.FAILED)
-        self._fetching.detach(partition)
-        if first and why:
-            self._telling.trouble(partition, ClusterTrouble("", why) if isinstance(why, str) else why)
-        self._transacting.look(partition)
-        self._changes[partition].set()
-
-    def _misnumbered(self, partition: Partition, why: str) -> None:
-        """Counting does not tell where the copy stands: look at the records themselves."""
-        partition.misnumbered = True
-        self._failed(partition, why)
-
-    def _refused(self, partition: Partition, why: str, refusal: Refusal | None = None) -> None:
-        if not partition.can(Happening.REFUSED):
-            return
-        partition.refusal = refusal
-        partition.on(Happening.REFUSED, why)
-        self._fetching.detach(partition)
-        self._transacting.look(partition)
-        self._changes[partition].set()
 
 
 def _client_id(settings: FlowSettings, properties: Mapping[str, str], role: str) -> str:
