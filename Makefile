@@ -16,6 +16,7 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
+HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py
 
 # Two commands side by side, failing when either does; what the first said comes last.
 define side_by_side
@@ -58,8 +59,8 @@ faults: setup ## break a running Lockstep in every way and count what is lost or
 	@$(PY) -m tests.faults
 
 test-long: setup spark-archive ## the long tests (at most 60 minutes)
-	@# Those that break a whole deployment beside the others: each waits much of its time for what it broke.
-	$(call side_by_side,$(LONG) tests/e2e tests/faults,$(LONG) --ignore=tests/e2e --ignore=tests/faults tests)
+	@# In two halves that take as long: each waits much of its time.
+	$(call side_by_side,$(LONG) $(HALF),$(LONG) $(addprefix --ignore=,$(HALF)) tests)
 
 e2e: setup ## install the chart on a real Kubernetes, break it and count (starts one with kube-tools; under 12 minutes)
 	@$(PY) -m tests.kube

@@ -85,7 +85,7 @@ def test_two_drivers_at_once(pair: Pair, tmp_path: Path) -> None:
         with second, Writer(flow.source, topic, partitions=PARTITIONS, rate=5_000, log=tmp_path / "writer.log"):
             flow.wait_for_more(topic, 1_000, within=WITHIN)
             leader, other = first.data_plane, second
-            for _ in range(4):
+            for _ in range(3):
                 frozen = psutil.Process(leader.pid)
                 frozen.suspend()
                 takes_over(other)
