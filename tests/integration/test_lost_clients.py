@@ -96,6 +96,7 @@ async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
     await listener.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 async def test_who_asks_while_its_brokers_start_is_answered_afterwards(topic_name: str) -> None:
     """A broker that has just started can answer that there is none: some of these clients are then lost."""

@@ -196,6 +196,7 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
     assert "connecting anew" in caplog.text
 
 
+@pytest.mark.long
 async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
     topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
