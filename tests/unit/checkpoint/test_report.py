@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lockstep_checkpoint.report import GONE, GroupReport, Standing
 from lockstep_protocol.events import Event, decode_event
@@ -17,7 +18,7 @@ from lockstep_runtime.follow import Record
 from tests.unit.runtime.flow_context import leading
 
 GROUP = "orders"  # falls to partition 0
-SINCE = 7
+TERM = 7
 WRITTEN = {("A.t", 0): Checkpoint(GROUP, "A.t", 0, UpstreamOffset(100), DownstreamOffset(100), "")}
 
 
@@ -32,13 +33,7 @@ class Late(FactProducer):
         await asyncio.sleep(0)
 
     def send(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Sequence[tuple[str, bytes]] = (),
+        self, topic: str, key: bytes | None, value: bytes | None, *_: Any, **__: Any
     ) -> asyncio.Future[tuple[int, int]]:
         return asyncio.ensure_future(self._append(topic, key, value))
 
@@ -59,7 +54,7 @@ class Late(FactProducer):
 
 
 def reporting(folder: Path) -> tuple[GroupReport, Late]:
-    ctx = leading(folder, "checkpoint", (0, SINCE), divided=True)
+    ctx = leading(folder, "checkpoint", (0, TERM), divided=True)
     log = Late(ctx)
     ctx.open(log, FactLog(log, "events"))
     ctx.state.open(FactLog(log, "state"), ctx.leadership.saw_leader)
@@ -101,6 +96,8 @@ async def test_a_group_that_goes_while_the_target_is_looked_at_stays_gone(tmp_pa
     gone = report.looked_at({}, {}, lambda _: True)
     await asyncio.gather(gone, report.synced(GROUP, {}))
     await report.synced(GROUP, {})
+    report.held(GROUP, "it is active")
     assert log.rows()[-1].reason == GONE
+    assert report.held_back() == {}
     assert [event.kind for event in log.events()].count("GroupGone") == 1
     assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}

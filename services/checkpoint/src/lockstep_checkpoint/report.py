@@ -92,8 +92,7 @@ class GroupReport:
         """The target's group stands at or beyond every checkpoint; `moved` are the offsets just committed for it, if
         any. Without effect on a group that is gone from the source.
         """
-        row = self._ctx.state.get(GroupStatus, group)
-        if group not in self._views and row is not None and row.reason == GONE:
+        if self._is_gone(group):
             return
         view = self._view(group)
         if not view.synced or (view.held and moved):
@@ -109,9 +108,10 @@ class GroupReport:
             await self._write([group])
 
     def held(self, group: str, why: str) -> None:
-        """The target's group is left as it is. Said once for each reason."""
+        """The target's group is left as it is. Said once for each reason. Without effect on one that is gone from the
+        source."""
         view = self._view(group)
-        if view.held == why:
+        if view.held == why or self._is_gone(group):
             return
         level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
         text = f"{group} on {self._ctx.flow.target}: {why}"
@@ -163,6 +163,10 @@ class GroupReport:
     def _view(self, group: str) -> _View:
         """As it is now: to be asked again after every await."""
         return self._views.get(group, _View())
+
+    def _is_gone(self, group: str) -> bool:
+        row = self._ctx.state.get(GroupStatus, group)
+        return group not in self._views and row is not None and row.reason == GONE
 
     def _row(self, group: str) -> GroupStatus:
         view = self._views[group]
