@@ -92,12 +92,17 @@ def main() -> int:
     def say(line: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    around, parts, distance = environment(), list[Part](), Distance()
+    around, parts = environment(), list[Part]()
+    source_afar, target_afar = Distance(), Distance()
     try:
-        with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work, two_clusters(distance) as pair:
+        with (
+            tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work,
+            two_clusters(source_afar, target_afar) as pair,
+        ):
             stage = Stage(
                 clusters=pair,
-                distance=distance,
+                source_afar=source_afar,
+                target_afar=target_afar,
                 systems=[SYSTEMS[name] for name in chosen.systems],
                 records=chosen.records,
                 backlog_bytes=chosen.bytes,

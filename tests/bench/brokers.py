@@ -31,11 +31,11 @@ REPLICAS, IN_SYNC = 3, 2
 
 
 @contextmanager
-def two_clusters(distance: Distance) -> Iterator[Clusters]:
-    """Two clusters of one broker each, A also to be reached from a distance; their data is removed at the end."""
+def two_clusters(source_afar: Distance, target_afar: Distance) -> Iterator[Clusters]:
+    """Two clusters of one broker each, also to be reached from a distance; their data is removed at the end."""
     pair = [
         Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
-        for alias, behind in (("A", distance), ("B", None))
+        for alias, behind in (("A", source_afar), ("B", target_afar))
     ]
     with started(*pair):
         yield Clusters(*(broker.bootstrap for broker in pair))

@@ -26,17 +26,19 @@ RATES = {"latency_500": 500, "latency_5000": 5_000}
 START = "startup"
 START_RECORDS = 10_000
 ROUND_TRIPS = {"rtt_80": 0.080, "rtt_200": 0.200}
+FAR_TARGET, FAR_TARGET_S = "far_target", 0.080
 FAR_CODEC = "lz4"
 PROXY_RUNS = 3
 COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
 REPLICATED = "rf3"
 TLS = "tls"
+TARGET = "B.bootstrap.servers"
 FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
 )
-UNJUDGED = ("rtt_200", REPLICATED, CONTROL_PLANE)
+UNJUDGED = ("rtt_200", FAR_TARGET, REPLICATED, CONTROL_PLANE)
 
 
 def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:
@@ -96,14 +98,29 @@ def _far(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
     work, facts = _loaded(stage, name, FAR_CODEC)
     bound = stage.attempt(name, "limit", "", partial(limit, work, stage.say))
     log = stage.logs() / f"{name}-proxy.log"
-    with stage.distance.away(0.0, log) as near:
+    with stage.source_afar.away(0.0, log) as near:
         facts |= _proxy(stage, name, near, work)
         called = f"{name}-undelayed"
         undelayed = _copies(stage, name, work, systems=stage.ours, source=near, called=called).get(OURS)
-    with stage.distance.away(round_trip_s, log) as far:
+    with stage.source_afar.away(round_trip_s, log) as far:
         systems = _copies(stage, name, work, source=far)
-    facts["round_trip_ms"] = round_trip_s * 1e3
+    facts |= {"far": "source", "round_trip_ms": round_trip_s * 1e3}
     return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems, own=undelayed)
+
+
+def _far_target(stage: Stage) -> ThroughputPart:
+    """The target is far away from every system and the source is near, as one that pushes has it."""
+    work, facts = _loaded(stage, FAR_TARGET, FAR_CODEC)
+    log = stage.logs() / f"{FAR_TARGET}-proxy.log"
+    with stage.target_afar.away(0.0, log) as near:
+        called = f"{FAR_TARGET}-undelayed"
+        undelayed = _copies(stage, FAR_TARGET, work, systems=stage.ours, settings={TARGET: near}, called=called).get(
+            OURS
+        )
+    with stage.target_afar.away(FAR_TARGET_S, log) as far:
+        systems = _copies(stage, FAR_TARGET, work, settings={TARGET: far})
+    facts |= {"far": "target", "round_trip_ms": FAR_TARGET_S * 1e3}
+    return ThroughputPart(name=FAR_TARGET, facts=facts, limit=None, systems=systems, own=undelayed)
 
 
 def _replicated(stage: Stage) -> ThroughputPart:
@@ -241,6 +258,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     COMPACTED: _compacted,
     TRANSACTIONS: _transactions,
     **{name: partial(_far, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
+    FAR_TARGET: _far_target,
     REPLICATED: _replicated,
     TLS: _tls,
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},

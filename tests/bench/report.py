@@ -186,9 +186,13 @@ def _way(part: ThroughputPart) -> list[str]:
     facts, lines = part.facts, []
     if "round_trip_ms" in facts:
         lines.append(
-            f"A proxy before the source makes each round trip {facts['round_trip_ms']:g} ms longer; undelayed is "
-            "Lockstep through the same proxy without its delay. Without delay the proxy alone carries "
-            f"{facts['proxy_mb_per_s']:,.0f} stored MB/s, {facts['proxy_records_per_s']:,.0f} records/s (fetch only)."
+            f"A proxy before the {facts['far']} makes each round trip {facts['round_trip_ms']:g} ms longer; undelayed "
+            "is Lockstep through the same proxy without its delay."
+        )
+    if "proxy_mb_per_s" in facts:
+        lines.append(
+            f"Without delay the proxy alone carries {facts['proxy_mb_per_s']:,.0f} stored MB/s, "
+            f"{facts['proxy_records_per_s']:,.0f} records/s (fetch only)."
         )
     if part.own_name == OPEN:
         lines.append(

@@ -43,7 +43,8 @@ class Stage:
     """One invocation: which systems, on which clusters, how much, and where the output goes."""
 
     clusters: Clusters
-    distance: Distance
+    source_afar: Distance
+    target_afar: Distance
     systems: Sequence[System]
     records: int
     backlog_bytes: int

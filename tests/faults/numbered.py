@@ -26,6 +26,7 @@ DIGITS = 12
 PADDING = b" " + b"x" * 100
 TICK_S = 0.005
 FLUSH_S = 240.0
+SAYS_S = 30.0  # then it says what was not acknowledged, rather than be killed
 READ_S = 60.0
 CHUNK = 10_000
 WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
@@ -47,7 +48,7 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        status = processes.end(self._process, within=FLUSH_S)
+        status = processes.end(self._process, within=FLUSH_S + SAYS_S)
         if error is None:
             assert status == 0, f"the writer ended with {status}:\n{processes.tail(self._log)}"
 

@@ -40,7 +40,13 @@ START = StartPart(
 FAR = replace(
     THROUGHPUT,
     name="rtt_80",
-    facts={**THROUGHPUT.facts, "round_trip_ms": 80.0, "proxy_mb_per_s": 900.0, "proxy_records_per_s": 5e6},
+    facts={
+        **THROUGHPUT.facts,
+        "far": "source",
+        "round_trip_ms": 80.0,
+        "proxy_mb_per_s": 900.0,
+        "proxy_records_per_s": 5e6,
+    },
     own=COPY,
 )
 READ = tuple(
@@ -104,7 +110,8 @@ def test_a_part_with_a_distance_has_the_ratio_to_itself_without_and_says_what_it
     rows = {row[0].strip(): row[1:] for row in table(FAR).rows()}
     assert rows["to undelayed"][0] == "1.00x"
     assert "to undelayed" not in {row[0].strip() for row in table(THROUGHPUT).rows()}
-    assert any("80 ms" in note and "900 stored MB/s" in note for note in table(FAR).notes)
+    assert any("before the source" in note and "80 ms" in note for note in table(FAR).notes)
+    assert any("900 stored MB/s" in note for note in table(FAR).notes)
 
 
 def test_readings_stand_beside_what_is_wanted_of_them() -> None:
