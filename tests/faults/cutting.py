@@ -18,7 +18,7 @@ def cut_with_answers_held(proxy: Proxy, dice: random.Random) -> None:
     wait_until(lambda: proxy.requested > before, within=30, what="a request under way")
     time.sleep(dice.uniform(0.0, 0.1))  # not to wait for anything: where in the pipeline the cut falls is to vary
     proxy.cut()
-    proxy.heal()
+    proxy.let_pass()
 
 
 def cut_with_requests_held(proxy: Proxy, dice: random.Random) -> None:
@@ -26,7 +26,7 @@ def cut_with_requests_held(proxy: Proxy, dice: random.Random) -> None:
     proxy.hold(requests=True, answers=False)
     time.sleep(dice.uniform(0.05, 0.2))
     proxy.cut()
-    proxy.heal()
+    proxy.let_pass()
 
 
 CUTS = (cut_with_answers_held, cut_with_requests_held)

@@ -114,6 +114,16 @@ def cut(scene: Scene, proxy: Proxy, times: int) -> int:
     return times
 
 
+def struck_afar(scene: Scene, proxy: Proxy, way_s: float, times: int) -> int:
+    """Each request and each answer takes so long on its way, so that many batches of a partition are in flight; then
+    connections are cut, and slots killed."""
+    scene.say(f"a round trip takes {2e3 * way_s:g} ms")
+    proxy.delay(requests=way_s, answers=way_s)
+    proxy.cut()  # who is connected knows a shorter way
+    scene.goes_on()
+    return cut(scene, proxy, times) + killed(scene, ["slot"], times // 2)
+
+
 def stalled(scene: Scene, proxy: Proxy, seconds: float) -> int:
     """Connections stay open and nothing passes, then all that was held arrives."""
     scene.say(f"nothing passes for {seconds:g} s")
@@ -273,6 +283,7 @@ FAULTS: Sequence[Fault] = (
     Fault("connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 6)),
     Fault("connections to the source stalled 30 s", lambda scene: stalled(scene, _before(scene.there.source), 30.0)),
     Fault("connections to the target stalled 30 s", lambda scene: stalled(scene, _before(scene.there.target), 30.0)),
+    Fault("far target: cuts, kill -9 of slots", lambda scene: struck_afar(scene, _before(scene.there.target), 0.04, 8)),
     Fault("target disk full", full_disk),
     Fault("slot frozen", lambda scene: suspended(scene, "slot", (5.0, 30.0))),
     Fault("JVM frozen", lambda scene: suspended(scene, "JVM", (5.0, 30.0))),

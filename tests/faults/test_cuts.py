@@ -26,17 +26,21 @@ DAY_MS = 86_400_000
 
 
 @pytest.mark.parametrize(
-    ("side", "times", "records"),
+    ("side", "way_s", "times", "records"),
     [
-        pytest.param("target", 2, 200, id="target, shortly"),
-        pytest.param("target", 6, 1_000, id="target", marks=pytest.mark.long),
-        pytest.param("source", 6, 1_000, id="source", marks=pytest.mark.long),
+        pytest.param("target", 0.0, 2, 200, id="target, shortly"),
+        pytest.param("target", 0.0, 6, 1_000, id="target", marks=pytest.mark.long),
+        pytest.param("target", 0.04, 6, 1_000, id="target, far away", marks=pytest.mark.long),
+        pytest.param("source", 0.0, 6, 1_000, id="source", marks=pytest.mark.long),
     ],
 )
 def test_connections_cut_under_traffic(
-    there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy, side: str, times: int, records: int
+    there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy, side: str, way_s: float, times: int, records: int
 ) -> None:
     proxy = proxy_b if side == "target" else proxy_a
+    if way_s:
+        proxy.delay(requests=way_s, answers=way_s)
+        proxy.cut()  # who is connected knows a shorter way
     dice = random.Random(7)
     topic = create_topic(there.source, unique_name(f"there-cut-{side}"), partitions=PARTITIONS)
     with Traffic(there.source, topic, partitions=PARTITIONS, rate=600):

@@ -112,16 +112,20 @@ class Proxy:
         self._requests.delay = requests
         self._answers.delay = answers
 
-    def heal(self) -> None:
-        """Everything passes at once again, what was held first."""
+    def let_pass(self) -> None:
+        """Everything passes again, what was held first; as late as it was made to."""
 
         async def open_gates() -> None:
             self._refusing = False
             for direction in (self._requests, self._answers):
-                direction.delay = 0.0
                 direction.flows.set()
 
         self._do(open_gates())
+
+    def heal(self) -> None:
+        """Everything passes at once again, what was held first."""
+        self.delay()
+        self.let_pass()
 
     def close(self) -> None:
         """Cuts everything and ends the thread. Idempotent."""

@@ -42,6 +42,9 @@ FROM_ELSEWHERE, FROM_THE_TARGET = 900, 901
 """Producer ids in the source's log."""
 SEQUENCES = 2**31
 OUT_OF_ORDER, NOT_ENOUGH_REPLICAS = 45, 19
+REMEMBERED = 5
+AHEAD = 2 * REMEMBERED
+"""Slots have more under way than the target remembers (decision 0041)."""
 
 KINDS = (
     *("plain", "tiny", "compressed", "large", "horizon", "compacted", "compacted to the end", "log append time"),
@@ -183,7 +186,7 @@ def _old_message_set(magic: int, content: list[Record], codec: int) -> bytes:
 @dataclass
 class Producer:
     last: int
-    recent: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=5))
+    recent: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
 
 class TargetLog:
@@ -291,7 +294,7 @@ class Slot:
 
     def send(self) -> None:
         p = self.partition
-        if p.phase in (Phase.COPYING, Phase.DRAINING) and p.chain.sendable:
+        if p.phase in (Phase.COPYING, Phase.DRAINING) and p.chain.may_launch(AHEAD):
             self.socket.append(p.outlets[0].launch())
 
     def broker(self) -> None:

@@ -15,6 +15,7 @@ from lockstep_data_plane.batches.rebuild import Record, read
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.outlet import Outlet
+from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import BatchRefused
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.refusal import of_piece
@@ -130,7 +131,7 @@ class KeyedSlot:
 
     def send(self, choice: int) -> None:
         p = self.partition
-        ready = [outlet for outlet in p.outlets if outlet.sendable]
+        ready = [outlet for outlet in p.outlets if outlet.may_launch(WINDOW)]
         if p.phase in (Phase.COPYING, Phase.DRAINING) and ready:
             outlet = ready[choice % len(ready)]
             self.wire.append((outlet, outlet.launch()))

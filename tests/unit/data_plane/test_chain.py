@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.piece import Piece, as_piece
 from lockstep_data_plane.batches.stamp import SEQUENCES
-from lockstep_data_plane.chain import WINDOW, Chain, Flight
+from lockstep_data_plane.chain import Chain, Flight
 from tests.unit.data_plane.batch_bytes import (
     DELETE_HORIZON,
     GZIP,
@@ -29,6 +29,9 @@ def piece(first: int, count: int = 1, **more: int) -> Piece:
     return as_piece(batch(records(first, count), **more))
 
 
+FIVE = 5  # as many as a lane to a near broker allows
+
+
 def chain_of(*pieces: Piece, sequence: int = -1, downstream: int = -1) -> Chain:
     chain = Chain(4000, 2, sequence, downstream)
     for one in pieces:
@@ -38,7 +41,7 @@ def chain_of(*pieces: Piece, sequence: int = -1, downstream: int = -1) -> Chain:
 
 def launch_all(chain: Chain) -> list[Flight]:
     flights = []
-    while chain.sendable:
+    while chain.may_launch(FIVE):
         flights.append(chain.launch())
     return flights
 
@@ -57,13 +60,14 @@ def opened(*pieces: Piece) -> Chain:
     return chain
 
 
-def test_one_flies_alone_until_the_first_acknowledgement_then_five() -> None:
+def test_one_flies_alone_until_the_first_acknowledgement_then_as_many_as_the_lane_allows() -> None:
     chain = chain_of(*(piece(i) for i in range(12)))
     first = launch_all(chain)
     assert len(first) == 1
     chain.landed(first[0], 0)
-    assert len(launch_all(chain)) == WINDOW == 5
-    assert not chain.sendable
+    assert len(launch_all(chain)) == FIVE
+    assert not chain.may_launch(FIVE)
+    assert chain.may_launch(FIVE + 1)
 
 
 def test_a_place_is_free_again_with_each_answer() -> None:
@@ -78,7 +82,7 @@ def test_a_place_is_not_free_while_an_earlier_flight_is_unanswered() -> None:
     chain = opened(*(piece(1 + i) for i in range(8)))
     flights = launch_all(chain)
     chain.landed(flights[1], 2)
-    assert not chain.sendable, "the broker remembers five batches, and the first is unresolved"
+    assert not chain.may_launch(FIVE), "the first is unresolved"
 
 
 @given(
@@ -129,7 +133,7 @@ def test_after_a_failure_nothing_is_sent_and_all_answers_leave_it_quiet(broken: 
             got = [r.piece for r in chain.landed(flights[which], 1 + which)]
             assert not (failed and got), "the log is about to be read, so no receipt is given any more"
             receipts += got
-        assert not (failed and chain.sendable)
+        assert not (failed and chain.may_launch(FIVE))
     assert receipts == [f.piece for f in flights[: len(receipts)]]
     assert chain.sequence == chain.downstream == len(receipts)
     assert chain.unanswered == 0
@@ -306,7 +310,7 @@ class TestMerging:
             chain.admit(as_piece(batch([r], codec=codec)))
             at += step
         told = []
-        while chain.sendable:
+        while chain.may_launch(FIVE):
             flight = chain.launch(limit)
             assert flight.piece.count == 1 or flight.piece.size <= limit
             inside = decoded(bytes(flight.data))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.keyed_partition import KeyedPartition
+from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.murmur2 import partition_for
@@ -126,9 +127,9 @@ def test_nothing_is_sent_where_the_transaction_is_not_yet() -> None:
     joining = p.joining()
     transactions.opened(0.0)
     assert joining == {partition_for(b"a", PARTITIONS), partition_for(b"b", PARTITIONS)}
-    assert not any(outlet.sendable for outlet in p.outlets)
+    assert not any(outlet.may_launch(WINDOW) for outlet in p.outlets)
     transactions.joined |= joining
-    assert {outlet.number for outlet in p.outlets if outlet.sendable} == joining
+    assert {outlet.number for outlet in p.outlets if outlet.may_launch(WINDOW)} == joining
     assert p.joining() == set()
 
 
@@ -143,7 +144,7 @@ def test_what_is_passed_over_counts_with_the_round_or_at_once_without_one() -> N
     transactions.opening()
     transactions.joined |= p.joining()
     transactions.opened(0.0)
-    [outlet] = [outlet for outlet in p.outlets if outlet.sendable]
+    [outlet] = [outlet for outlet in p.outlets if outlet.may_launch(WINDOW)]
     p.acknowledged(outlet.launch(), 10)
     p.admit([batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL)], AbortedTransactions())
     assert (p.row().upstream, p.progress, p.all_sent) == (0, 3, True)

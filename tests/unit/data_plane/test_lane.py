@@ -11,10 +11,10 @@ from kio.serial import entity_reader
 
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.cluster import Leader
-from lockstep_data_plane.connection import APIS, Connection, message
-from lockstep_data_plane.pacing import AHEAD
+from lockstep_data_plane.connection import APIS, BrokerUnreachable, Connection, message
+from lockstep_data_plane.pacing import AHEAD, WINDOW
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.producing import Answer, Lane
+from lockstep_data_plane.producing import SHARED, Answer, Lane, lane_of
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records
@@ -108,8 +108,68 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
     assert sent == [AHEAD, 20]
 
 
+def unanswered_at(made: Lane) -> int:
+    """Of one partition, with 50 batches waiting."""
+    outlet = waiting(0, 50).outlets[0]
+    made._ready[outlet] = LEADER
+    made.pump()
+    return outlet.unanswered
+
+
+async def test_a_far_broker_has_more_batches_of_a_partition_unanswered_than_it_remembers() -> None:
+    near, far = lane()[0], lane()[0]
+    near.connection.round_trip_s, far.connection.round_trip_s = 0.001, 0.080
+    assert unanswered_at(near) == WINDOW
+    assert unanswered_at(far) == 50
+
+
+async def test_what_is_under_way_covers_the_round_trip_and_no_more() -> None:
+    made, _ = lane()
+    made.connection.round_trip_s = 0.080
+    made._under_way = 8_000_000 - 1
+    assert unanswered_at(made) == WINDOW
+
+
+async def test_what_was_answered_is_not_under_way_any_more_whatever_the_answer_was() -> None:
+    made, _ = lane()
+    made.connection.round_trip_s = 0.080
+    assert unanswered_at(made) == 50
+    assert made._under_way > 0
+    made._ready.clear()
+    for _, _, answer in made.connection._requests:
+        answer.set_exception(BrokerUnreachable("the connection ended"))
+    await eventually(lambda: made._under_way == 0, within=5)
+    made.connection._writer = None
+    unanswered_at(made)
+    assert made._under_way == 0, "a closed connection takes nothing"
+
+
 def test_a_time_of_the_targets_own_is_one_that_is_not_the_records() -> None:
     piece = waiting(0, 1).outlets[0].launch().piece
     assert not Answer(0, 1).rewrote_times(piece)
     assert not Answer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(piece)  # a duplicate, wherever it lies
     assert Answer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)
+
+
+def placed(partitions: int, *, alone: bool = False) -> list[int]:
+    taken = [0, 0]
+    for _ in range(partitions):
+        taken[lane_of(taken, alone=alone)] += 1
+    return taken
+
+
+def test_few_partitions_share_a_connection_and_so_their_requests() -> None:
+    assert placed(SHARED) == [SHARED, 0]
+
+
+def test_many_partitions_have_several_connections() -> None:
+    assert placed(3 * SHARED) == [1.5 * SHARED, 1.5 * SHARED]
+
+
+def test_what_shares_no_requests_shares_connections_evenly() -> None:
+    assert placed(4, alone=True) == [2, 2]
+
+
+def test_a_place_that_became_free_is_taken_again() -> None:
+    assert lane_of([SHARED - 1, SHARED], alone=False) == 0
+    assert lane_of([SHARED, 2], alone=False) == 1

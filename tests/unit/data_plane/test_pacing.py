@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.pacing import AHEAD, partition_bytes, requests_ahead
+from lockstep_data_plane.pacing import AHEAD, LONG_S, WINDOW, partition_bytes, requests_ahead, window
 
 MIB = 1 << 20
 ROOM = 64 * MIB
@@ -14,11 +14,23 @@ ROOM = 64 * MIB
 def test_a_near_broker_is_asked_as_configured() -> None:
     assert partition_bytes(MIB, 0.001, 4, ROOM) == MIB
     assert requests_ahead(0.001) == AHEAD
+    assert window(0.001, 0, 0.0) == WINDOW
 
 
 def test_a_far_broker_is_asked_for_more() -> None:
     assert partition_bytes(MIB, 0.080, 4, ROOM) == 4_000_000
     assert requests_ahead(0.080) > AHEAD
+    assert window(0.080, 0, 0.0) > WINDOW
+
+
+def test_a_far_broker_gets_no_more_than_the_way_holds() -> None:
+    assert window(0.080, 7_999_999, 0.0) > WINDOW
+    assert window(0.080, 8_000_000, 0.0) == WINDOW
+
+
+def test_a_slow_line_is_not_filled_until_its_answers_come_too_late() -> None:
+    assert window(0.080, 0, LONG_S - 0.1) > WINDOW
+    assert window(0.080, 0, LONG_S) == WINDOW
 
 
 def test_what_is_asked_of_all_partitions_covers_two_round_trips() -> None:

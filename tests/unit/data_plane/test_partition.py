@@ -11,6 +11,7 @@ from lockstep_data_plane.already_there import Misnumbered
 from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import Record
+from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_protocol.state import PartitionProgress
@@ -119,7 +120,7 @@ class TestTheTable:
         p = partition()
         admit(p, batch(records(0, 2)))
         p.on(happening)
-        assert not p.chain.sendable
+        assert not p.chain.may_launch(WINDOW)
         assert p.quiet
 
 

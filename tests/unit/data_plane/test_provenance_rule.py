@@ -11,6 +11,7 @@ from lockstep_data_plane.batches.piece import Piece, as_piece
 from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.chain import Chain
 from lockstep_data_plane.origin_rows import rows_in
+from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.provenance import Rule, appended_since, origins_of
 from lockstep_data_plane.resume import ChainEnd, end_from_log
 from lockstep_protocol.names import Flow, is_state_topic, state_topic
@@ -104,12 +105,12 @@ class TestTheChain:
         chain = self.chain(-1, -1, OTHER, OTHER)
         chain.landed(chain.launch(), 100)  # answered: from now on several may fly
         flight = chain.launch()
-        assert not chain.sendable, "another id is next"
+        assert not chain.may_launch(WINDOW), "another id is next"
         chain.landed(flight, 102)
         first = chain.launch()
-        assert not chain.sendable, "alone until the target has shown that it knows the id"
+        assert not chain.may_launch(WINDOW), "alone until the target has shown that it knows the id"
         chain.landed(first, 104)
-        assert chain.sendable
+        assert chain.may_launch(WINDOW)
 
     def test_what_bears_different_ids_is_never_merged(self) -> None:
         chain = self.chain(-1, -1, OTHER, OTHER, -1)

@@ -10,6 +10,7 @@ from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
 from lockstep_data_plane.batches.layout import scan
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import read
+from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.refusal import of_batch, of_piece, of_record
@@ -28,7 +29,7 @@ def resumed(row: PartitionProgress = ROW, limits: Limits | None = None) -> Parti
 
 def queued(p: Partition) -> list[int]:
     offsets: list[int] = []
-    while p.chain.sendable:
+    while p.chain.may_launch(WINDOW):
         flight = p.outlets[0].launch()
         offsets.extend(flight.piece.offsets)
         p.acknowledged(flight, p.downstream + 1)

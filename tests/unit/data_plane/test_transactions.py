@@ -6,6 +6,7 @@ import pytest
 
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.transactions import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
@@ -41,7 +42,7 @@ class TestWhatCounts:
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         for stage in Stage:
             transactions.stage = stage
-            assert p.outlets[0].sendable == (stage is Stage.OPEN)
+            assert p.outlets[0].may_launch(WINDOW) == (stage is Stage.OPEN)
 
     def test_a_batch_bears_the_bit_and_its_crc(self) -> None:
         p, transactions = partition()

@@ -2,10 +2,10 @@
 compare-and-swap").
 
 The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
-what was appended last. The chain numbers pieces, keeps at most `WINDOW` of them unanswered, and says what an answer
-means. After any failure nothing more is sent until every answer is in; then the target's log is read (`resume.py`) and
-the chain begins anew from what it says: an unknown outcome is resolved by the log, never by sending again and hoping
-(`wire.md` §1, §3)."""
+what was appended last. The chain numbers pieces, keeps as many of them unanswered as its lane allows, and says what an
+answer means. After any failure nothing more is sent until every answer is in; then the target's log is read
+(`resume.py`) and the chain begins anew from what it says: an unknown outcome is resolved by the log, never by sending
+again and hoping (`wire.md` §1, §3)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ from lockstep_data_plane.batches.merge import next_piece
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.stamp import Stamped, add_sequence, stamp
 
-__all__ = ["WINDOW", "Chain", "Flight", "Receipt"]
-
-WINDOW = 5
-"""The broker remembers the last five batches of a producer in a partition, so never more may be unresolved (`wire.md`
-§1)."""
+__all__ = ["Chain", "Flight", "Receipt"]
 
 
 @dataclass(slots=True)
@@ -76,7 +72,7 @@ class Chain:
         self.downstream = downstream
         self._transactional = transactional
         self._next = add_sequence(sequence, 1)
-        self._window = 1
+        self._opened = False
         self._waiting: deque[Piece] = deque()
         self._flying: deque[Flight] = deque()
         self.broken = False
@@ -110,11 +106,18 @@ class Chain:
 
     @property
     def sendable(self) -> bool:
-        """Whether `launch` may be called now. Brokers keep the order of one producer id only, so another one waits
+        """Something waits, nothing flies, and `launch` may be called now."""
+        return self.may_launch(1)
+
+    def may_launch(self, window: int) -> bool:
+        """Whether `launch` may be called now, with at most so many unanswered. One goes alone until the target has
+        shown that it knows the producer id; and brokers keep the order of one producer id only, so another one waits
         until nothing flies (`wire.md` §1)."""
-        if not self._waiting or self.broken or len(self._flying) >= self._window:
+        if not self._waiting or self.broken:
             return False
-        return not self._flying or self._waiting[0].producer_id == self._current
+        if not self._flying:
+            return True
+        return self._opened and len(self._flying) < window and self._waiting[0].producer_id == self._current
 
     def launch(self, merge_up_to: int = 0, levels: Levels = JAVAS_LEVELS) -> Flight:
         """Stamp the next waiting piece, or several small ones merged into one of at most `merge_up_to` bytes; the
@@ -122,7 +125,7 @@ class Chain:
         if self._waiting[0].producer_id != self._current:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
-            self._window = 1
+            self._opened = False
         piece, taken = next_piece(self._waiting, merge_up_to, levels)
         self._held += piece.size - taken
         data = stamp(piece.data, self._current, self.epoch, self._next, transactional=self._transactional)
@@ -140,7 +143,7 @@ class Chain:
             done = self._flying.popleft()
             receipts.append(self._receipt(done))
         if receipts:
-            self._window = WINDOW
+            self._opened = True
         if self.broken:
             self._forget(flight)
         return receipts

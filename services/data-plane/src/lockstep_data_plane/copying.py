@@ -300,7 +300,7 @@ class Copying:
         if not partition.fits(there):
             self._producing.detach(partition)
         partition.spread_over(there)
-        await self._producing.attach(partition)
+        await self._producing.attach(partition, alone=row.transactional)
         if partition.phase is not Phase.RESUMING:
             return
         runs = self._runs_of(partition.tp)

@@ -21,10 +21,9 @@ class Outlet:
         self.number = number
         self.target_tp = (partition.target_topic, number)
 
-    @property
-    def sendable(self) -> bool:
-        """Whether `launch` may be called now."""
-        return self.partition.chain_to(self.number).sendable and self.partition.may_append(self.number)
+    def may_launch(self, window: int) -> bool:
+        """Whether `launch` may be called now, with at most so many batches on their way there."""
+        return self.partition.chain_to(self.number).may_launch(window) and self.partition.may_append(self.number)
 
     @property
     def unanswered(self) -> int:

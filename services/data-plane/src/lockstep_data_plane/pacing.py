@@ -5,7 +5,7 @@ MB a second, whatever the line could. Near brokers are asked exactly as the sett
 
 from __future__ import annotations
 
-__all__ = ["AHEAD", "partition_bytes", "requests_ahead"]
+__all__ = ["AHEAD", "LONG_S", "WINDOW", "partition_bytes", "requests_ahead", "window"]
 
 SLOT_BYTES_PER_S = 100_000_000
 """More than one slot copies, so that the way is never what holds it up."""
@@ -16,8 +16,14 @@ COVER = 2.0
 AHEAD = 5
 """Requests a lane has unanswered at most where the broker is near: it answers one of a connection at a time."""
 
+WINDOW = 5
+"""Batches of a partition unanswered at most where the broker is near, and everywhere where more would only wait."""
+
 FAR_S = 0.010
-FAR_AHEAD = 25
+FAR_AHEAD = FAR_WINDOW = 100
+
+LONG_S = 5.0
+"""Who is answered so late has enough under way: it would soon be taken for lost."""
 
 
 def partition_bytes(configured: int, round_trip_s: float, partitions: int, room: int) -> int:
@@ -29,6 +35,16 @@ def partition_bytes(configured: int, round_trip_s: float, partitions: int, room:
 
 def requests_ahead(round_trip_s: float) -> int:
     """Requests to have unanswered on one producing connection. One may carry a single batch, and none of a partition
-    goes before the window of the one before allows it, so a far broker needs one for each batch of the window and of
-    some partitions."""
+    goes before the window of the one before allows it, so a far broker needs one for each batch of the window."""
     return FAR_AHEAD if round_trip_s >= FAR_S else AHEAD
+
+
+def window(round_trip_s: float, under_way: int, took_s: float) -> int:
+    """Batches of one partition to have unanswered on a producing connection where so many bytes are, and whose last
+    answer took so long.
+
+    Producers that send again keep to the five that a broker remembers of them. Here nothing is sent again (decision
+    0005), and a broker takes any number whose sequences follow each other, so a far one gets as many as cover the way
+    (decision 0041)."""
+    far = round_trip_s >= FAR_S and took_s < LONG_S and under_way < SLOT_BYTES_PER_S * round_trip_s
+    return FAR_WINDOW if far else WINDOW

@@ -21,15 +21,28 @@ from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.outlet import Outlet
-from lockstep_data_plane.pacing import requests_ahead
+from lockstep_data_plane.pacing import requests_ahead, window
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
 
-__all__ = ["PRODUCE_BY_TOPIC_ID", "Answer", "Lane", "Producing", "Unanswered", "answer_of", "produce_request"]
+__all__ = [
+    "PRODUCE_BY_TOPIC_ID",
+    "Answer",
+    "Lane",
+    "Producing",
+    "Unanswered",
+    "answer_of",
+    "lane_of",
+    "produce_request",
+]
 
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
 overlap."""
+
+SHARED = 8
+"""Partitions that one of them gets before the next is used: their batches share requests, and where batches are small
+a request costs more than what is in it."""
 
 REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
@@ -74,6 +87,8 @@ class Lane:
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[Outlet, Leader] = {}
         self._sent_at: list[float] = []
+        self._under_way = 0
+        self._took_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
 
     def ready(self, outlet: Outlet, leader: Leader) -> None:
@@ -99,6 +114,7 @@ class Lane:
                 future = self.connection.ask(self._request(picked))
             except BrokerUnreachable as exc:
                 lost = Unanswered(str(exc))
+                self._under_way -= sum(len(flight.data) for _, flight, _ in picked)
                 for outlet, flight, _ in picked:
                     self._on_answer(outlet.partition, flight, lost)
                 continue
@@ -119,14 +135,19 @@ class Lane:
             if picked and partition.transactions is not picked[0][0].partition.transactions:
                 break  # a request bears one transactional id
             del self._ready[outlet]
-            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not outlet.sendable:
+            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not outlet.may_launch(self._window):
                 continue
             flight = outlet.launch()
             picked.append((outlet, flight, leader))
             size += len(flight.data)
-            if outlet.sendable:
+            self._under_way += len(flight.data)
+            if outlet.may_launch(self._window):
                 self._ready[outlet] = leader  # at the end: each partition has its turn
         return picked
+
+    @property
+    def _window(self) -> int:
+        return window(self.connection.round_trip_s, self._under_way, self._took_s)
 
     def _request(self, picked: Sequence[tuple[Outlet, Flight, Leader]]) -> Any:
         transactions = picked[0][0].partition.transactions
@@ -138,7 +159,8 @@ class Lane:
         )
 
     def _answered(self, picked: Sequence[tuple[Outlet, Flight, Leader]], future: asyncio.Future[Any]) -> None:
-        self._sent_at.pop(0)
+        self._took_s = time.monotonic() - self._sent_at.pop(0)
+        self._under_way -= sum(len(flight.data) for _, flight, _ in picked)
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())
             for outlet, flight, _ in picked:
@@ -154,13 +176,22 @@ class Lane:
             found = answers.get((leader.topic_id if self._by_id else topic, number))
             said = Unanswered("the broker's answer does not mention the batch") if found is None else answer_of(found)
             self._on_answer(outlet.partition, flight, said)
-            if outlet.sendable:
+            if outlet.may_launch(self._window):
                 self._ready[outlet] = leader
         self.pump()
 
     def stuck(self, now: float, patience_s: float) -> bool:
         """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
         return bool(self._sent_at) and now - max(self._sent_at[0], self.connection.resting_until) > patience_s
+
+
+def lane_of(taken: Sequence[int], *, alone: bool) -> int:
+    """Which of the connections to a broker a partition takes, where so many partitions have taken each; `alone`: it
+    shares no request with others, only the waiting for answers."""
+    for index, partitions in enumerate(taken):
+        if partitions < SHARED and not alone:
+            return index
+    return min(range(len(taken)), key=taken.__getitem__)
 
 
 def produce_request(
@@ -210,18 +241,20 @@ class Producing:
         self._lanes: dict[tuple[int, int], Lane] = {}
         self._of: dict[Outlet, tuple[Lane, Leader]] = {}
         self._reopening: dict[Outlet, asyncio.Task[None]] = {}
-        self._indexes: dict[Partition, int] = {}
-        self._turn = 0
+        self._indexes: dict[Partition, dict[int, int]] = {}
+        self._taken: dict[int, list[int]] = {}
 
-    async def attach(self, partition: Partition) -> None:
-        """Give each of its outlets a lane to the present leader there. Raises BrokerUnreachable where there is none."""
+    async def attach(self, partition: Partition, *, alone: bool = False) -> None:
+        """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
+        Raises BrokerUnreachable where there is none."""
         for outlet in partition.outlets:
+            self._index(partition, self._cluster.leader_of(outlet.target_tp).broker, alone)
             await self._attach(outlet)
 
     async def _attach(self, outlet: Outlet) -> None:
         leader = self._cluster.leader_of(outlet.target_tp)
         known = self._of.get(outlet)
-        index = self._index(outlet.partition)
+        index = self._index(outlet.partition, leader.broker)
         if known is not None and not known[0].connection.closed and known[1] == leader:
             return
         key = (leader.broker, index)
@@ -235,18 +268,22 @@ class Producing:
             known[0].forget(outlet)
         self._of[outlet] = (lane, leader)
 
-    def _index(self, partition: Partition) -> int:
+    def _index(self, partition: Partition, broker: int, alone: bool = False) -> int:
         """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
         whether a transaction has a partition (KIP-890) refuses what another request brings for it meanwhile."""
-        if partition not in self._indexes:
-            self._indexes[partition] = self._turn = (self._turn + 1) % LANES
-        return self._indexes[partition]
+        places = self._indexes.setdefault(partition, {})
+        if broker not in places:
+            taken = self._taken.setdefault(broker, [0] * LANES)
+            places[broker] = lane_of(taken, alone=alone)
+            taken[places[broker]] += 1
+        return places[broker]
 
     def detach(self, partition: Partition) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
         for outlet in partition.outlets:
             self._detach(outlet)
-        self._indexes.pop(partition, None)
+        for broker, index in self._indexes.pop(partition, {}).items():
+            self._taken[broker][index] -= 1
 
     def _detach(self, outlet: Outlet) -> None:
         known = self._of.pop(outlet, None)
