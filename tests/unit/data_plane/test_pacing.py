@@ -14,7 +14,7 @@ ROOM = 64 * MIB
 def test_a_near_broker_is_asked_as_configured() -> None:
     assert partition_bytes(MIB, 0.001, 4, ROOM) == MIB
     assert requests_ahead(0.001) == AHEAD
-    assert window(0.001, 0, 0.0) == WINDOW
+    assert window(0.001, 0, 0.0) == WINDOW == 5
 
 
 def test_a_far_broker_is_asked_for_more() -> None:

@@ -20,7 +20,10 @@ WINDOW = 5
 """Batches of a partition unanswered at most where the broker is near, and everywhere where more would only wait."""
 
 FAR_S = 0.010
+"""A round trip from which on a broker is far."""
+
 FAR_AHEAD = FAR_WINDOW = 100
+"""Requests of a lane, and batches of a partition, unanswered at most where it is."""
 
 LONG_S = 5.0
 """Who is answered so late has enough under way: it would soon be taken for lost."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Lane:
         self._on_answer = on_answer
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[Outlet, Leader] = {}
-        self._sent_at: list[float] = []
+        self._sent: deque[tuple[float, int]] = deque()
         self._under_way = 0
         self._took_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
@@ -114,11 +115,12 @@ class Lane:
                 future = self.connection.ask(self._request(picked))
             except BrokerUnreachable as exc:
                 lost = Unanswered(str(exc))
-                self._under_way -= sum(len(flight.data) for _, flight, _ in picked)
                 for outlet, flight, _ in picked:
                     self._on_answer(outlet.partition, flight, lost)
                 continue
-            self._sent_at.append(time.monotonic())
+            size = sum(len(flight.data) for _, flight, _ in picked)
+            self._sent.append((time.monotonic(), size))
+            self._under_way += size
             future.add_done_callback(partial(self._answered, picked))
 
     def _wake(self) -> None:
@@ -135,19 +137,18 @@ class Lane:
             if picked and partition.transactions is not picked[0][0].partition.transactions:
                 break  # a request bears one transactional id
             del self._ready[outlet]
-            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not outlet.may_launch(self._window):
+            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not outlet.may_launch(self._window(size)):
                 continue
             flight = outlet.launch()
             picked.append((outlet, flight, leader))
             size += len(flight.data)
-            self._under_way += len(flight.data)
-            if outlet.may_launch(self._window):
+            if outlet.may_launch(self._window(size)):
                 self._ready[outlet] = leader  # at the end: each partition has its turn
         return picked
 
-    @property
-    def _window(self) -> int:
-        return window(self.connection.round_trip_s, self._under_way, self._took_s)
+    def _window(self, picked: int = 0) -> int:
+        """With so many bytes picked that are not on their way yet."""
+        return window(self.connection.round_trip_s, self._under_way + picked, self._took_s)
 
     def _request(self, picked: Sequence[tuple[Outlet, Flight, Leader]]) -> Any:
         transactions = picked[0][0].partition.transactions
@@ -159,8 +160,9 @@ class Lane:
         )
 
     def _answered(self, picked: Sequence[tuple[Outlet, Flight, Leader]], future: asyncio.Future[Any]) -> None:
-        self._took_s = time.monotonic() - self._sent_at.pop(0)
-        self._under_way -= sum(len(flight.data) for _, flight, _ in picked)
+        sent_at, size = self._sent.popleft()
+        self._took_s = time.monotonic() - sent_at
+        self._under_way -= size
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())
             for outlet, flight, _ in picked:
@@ -176,13 +178,13 @@ class Lane:
             found = answers.get((leader.topic_id if self._by_id else topic, number))
             said = Unanswered("the broker's answer does not mention the batch") if found is None else answer_of(found)
             self._on_answer(outlet.partition, flight, said)
-            if outlet.may_launch(self._window):
+            if outlet.may_launch(self._window()):
                 self._ready[outlet] = leader
         self.pump()
 
     def stuck(self, now: float, patience_s: float) -> bool:
         """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
-        return bool(self._sent_at) and now - max(self._sent_at[0], self.connection.resting_until) > patience_s
+        return bool(self._sent) and now - max(self._sent[0][0], self.connection.resting_until) > patience_s
 
 
 def lane_of(taken: Sequence[int], *, alone: bool) -> int:
@@ -242,19 +244,17 @@ class Producing:
         self._of: dict[Outlet, tuple[Lane, Leader]] = {}
         self._reopening: dict[Outlet, asyncio.Task[None]] = {}
         self._indexes: dict[Partition, dict[int, int]] = {}
-        self._taken: dict[int, list[int]] = {}
 
     async def attach(self, partition: Partition, *, alone: bool = False) -> None:
         """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
         Raises BrokerUnreachable where there is none."""
         for outlet in partition.outlets:
-            self._index(partition, self._cluster.leader_of(outlet.target_tp).broker, alone)
-            await self._attach(outlet)
+            await self._attach(outlet, alone=alone)
 
-    async def _attach(self, outlet: Outlet) -> None:
+    async def _attach(self, outlet: Outlet, *, alone: bool) -> None:
         leader = self._cluster.leader_of(outlet.target_tp)
         known = self._of.get(outlet)
-        index = self._index(outlet.partition, leader.broker)
+        index = self._index(outlet.partition, leader.broker, alone=alone)
         if known is not None and not known[0].connection.closed and known[1] == leader:
             return
         key = (leader.broker, index)
@@ -268,22 +268,20 @@ class Producing:
             known[0].forget(outlet)
         self._of[outlet] = (lane, leader)
 
-    def _index(self, partition: Partition, broker: int, alone: bool = False) -> int:
+    def _index(self, partition: Partition, broker: int, *, alone: bool) -> int:
         """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
         whether a transaction has a partition (KIP-890) refuses what another request brings for it meanwhile."""
         places = self._indexes.setdefault(partition, {})
         if broker not in places:
-            taken = self._taken.setdefault(broker, [0] * LANES)
-            places[broker] = lane_of(taken, alone=alone)
-            taken[places[broker]] += 1
+            taken = Counter(others.get(broker) for others in self._indexes.values())
+            places[broker] = lane_of([taken[index] for index in range(LANES)], alone=alone)
         return places[broker]
 
     def detach(self, partition: Partition) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
         for outlet in partition.outlets:
             self._detach(outlet)
-        for broker, index in self._indexes.pop(partition, {}).items():
-            self._taken[broker][index] -= 1
+        self._indexes.pop(partition, None)
 
     def _detach(self, outlet: Outlet) -> None:
         known = self._of.pop(outlet, None)
@@ -303,7 +301,7 @@ class Producing:
 
     async def _reopen(self, outlet: Outlet) -> None:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
-            await self._attach(outlet)
+            await self._attach(outlet, alone=outlet.partition.transactions is not None)
         del self._reopening[outlet]
         if outlet.partition.phase not in (Phase.COPYING, Phase.DRAINING):
             self.detach(outlet.partition)  # it left meanwhile
