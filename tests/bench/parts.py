@@ -9,6 +9,7 @@ from functools import partial
 from tests.bench.alone import ALONE, CONTROL_PLANE
 from tests.bench.brokers import IN_SYNC, REPLICAS, three_brokers, tls_clusters
 from tests.bench.compacted import UNCLEANED, clean, key_of
+from tests.bench.distance import Distance
 from tests.bench.figures import OPEN, OURS, PLAIN, Copy, Failed, LatencyPart, Part, Scalar, StartPart, ThroughputPart
 from tests.bench.latency import Course, floor, latency
 from tests.bench.limit import LogShape, fetch_only, log_shape
@@ -33,7 +34,7 @@ COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
 REPLICATED = "rf3"
 TLS = "tls"
-TARGET = "B.bootstrap.servers"
+SOURCE, TARGET = "A.bootstrap.servers", "B.bootstrap.servers"
 FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
@@ -93,34 +94,35 @@ def _exactly_once(system: System, codec: str) -> Mapping[str, str]:
     }
 
 
-def _far(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
+def _far_source(stage: Stage, name: str, round_trip_s: float) -> ThroughputPart:
     """The source is far away from every system; the target is near, as one that pulls has it."""
     work, facts = _loaded(stage, name, FAR_CODEC)
     bound = stage.attempt(name, "limit", "", partial(limit, work, stage.say))
-    log = stage.logs() / f"{name}-proxy.log"
-    with stage.source_afar.away(0.0, log) as near:
+    with stage.source_afar.away(0.0, stage.logs() / f"{name}-proxy.log") as near:
         facts |= _proxy(stage, name, near, work)
-        called = f"{name}-undelayed"
-        undelayed = _copies(stage, name, work, systems=stage.ours, source=near, called=called).get(OURS)
-    with stage.source_afar.away(round_trip_s, log) as far:
-        systems = _copies(stage, name, work, source=far)
-    facts |= {"far": "source", "round_trip_ms": round_trip_s * 1e3}
-    return ThroughputPart(name=name, facts=facts, limit=bound, systems=systems, own=undelayed)
+    part = ThroughputPart(name=name, facts=facts | {"far": "source"}, limit=bound, systems={})
+    return _far(stage, part, work, stage.source_afar, SOURCE, round_trip_s)
 
 
 def _far_target(stage: Stage) -> ThroughputPart:
     """The target is far away from every system and the source is near, as one that pushes has it."""
     work, facts = _loaded(stage, FAR_TARGET, FAR_CODEC)
-    log = stage.logs() / f"{FAR_TARGET}-proxy.log"
-    with stage.target_afar.away(0.0, log) as near:
-        called = f"{FAR_TARGET}-undelayed"
-        undelayed = _copies(stage, FAR_TARGET, work, systems=stage.ours, settings={TARGET: near}, called=called).get(
-            OURS
-        )
-    with stage.target_afar.away(FAR_TARGET_S, log) as far:
-        systems = _copies(stage, FAR_TARGET, work, settings={TARGET: far})
-    facts |= {"far": "target", "round_trip_ms": FAR_TARGET_S * 1e3}
-    return ThroughputPart(name=FAR_TARGET, facts=facts, limit=None, systems=systems, own=undelayed)
+    part = ThroughputPart(name=FAR_TARGET, facts=facts | {"far": "target"}, limit=None, systems={})
+    return _far(stage, part, work, stage.target_afar, TARGET, FAR_TARGET_S)
+
+
+def _far(
+    stage: Stage, part: ThroughputPart, work: Workload, distance: Distance, key: str, round_trip_s: float
+) -> ThroughputPart:
+    """Every system with what `key` names far away, and ours through the same proxy without its delay."""
+    log = stage.logs() / f"{part.name}-proxy.log"
+    with distance.away(0.0, log) as near:
+        called = f"{part.name}-undelayed"
+        undelayed = _copies(stage, part.name, work, systems=stage.ours, settings={key: near}, called=called).get(OURS)
+    with distance.away(round_trip_s, log) as far:
+        systems = _copies(stage, part.name, work, settings={key: far})
+    facts = {**part.facts, "round_trip_ms": round_trip_s * 1e3}
+    return replace(part, facts=facts, systems=systems, own=undelayed)
 
 
 def _replicated(stage: Stage) -> ThroughputPart:
@@ -187,7 +189,6 @@ def _copies(
     work: Workload,
     *,
     systems: Sequence[System] | None = None,
-    source: str = "",
     called: str = "",
     settings: Mapping[str, str] = NOTHING,
 ) -> Mapping[str, Copy | Failed]:
@@ -200,7 +201,6 @@ def _copies(
         measure,
         before=before,
         systems=systems,
-        source=source,
         settings=settings,
     )
 
@@ -257,7 +257,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     **{name: partial(_throughput, name=name, codec=codec) for name, codec in CODECS.items()},
     COMPACTED: _compacted,
     TRANSACTIONS: _transactions,
-    **{name: partial(_far, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
+    **{name: partial(_far_source, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
     FAR_TARGET: _far_target,
     REPLICATED: _replicated,
     TLS: _tls,

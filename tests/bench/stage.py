@@ -101,20 +101,17 @@ class Stage:
         *,
         before: Callable[[], None],
         systems: Sequence[System] | None = None,
-        source: str = "",
         settings: Mapping[str, str] = NOTHING,
     ) -> Mapping[str, Measured | Failed]:
-        """Every system in turn, after ``before`` has removed what the one before it left.
-
-        They find the source at its own address, or where ``source`` says; ``settings`` go into the file of each.
-        """
+        """Every system in turn, after ``before`` has removed what the one before it left; ``settings`` go into the file
+        of each, also over where it finds its clusters."""
         logs = self.logs()
         found = {}
         for system in self.systems if systems is None else systems:
             before()
             file, log = self.work / f"{part}-{system.name}.properties", logs / f"{part}-{system.name}.log"
-            told = source or self.clusters.source
-            file.write_text(properties(told, self.clusters.target, topic, {**system.settings(codec), **settings}))
+            told = {**system.settings(codec), **settings}
+            file.write_text(properties(self.clusters.source, self.clusters.target, topic, told))
             found[system.name] = self.attempt(part, system.name, log.name, partial(measure, system, file, log))
         return found
 
