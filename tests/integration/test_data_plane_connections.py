@@ -33,6 +33,10 @@ QUOTA = 150_000.0
 RECORDS, RECORD_BYTES = 44, 10_000
 """More than the quota allows at once."""
 
+PARTITIONS, SINGLE, LARGE = 4, 20_000, 400
+SOME_RECORDS = 600
+"""In batches of their own. A fetch brings a whole batch, however large, of one partition all the same."""
+
 COUNTS_OVER_S = {"quota.window.num": "2"}
 """Brokers count over eleven seconds by default."""
 
@@ -71,9 +75,9 @@ def obeyed(asked: list[tuple[float, float]]) -> bool:
     return any(until for _, until in asked) and all(at >= until for at, until in asked)
 
 
-def copying(topic: str) -> Partition:
-    partition = Partition(topic, 0, topic, 100)
-    partition.resumed(PartitionProgress(topic=topic, partition=0, producer_id=4000, producer_epoch=1), -1, -1)
+def copying(topic: str, number: int = 0) -> Partition:
+    partition = Partition(topic, number, topic, 100)
+    partition.resumed(PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), -1, -1)
     return partition
 
 
@@ -146,6 +150,63 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
 
 
 @pytest.mark.long
+async def test_single_records_come_over_one_connection_and_much_over_two(broker_a: Broker) -> None:
+    topic = create_topic(broker_a.bootstrap, partitions=PARTITIONS)
+    cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap}, "test")
+    offsets: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
+
+    room, attached = [True], [copying(topic, number) for number in range(PARTITIONS)]
+
+    def fetched(delivery: Delivery) -> None:
+        for each in delivery.batches:
+            offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
+
+    def trouble(partition: Partition, why: str) -> None:
+        raise AssertionError(why)
+
+    fetching = Fetching(
+        cluster,
+        FetchSettings(max_partition_bytes=SOME_RECORDS),
+        "read_uncommitted",
+        room=1 << 20,
+        has_room=lambda partition: room[0],
+        on_fetched=fetched,
+        on_delivered=lambda: None,
+        on_trouble=trouble,
+    )
+
+    def by_connection() -> list[int]:
+        return sorted(len(shard.partitions) for shard, _ in fetching._shards.values())
+
+    def read() -> int:
+        return sum(map(len, offsets.values()))
+
+    def write(count: int, size: int, **settings: str) -> None:
+        records = [Record(value=b"x" * size, partition=number % PARTITIONS) for number in range(count)]
+        produce(broker_a.bootstrap, topic, records, settings=settings)
+
+    try:
+        write(SINGLE, 10, **{"linger.ms": "0", "batch.num.messages": "1"})
+        await cluster.refresh([topic])
+        for partition in attached:
+            fetching.attach(partition)
+        assert by_connection() == [2, 2]
+        await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection fetches what swarms")
+        await eventually(lambda: read() == SINGLE, within=60)
+        room[0] = False
+        write(LARGE, 100_000, **{"linger.ms": "50"})
+        room[0] = True
+        for partition in attached:
+            fetching.nudge(partition)
+        await eventually(lambda: read() == SINGLE + LARGE, within=60)
+        assert by_connection() == [2, 2]
+        assert fetching.crashed() is None
+    finally:
+        await fetching.close()
+        await cluster.close()
+    assert offsets == {number: list(range((SINGLE + LARGE) // PARTITIONS)) for number in range(PARTITIONS)}
+
+
 async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
     with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
         topic = create_topic(broker.bootstrap)

@@ -236,3 +236,73 @@ async def test_a_shard_asks_by_id_where_its_topics_have_ids(
     monkeypatch.setattr(made, "ask", asked.append)
     shard_of(fetching, partition)._ask(made)
     assert [int(request.__version__) for request in asked] == [version]
+
+
+def two_shards(fetching: Fetching) -> tuple[Shard, Shard]:
+    """Of the leader, with three partitions each; they have not begun to connect yet."""
+    for number in range(6):
+        fetching.cluster._leaders["t", number] = Leader(LEADER, 0, TOPIC_ID)
+        fetching.attach(copying(number=number))
+    first, second = (shard for shard, _ in fetching._shards.values())
+    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+    return first, second
+
+
+def brings(*shards: Shard, size: int = 500, until: float) -> None:
+    """Each of them brings a thousand batches a second of so many bytes, from the beginning until then."""
+    for number in range(round(until * 1000)):
+        for shard in shards:
+            shard.swarm.paced(1, size, number / 1000)
+
+
+def numbers(shard: Shard) -> list[int]:
+    return sorted(partition.number for partition in shard.partitions)
+
+
+async def test_what_swarms_into_two_connections_is_fetched_by_one(fetching: Fetching) -> None:
+    first, second = two_shards(fetching)
+    brings(first, second, until=1.0)
+    fetching.share_out(second, 1.0)
+    assert len(second.partitions) == 3  # it has not lasted yet
+    brings(first, second, until=2.0)
+    fetching.share_out(first, 2.0)
+    assert len(first.partitions) == 3
+    fetching.share_out(second, 2.0)
+    assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
+    assert set(fetching._of.values()) == {first}
+
+
+async def test_what_swarms_does_not_go_where_much_or_nothing_comes(fetching: Fetching) -> None:
+    first, second = two_shards(fetching)
+    brings(second, until=2.0)
+    fetching.share_out(second, 2.0)
+    brings(first, size=50_000, until=2.0)
+    fetching.share_out(second, 2.0)
+    fetching.share_out(first, 2.0)
+    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+
+
+async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fetching) -> None:
+    first, second = two_shards(fetching)
+    brings(first, second, until=2.0)
+    fetching.share_out(second, 2.0)
+    second.wake.clear()
+    brings(first, size=50_000, until=3.0)
+    fetching.share_out(first, 3.0)
+    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+    assert second.wake.is_set()
+    assert all(fetching._of[p] is shard for shard in (first, second) for p in shard.partitions)
+    fetching.share_out(first, 3.0)
+    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+
+
+async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(fetching: Fetching) -> None:
+    first, second = two_shards(fetching)
+    (partition,) = (p for p in second.partitions if p.number == 1)
+    partition.fetch_from = 42
+    first._last = second._last = question(partition)
+    brings(first, second, until=2.0)
+    fetching.share_out(second, 2.0)
+    assert partition.fetch_from == 42
+    assert first._last is None
+    assert second._ask(connection()) is None

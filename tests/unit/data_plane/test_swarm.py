@@ -2,31 +2,75 @@
 
 import pytest
 
-from lockstep_data_plane.swarm import FEW_BYTES, SWARM_LOOK_S, SWARM_PER_S, Swarm
+from lockstep_data_plane.swarm import FEW_BYTES, LASTS_S, LOOK_S, MUCH_BYTES, PACE_S, SWARM_PER_S, Swarm, rest_s
 
 
-def brought(per_s: float, *, size: int = 500) -> bool:
+def after(swarm: Swarm, per_s: float, *, size: int = 500, seconds: float = 10 * LOOK_S, begin: float = 0.0) -> bool:
     """Whether the next question waits after a while of so many batches a second, one in each answer of so many
     bytes."""
-    swarm, answers = Swarm(), round(10 * SWARM_LOOK_S * per_s)
-    return [swarm.paced(1, size, (number + 1) / per_s) for number in range(answers)][-1]
+    answers = round(seconds * per_s)
+    return [swarm.paced(1, size, begin + (number + 1) / per_s) for number in range(answers)][-1]
 
 
 @pytest.mark.parametrize(
     ("per_s", "paced"), [(SWARM_PER_S / 10, False), (SWARM_PER_S * 0.9, False), (SWARM_PER_S * 1.1, True)]
 )
 def test_only_so_many_batches_a_second_wait_for_each_other(per_s: float, paced: bool) -> None:
-    assert brought(per_s) is paced
+    assert after(Swarm(), per_s) is paced
 
 
 def test_an_answer_with_much_or_with_nothing_is_followed_by_the_next_question_at_once() -> None:
     often = SWARM_PER_S * 2
-    assert brought(often, size=FEW_BYTES)
-    assert not brought(often, size=FEW_BYTES + 1)
-    assert not brought(often, size=0)
+    assert after(Swarm(), often, size=FEW_BYTES)
+    assert not after(Swarm(), often, size=FEW_BYTES + 1)
+    assert not after(Swarm(), often, size=0)
 
 
 def test_a_swarm_that_is_over_is_forgotten() -> None:
     swarm = Swarm()
-    assert [swarm.paced(10, 500, (number + 1) / SWARM_PER_S) for number in range(SWARM_PER_S)][-1]
+    assert after(swarm, SWARM_PER_S * 2)
     assert not swarm.paced(1, 500, 10.0)
+
+
+def test_who_takes_long_is_asked_less_often_up_to_a_bound() -> None:
+    assert rest_s(0.0005) == pytest.approx(0.001)
+    assert rest_s(0.001) == pytest.approx(0.002)
+    for took_s in (0.002, 0.003, 0.005):
+        assert took_s + rest_s(took_s) == pytest.approx(PACE_S)
+    assert rest_s(PACE_S) == rest_s(1.0) == 0
+
+
+def test_a_swarm_lasts_after_a_second_of_nothing_else() -> None:
+    swarm, often, long = Swarm(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    after(swarm, often, seconds=LASTS_S / 2)
+    assert not swarm.lasts(LASTS_S / 2)
+    after(swarm, often, begin=LASTS_S / 2, seconds=long - LASTS_S / 2)
+    assert swarm.lasts(long)
+    assert not swarm.lasts(long + LASTS_S + LOOK_S)  # silent since
+
+
+def test_a_swarm_that_paused_begins_anew() -> None:
+    swarm, often, long = Swarm(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    after(swarm, often, seconds=long)
+    after(swarm, SWARM_PER_S / 10, begin=long, seconds=5 * LOOK_S)
+    after(swarm, often, begin=long + 5 * LOOK_S, seconds=LASTS_S / 2)
+    assert not swarm.lasts(long + 5 * LOOK_S + LASTS_S / 2)
+
+
+def test_many_large_batches_are_much_and_no_swarm_to_be_fetched_by_one_connection() -> None:
+    swarm, often, long = Swarm(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    after(swarm, often, size=round(MUCH_BYTES / LOOK_S) // often + 1, seconds=long)
+    assert swarm.much
+    assert not swarm.lasts(long)
+    after(swarm, often, begin=long, seconds=long)
+    assert not swarm.much
+
+
+def test_what_is_much_is_known_at_once_and_not_diluted_by_a_silence_before_it() -> None:
+    swarm = Swarm()
+    swarm.paced(1, 0, 10.0)
+    swarm.paced(1, MUCH_BYTES - 1, 20.0)
+    assert not swarm.much
+    swarm.paced(1, MUCH_BYTES - 1, 20.01)
+    swarm.paced(1, 1, 20.02)
+    assert swarm.much

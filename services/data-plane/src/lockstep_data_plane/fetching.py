@@ -2,8 +2,9 @@
 
 A shard holds the partitions that one broker leads and one connection fetches. As soon as a large answer is in, the next
 question is out, and only then are the batches judged: so the broker never waits for us. What a small one brings goes on
-its way first, for it would wait as long for the next question as it takes itself. Where a rack is set a partition may
-be fetched from another replica than its leader (`replicas.py`)."""
+its way first, for it would wait as long for the next question as it takes itself. Single records that come by the
+hundreds are fetched a few at a time, over one connection (`swarm.py`). Where a rack is set a partition may be fetched
+from another replica than its leader (`replicas.py`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.replicas import Replicas
-from lockstep_data_plane.swarm import FEW_BYTES, PACE_S, Swarm
+from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["SHARDS", "Delivery", "Fetching"]
@@ -73,17 +74,17 @@ class Shard:
     """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
     cancelled."""
 
-    def __init__(self, fetching: Fetching, broker: int, lane: str) -> None:
+    def __init__(self, fetching: Fetching, broker: int, index: int) -> None:
         self._fetching = fetching
         self.broker = broker
-        self.lane = lane
+        self.index = index
         self.partitions: dict[Partition, Leader] = {}
         self.wake = asyncio.Event()
         self._asked_at = 0.0
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._turn = 0
-        self._swarm = Swarm()
+        self.swarm = Swarm()
         self._last: Question | None = None
         """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
         thousands for each answer is most of what they cost."""
@@ -96,7 +97,7 @@ class Shard:
                 await self.wake.wait()
                 continue
             try:
-                self._connection = await self._fetching.cluster.connection(self.broker, self.lane)
+                self._connection = await self._fetching.cluster.connection(self.broker, f"fetch-{self.index}")
                 await self._fetch_on(self._connection)
             except (BrokerUnreachable, KafkaError) as exc:
                 lost = list(self.partitions.items())
@@ -125,11 +126,12 @@ class Shard:
             now = time.monotonic()
             size = sum(len(delivery.fetched.records) for delivery in deliveries)
             batches = sum(len(delivery.batches) for delivery in deliveries)
-            hasty = self._swarm.paced(batches, size, now) and now - asked_at < PACE_S
+            paced = self.swarm.paced(batches, size, now)
+            self._fetching.share_out(self, now)
             asked = self._ask(connection) if size > FEW_BYTES and not connection.rests_for else None
             self._fetching.deliver(deliveries)
-            if hasty:
-                await asyncio.sleep(max(0.0, asked_at + PACE_S - time.monotonic()))
+            if paced and (rest := rest_s(time.monotonic() - asked_at)):
+                await asyncio.sleep(rest)
             if asked is None:
                 await connection.rested()
                 asked = self._ask(connection)
@@ -280,13 +282,34 @@ class Fetching:
             key=lambda k: len(self._shards[k][0].partitions) if k in self._shards else 0,
         )
         if key not in self._shards:
-            shard = Shard(self, key[0], f"fetch-{key[1]}")
+            shard = Shard(self, *key)
             self._shards[key] = (shard, asyncio.create_task(shard.run(), name=f"fetch from {key[0]}"))
         shard = self._shards[key][0]
         shard.partitions[partition] = leader
         self._of[partition] = shard
         self._stir()
         shard.wake.set()
+
+    def share_out(self, shard: Shard, now: float) -> None:
+        """Between two questions of a shard: single records that swarm into all shards of a broker are fetched by one,
+        and where one has much to bring they have as many partitions each.
+
+        Who swarms is asked anew within milliseconds, and who has no partitions begins at once; only what goes to a
+        shard whose own partitions are silent waits for the end of its question.
+        """
+        others = [s for (broker, _), (s, _) in self._shards.items() if broker == shard.broker and s is not shard]
+        for other in others:
+            surplus = 0
+            if other.index < shard.index and shard.swarm.lasts(now) and other.swarm.lasts(now):
+                surplus = len(shard.partitions)
+            elif shard.swarm.much:
+                surplus = (len(shard.partitions) - len(other.partitions)) // 2
+            for partition in list(shard.partitions)[: max(surplus, 0)]:
+                other.partitions[partition] = shard.partitions.pop(partition)
+                self._of[partition] = other
+            if surplus > 0:
+                self._stir()
+                other.wake.set()
 
     def detach(self, partition: Partition) -> None:
         """Fetch the partition no more."""

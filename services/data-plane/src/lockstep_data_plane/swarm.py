@@ -1,18 +1,30 @@
-"""When single records are better fetched a few at a time (no I/O, no clock)."""
+"""When single records are better fetched a few at a time, and by how many connections (no I/O, no clock).
+
+A question costs the brokers and us the same for one record as for hundreds."""
 
 from __future__ import annotations
 
-__all__ = ["FEW_BYTES", "PACE_S", "Swarm"]
+__all__ = ["FEW_BYTES", "Swarm", "rest_s"]
 
 SWARM_PER_S = 500
-SWARM_LOOK_S = 0.1
-PACE_S = 0.006
-"""Where so many batches a second come over one connection and each answer brings only a few, its questions follow each
-other no closer than `PACE_S`: single records then come together, and leave the brokers, and us, time for other things.
-With fewer nobody waits."""
+LOOK_S = 0.1
+LASTS_S = 1.0
+MUCH_BYTES = 1_600_000  # within LOOK_S
 
 FEW_BYTES = 64 * 1024
 """An answer larger than this brings more than a few."""
+
+RESTS = 2.0
+PACE_S = 0.006
+
+
+def rest_s(took_s: float) -> float:
+    """How long to leave a broker alone that was asked, and its answer seen to, in so many seconds.
+
+    Where cores are busy both take longer, and the next question brings more; where they are not, nobody waits for long.
+    Questions follow each other no slower than every 6 ms by this.
+    """
+    return max(0.0, min(RESTS * took_s, PACE_S - took_s))
 
 
 class Swarm:
@@ -21,12 +33,26 @@ class Swarm:
     def __init__(self) -> None:
         self._since = 0.0
         self._batches = 0
-        self._per_s = 0.0
+        self._bytes = 0
+        self._swarms = False
+        self._swarms_since = 0.0
+        self.much = False
+        """More came of late than one connection should have to bring."""
 
     def paced(self, batches: int, size: int, now: float) -> bool:
         """Count what an answer brought, of so many bytes; whether the next question may wait a little."""
         self._batches += batches
-        if now - self._since >= SWARM_LOOK_S:
-            self._per_s = self._batches / (now - self._since)
-            self._since, self._batches = now, 0
-        return self._per_s >= SWARM_PER_S and 0 < size <= FEW_BYTES
+        self._bytes += size
+        looked = now - self._since
+        self.much = self._bytes >= MUCH_BYTES or (self.much and looked < LOOK_S)
+        if looked >= LOOK_S:
+            swarmed, self._swarms = self._swarms, self._batches >= SWARM_PER_S * looked
+            if self._swarms and not swarmed:
+                self._swarms_since = now
+            self._since, self._batches, self._bytes = now, 0, 0
+        return self._swarms and 0 < size <= FEW_BYTES
+
+    def lasts(self, now: float) -> bool:
+        """Nothing but single records for a second, and still: who is asked often need not be asked over two
+        connections."""
+        return self._swarms and not self.much and now - self._swarms_since >= LASTS_S and now - self._since < LASTS_S
