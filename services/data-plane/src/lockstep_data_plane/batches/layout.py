@@ -21,6 +21,7 @@ PREFIX = struct.Struct(">qi")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """All 61 bytes before the records."""
 HEADER_SIZE = HEADER.size
+CRC, CRC_AT = struct.Struct(">I"), 17
 CRC_FROM = 21
 """The CRC covers everything from the attributes on."""
 OLD_HEADER_SIZE = 17

@@ -10,7 +10,8 @@ from collections import deque
 
 from aiokafka.errors import CorruptRecordException
 
-from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
+from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, NONE, Levels
+from lockstep_data_plane.batches.join import joined
 from lockstep_data_plane.batches.layout import CODEC_MASK, LOG_APPEND_TIME, scan
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.rebuild import Record, build, read
@@ -38,7 +39,9 @@ def next_piece(waiting: deque[Piece], limit: int, levels: Levels = JAVAS_LEVELS)
         if piece.size > SMALL_BYTES or total > limit or (_kind(piece), piece.producer_id) != (kind, first.producer_id):
             break
         group.append(piece)
-    merged = _merge(group, kind & CODEC_MASK, levels) if len(group) > 1 else None
+    if len(group) == 1:
+        return first, first.size
+    merged = (joined(group) if kind == NONE else None) or _merge(group, kind & CODEC_MASK, levels)
     if merged is None:
         return first, first.size
     for _ in group[1:]:

@@ -18,7 +18,7 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from lockstep_data_plane.batches import legacy, plain
 from lockstep_data_plane.batches.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, Levels, compress
 from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, HEADER_SIZE, PREFIX, Batch
+from lockstep_data_plane.batches.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.plain import Record
 from lockstep_data_plane.batches.stamp import crc_of
@@ -39,7 +39,6 @@ UNREADABLE = (
 )
 """What aiokafka and its codecs raise for bytes that do not decompress."""
 
-_CRC = struct.Struct(">I")
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMPS = struct.Struct(">qq")
@@ -132,7 +131,7 @@ def _encode(records: Sequence[Record], codec: int, levels: Levels) -> bytes:
         data[HEADER_SIZE:] = compress(bytes(data[HEADER_SIZE:]), codec, levels)
         _LENGTH.pack_into(data, 8, len(data) - PREFIX.size)
         _ATTRIBUTES.pack_into(data, CRC_FROM, codec)
-    _CRC.pack_into(data, 17, crc_of(data))
+    CRC.pack_into(data, CRC_AT, crc_of(data))
     return bytes(data)
 
 

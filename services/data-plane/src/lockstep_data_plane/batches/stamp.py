@@ -6,7 +6,15 @@ import struct
 
 from crc32c import crc32c
 
-from lockstep_data_plane.batches.layout import CODEC_MASK, CRC_FROM, HEADER_SIZE, LOG_APPEND_TIME, TRANSACTIONAL
+from lockstep_data_plane.batches.layout import (
+    CODEC_MASK,
+    CRC,
+    CRC_AT,
+    CRC_FROM,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+)
 
 __all__ = ["EPOCHS", "SEQUENCES", "Stamped", "add_sequence", "crc_of", "stamp"]
 
@@ -20,7 +28,6 @@ KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes: the source's delete horizon (0x40) would make the target's cleaner drop
 tombstones before its consumers saw them, and the broker keeps unknown bits (`wire.md` §1.1, 1.2)."""
 
-_CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
 
@@ -62,5 +69,5 @@ def stamp(
     (attributes,) = _ATTRIBUTES.unpack_from(header, CRC_FROM)
     _ATTRIBUTES.pack_into(header, CRC_FROM, attributes & KEPT_ATTRIBUTES | (TRANSACTIONAL if transactional else 0))
     _PRODUCER.pack_into(header, 43, producer_id, producer_epoch, base_sequence)
-    _CRC.pack_into(header, 17, crc32c(records, crc32c(memoryview(header)[CRC_FROM:])))
+    CRC.pack_into(header, CRC_AT, crc32c(records, crc32c(memoryview(header)[CRC_FROM:])))
     return Stamped(bytes(header), records)
