@@ -14,17 +14,16 @@ MUCH_BYTES = 1_600_000  # within LOOK_S
 FEW_BYTES = 64 * 1024
 """An answer larger than this brings more than a few."""
 
-RESTS = 2.0
 PACE_S = 0.006
 
 
 def rest_s(took_s: float) -> float:
-    """How long to leave a broker alone that was asked, and its answer seen to, in so many seconds.
+    """How long to leave a broker alone that was asked, and its answer seen to, in so many seconds: as long again, as
+    long as both together are no more than 6 ms.
 
     Where cores are busy both take longer, and the next question brings more; where they are not, nobody waits for long.
-    Questions follow each other no slower than every 6 ms by this.
     """
-    return max(0.0, min(RESTS * took_s, PACE_S - took_s))
+    return max(0.0, min(took_s, PACE_S - took_s))
 
 
 class Swarm:
