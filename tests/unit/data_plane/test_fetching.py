@@ -14,8 +14,9 @@ from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import APIS, Connection, message
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
-from lockstep_data_plane.fetching import Fetching, Question, Shard
+from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.shard import Question, Shard
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, records
 

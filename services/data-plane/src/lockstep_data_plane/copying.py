@@ -20,7 +20,7 @@ from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Fenced
 from lockstep_data_plane.failing import Failing
-from lockstep_data_plane.fetching import Delivery, Fetching
+from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.origin_lookup import OriginLookup
@@ -30,6 +30,7 @@ from lockstep_data_plane.producing import Answer, Producing, Unanswered
 from lockstep_data_plane.resume import NotReplicated
 from lockstep_data_plane.resuming import Halt, Resuming
 from lockstep_data_plane.room import Room
+from lockstep_data_plane.shard import Delivery
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.transacting import Transacting

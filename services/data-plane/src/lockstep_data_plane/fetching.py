@@ -1,229 +1,28 @@
-"""Fetching raw batches from the source: several fetches under way, each on a connection of its own.
+"""Fetching raw batches from the source: several fetches under way, each on a connection of its own (`shard.py`).
 
-A shard holds the partitions that one broker leads and one connection fetches. As soon as a large answer is in, the next
-question is out, and only then are the batches judged: so the broker never waits for us. What a small one brings goes on
-its way first, for it would wait as long for the next question as it takes itself. Single records that come by the
-hundreds are fetched a few at a time, over one connection (`swarm.py`). Where a rack is set a partition may be fetched
-from another replica than its leader (`replicas.py`)."""
+A shard holds the partitions that one broker leads and one connection fetches. Where a rack is set a partition may be
+fetched from another replica than its leader (`replicas.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-from aiokafka.errors import KafkaError
+from collections.abc import Callable, Iterable
 
 from lockstep_config.model import FetchSettings
-from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
+from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
-from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer, topic_names
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.replicas import Replicas
-from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
+from lockstep_data_plane.shard import Delivery, Shard
 from lockstep_runtime.waiting import cancelled
 
-__all__ = ["SHARDS", "Delivery", "Fetching"]
+__all__ = ["SHARDS", "Fetching"]
 
 SHARDS = 2
 """Connections that fetch from one broker for one slot: while the answer of one is taken apart the other is being
 filled."""
-
-CORRUPT_MESSAGE = 2
-PATIENCE_S = 40.0
-"""How long a fetch may stay unanswered beyond what it asked the broker to wait."""
-
-CROWDED_WAIT_MS = 10
-"""A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Batches of one partition, fetched for one incarnation of it."""
-
-    partition: Partition
-    incarnation: int
-    fetched: Fetched
-    batches: tuple[Batch, ...]
-
-
-Asked = tuple[Partition, int, Leader, int]
-"""A partition, its incarnation, its leader, and the offset asked for."""
-
-
-@dataclass(slots=True)
-class Question:
-    """What a fetch asked for, which of its partitions have moved since, and which had before. Where `lasts` is set, all
-    partitions of its shard are in it, and the next question differs by no more than those that moved."""
-
-    asked: dict[TopicPartition, Asked]
-    names: Mapping[Any, str]
-    by_id: bool
-    lasts: bool
-    moved: list[Partition] = field(default_factory=list)
-    moved_before: list[Partition] = field(default_factory=list)
-
-
-class Shard:
-    """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
-    cancelled."""
-
-    def __init__(self, fetching: Fetching, broker: int, index: int) -> None:
-        self._fetching = fetching
-        self.broker = broker
-        self.index = index
-        self.partitions: dict[Partition, Leader] = {}
-        self.wake = asyncio.Event()
-        self._asked_at = 0.0
-        self._connection: Connection | None = None
-        self._session = FetchSession()
-        self._turn = 0
-        self.swarm = Swarm()
-        self._last: Question | None = None
-        """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
-        thousands for each answer is most of what they cost."""
-
-    async def run(self) -> None:
-        """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
-        while True:
-            if not any(self._fetching.has_room(p) for p in self._eligible()):
-                self.wake.clear()
-                await self.wake.wait()
-                continue
-            try:
-                self._connection = await self._fetching.cluster.connection(self.broker, f"fetch-{self.index}")
-                await self._fetch_on(self._connection)
-            except (BrokerUnreachable, KafkaError) as exc:
-                lost = list(self.partitions.items())
-                self.partitions.clear()
-                self._last = None
-                for partition, leader in lost:
-                    if leader.broker == self.broker:
-                        self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
-                    else:
-                        self._fetching.replica_failed(partition)
-
-    def stirred(self) -> None:
-        """A partition comes or goes, or shares its room with one more or less."""
-        self._last = None
-
-    async def _fetch_on(self, connection: Connection) -> None:
-        self._session.lost()
-        await connection.rested()
-        asked = self._ask(connection)
-        while asked is not None:
-            question, future = asked
-            self._asked_at = asked_at = time.monotonic()
-            answer = await future
-            self._asked_at = 0.0
-            deliveries = list(self._take_apart(question, answer))
-            now = time.monotonic()
-            size = sum(len(delivery.fetched.records) for delivery in deliveries)
-            batches = sum(len(delivery.batches) for delivery in deliveries)
-            paced = self.swarm.paced(batches, size, now)
-            self._fetching.share_out(self, now)
-            asked = self._ask(connection) if size > FEW_BYTES and not connection.rests_for else None
-            self._fetching.deliver(deliveries)
-            if paced and (rest := rest_s(time.monotonic() - asked_at)):
-                await asyncio.sleep(rest)
-            if asked is None:
-                await connection.rested()
-                asked = self._ask(connection)
-
-    def _eligible(self) -> list[Partition]:
-        return [p for p in self.partitions if p.phase is Phase.COPYING]
-
-    def _ask(self, connection: Connection) -> tuple[Question, asyncio.Future[Any]] | None:
-        if (last := self._last) is not None and (plan := self._onward(last)) is not None:
-            return last, connection.ask(self._request(connection, plan, last.by_id))
-        self._fetching.send_back(self, self.partitions)
-        eligible = self._eligible()
-        roomy = [p for p in eligible if self._fetching.has_room(p)]
-        if not roomy:
-            return None
-        self._turn += 1
-        begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
-        asked = {p.tp: (p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])}
-        wanted = [(tp, leader, offset) for tp, (_, _, leader, offset) in asked.items()]
-        by_id = all(leader.topic_id is not None for leader in self.partitions.values())
-        lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
-        self._last = question = Question(asked, topic_names(wanted), by_id, lasts)
-        plan = self._session.plan(wanted)
-        wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        return question, connection.ask(self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy)))
-
-    def _onward(self, last: Question) -> Plan | None:
-        """The next question where it differs from the last one only by what has moved; else None.
-
-        Only what moves can lose its room. It is looked at twice, for a large answer is handed over after the next
-        question.
-        """
-        if not last.lasts or not all(map(self._fetching.has_room, (*last.moved, *last.moved_before))):
-            return None
-        for p in last.moved:
-            last.asked[p.tp] = p, p.incarnation, self.partitions[p], p.fetch_from
-        plan = self._session.onward([(p.tp, self.partitions[p], p.fetch_from) for p in last.moved])
-        last.moved, last.moved_before = [], last.moved
-        return plan
-
-    def _request(
-        self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
-    ) -> Any:
-        return fetch_request(
-            connection,
-            plan.changed,
-            self._fetching.settings,
-            isolation=self._fetching.isolation,
-            wait_ms=wait_ms,
-            session=plan,
-            rack=rack,
-            partition_bytes=self._fetching.partition_bytes(connection),
-            by_id=by_id,
-        )
-
-    def _take_apart(self, question: Question, answer: Any) -> Iterator[Delivery]:
-        if answer.error_code in SESSION_LOST:
-            self._session.lost()
-            return
-        self._session.answered(int(answer.session_id))
-        asked = question.asked
-        # In a session only what has something to say is in an answer: nothing here looks at all that was asked for.
-        wanted = ((tp, leader, offset) for tp, (_, _, leader, offset) in asked.items())
-        for fetched in read_answer(wanted, answer, question.names):
-            partition, incarnation, _, _ = asked[fetched.tp]
-            if partition.incarnation != incarnation:
-                continue
-            if fetched.code or fetched.read_from != NOBODY:
-                self._last = None
-            if fetched.read_from not in (NOBODY, self.broker):
-                self._fetching.read_from(partition, fetched.read_from)
-                continue
-            batches: tuple[Batch, ...] = ()
-            if fetched.records:
-                try:
-                    batches = tuple(scan(fetched.records))
-                except ValueError:
-                    fetched = replace(fetched, code=CORRUPT_MESSAGE)
-                    self._last = None
-                for batch in batches:
-                    partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
-                question.moved.append(partition)
-            leader = self.partitions.get(partition)
-            if fetched.code and leader is not None and leader.broker != self.broker:
-                self._fetching.replica_failed(partition)
-                continue
-            yield Delivery(partition, incarnation, fetched, batches)
-
-    def end_stuck(self, now: float) -> None:
-        """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
-        if self._asked_at and now - self._asked_at > PATIENCE_S and self._connection is not None:
-            self._connection.close()
 
 
 class Fetching:
@@ -297,12 +96,15 @@ class Fetching:
         Who swarms is asked anew within milliseconds, and who has no partitions begins at once; only what goes to a
         shard whose own partitions are silent waits for the end of its question.
         """
+        lasts, much = shard.swarm.lasts(now), shard.swarm.much
+        if not (lasts or much):
+            return
         others = [s for (broker, _), (s, _) in self._shards.items() if broker == shard.broker and s is not shard]
         for other in others:
             surplus = 0
-            if other.index < shard.index and shard.swarm.lasts(now) and other.swarm.lasts(now):
+            if lasts and other.index < shard.index and other.swarm.lasts(now):
                 surplus = len(shard.partitions)
-            elif shard.swarm.much:
+            elif much:
                 surplus = (len(shard.partitions) - len(other.partitions)) // 2
             for partition in list(shard.partitions)[: max(surplus, 0)]:
                 other.partitions[partition] = shard.partitions.pop(partition)

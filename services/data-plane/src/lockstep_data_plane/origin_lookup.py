@@ -13,12 +13,12 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.cluster import Cluster
 from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.fetching import Delivery
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.origin_rows import OriginRows, state_topics
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import OWN, Rule, bearing_records, origins_of
+from lockstep_data_plane.shard import Delivery
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import cancelled
