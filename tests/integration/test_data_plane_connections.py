@@ -150,12 +150,10 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
 
 
-@pytest.mark.long
 async def test_single_records_come_over_one_connection_and_much_over_two(broker_a: Broker) -> None:
     topic = create_topic(broker_a.bootstrap, partitions=PARTITIONS)
     cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap}, "test")
     offsets: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
-
     room, attached = [True], [copying(topic, number) for number in range(PARTITIONS)]
 
     def fetched(delivery: Delivery) -> None:
@@ -208,6 +206,7 @@ async def test_single_records_come_over_one_connection_and_much_over_two(broker_
     assert offsets == {number: list(range((SINGLE + LARGE) // PARTITIONS)) for number in range(PARTITIONS)}
 
 
+@pytest.mark.long
 async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
     with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
         topic = create_topic(broker.bootstrap)

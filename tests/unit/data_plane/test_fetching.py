@@ -297,7 +297,9 @@ async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fet
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
 
 
-async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(fetching: Fetching) -> None:
+async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = two_shards(fetching)
     (partition,) = (p for p in second.partitions if p.number == 1)
     partition.fetch_from = 42
@@ -307,3 +309,9 @@ async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(fe
     assert partition.fetch_from == 42
     assert first._last is None
     assert second._ask(connection()) is None
+    made = connection()
+    monkeypatch.setattr(made, "ask", lambda request: request)
+    asked = first._ask(made)
+    assert asked is not None
+    assert sorted(asked[0].asked) == [("t", number) for number in range(6)]
+    assert asked[0].asked[partition.tp][3] == 42

@@ -17,7 +17,8 @@ from tests.unit.data_plane.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, bat
 NOW = 1_790_000_000_000
 
 SIZED = st.none() | st.binary(max_size=70) | st.sampled_from((62, 63, 4000)).map(bytes)
-RECORDS = st.tuples(
+Content = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
+RECORDS: st.SearchStrategy[Content] = st.tuples(
     SIZED,
     SIZED,
     st.sampled_from((-1, 0, 1)) | st.integers(NOW - 200, NOW + 200) | st.integers(0, 2**53),
@@ -25,7 +26,7 @@ RECORDS = st.tuples(
 )
 
 
-def numbered(content: Sequence[tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]]) -> list[Record]:
+def numbered(content: Sequence[Content]) -> list[Record]:
     """With gaps, as compaction leaves them."""
     return [
         Record(3 * number, at, key, value, tuple(headers)) for number, (key, value, at, headers) in enumerate(content)
@@ -39,7 +40,7 @@ def pieces(content: Sequence[Record], *, attributes: int = 0) -> list[Piece]:
 @given(st.lists(RECORDS, min_size=1, max_size=80))
 @example([(None, None, -1, []), (b"k", b"v", NOW, [])])
 @example([(b"k", b"v", NOW, [])] * 200)
-def test_as_built_anew(content: list[tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]]) -> None:
+def test_as_built_anew(content: list[Content]) -> None:
     records = numbered(content)
     (anew,) = build(records, 0, 2**31 - 1, leader_epoch=0)
     group = pieces(records)

@@ -83,7 +83,9 @@ class Fetching:
         if key not in self._shards:
             shard = Shard(self, *key)
             self._shards[key] = (shard, asyncio.create_task(shard.run(), name=f"fetch from {key[0]}"))
-        shard = self._shards[key][0]
+        self._put(partition, leader, self._shards[key][0])
+
+    def _put(self, partition: Partition, leader: Leader, shard: Shard) -> None:
         shard.partitions[partition] = leader
         self._of[partition] = shard
         self._stir()
@@ -105,13 +107,10 @@ class Fetching:
             if lasts and other.index < shard.index and other.swarm.lasts(now):
                 surplus = len(shard.partitions)
             elif much:
-                surplus = (len(shard.partitions) - len(other.partitions)) // 2
-            for partition in list(shard.partitions)[: max(surplus, 0)]:
-                other.partitions[partition] = shard.partitions.pop(partition)
-                self._of[partition] = other
-            if surplus > 0:
-                self._stir()
-                other.wake.set()
+                surplus = max(0, len(shard.partitions) - len(other.partitions)) // 2
+            for partition, leader in list(shard.partitions.items())[:surplus]:
+                self.detach(partition)
+                self._put(partition, leader, other)
 
     def detach(self, partition: Partition) -> None:
         """Fetch the partition no more."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockstep_data_plane.batches.layout import CRC, CRC_AT, HEADER, HEADER_SIZE, PREFIX
+from lockstep_data_plane.batches.layout import CRC, CRC_AT, HEADER_SIZE
 from lockstep_data_plane.batches.piece import Piece
+from lockstep_data_plane.batches.plain import unstamped, varint
 from lockstep_data_plane.batches.stamp import crc_of
 
 __all__ = ["joined"]
@@ -16,25 +17,21 @@ __all__ = ["joined"]
 PLAIN = b"\0\0\0"
 """A record's attributes, and how far its timestamp and offset are from the batch's: none, as in any batch of one."""
 
-MORE = 0x80
-ONE_BYTE = tuple(bytes([value]) for value in range(MORE))
-
 
 def joined(group: Sequence[Piece]) -> Piece | None:
     """Uncompressed pieces with the producer's timestamps as one; None where one of them is not the batch of a single
     record that its header says it is, has more to its record than key, value and headers, or more than 8 KiB of it."""
     base = newest = oldest = group[0].base_timestamp
-    parts: list[bytes | memoryview] = [bytes(HEADER_SIZE)]
+    parts: list[bytes | memoryview] = []
     for delta, piece in enumerate(group):
         data, timestamp = piece.data, piece.base_timestamp
         if piece.count != 1 or (begin := _begin(data)) is None:
             return None
         rest = data[begin + len(PLAIN) :]
-        deltas = _varint(timestamp - base) + _varint(delta)
-        parts += (_varint(1 + len(deltas) + len(rest)), b"\0", deltas, rest)
+        deltas = varint(timestamp - base) + varint(delta)
+        parts += (varint(1 + len(deltas) + len(rest)), b"\0", deltas, rest)
         newest, oldest = max(newest, timestamp), min(oldest, timestamp)
-    made, count = bytearray().join(parts), len(group)
-    HEADER.pack_into(made, 0, 0, len(made) - PREFIX.size, -1, 2, 0, 0, count - 1, base, newest, -1, -1, -1, count)
+    made, count = unstamped(b"".join(parts), len(group), base, newest), len(group)
     CRC.pack_into(made, CRC_AT, crc_of(made))
     last = group[-1]
     offsets = tuple(piece.offsets[0] for piece in group)
@@ -46,21 +43,8 @@ def _begin(data: bytes | memoryview) -> int | None:
     if len(data) < HEADER_SIZE + 2:
         return None
     length, begin = data[HEADER_SIZE], HEADER_SIZE + 1
-    if length >= MORE:
-        length, begin = length & (MORE - 1) | data[begin] << 7, begin + 1
+    if length >= 0x80:
+        length, begin = length & 0x7F | data[begin] << 7, begin + 1
     if length >> 1 != len(data) - begin or data[begin : begin + len(PLAIN)] != PLAIN:
         return None
     return begin
-
-
-def _varint(value: int) -> bytes:
-    """As records have it: zigzag, seven bits a byte."""
-    value = value << 1 if value >= 0 else ~(value << 1)
-    if value < MORE:
-        return ONE_BYTE[value]
-    made = bytearray()
-    while value >= MORE:
-        made.append(value & (MORE - 1) | MORE)
-        value >>= 7
-    made.append(value)
-    return bytes(made)

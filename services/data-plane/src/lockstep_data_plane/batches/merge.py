@@ -39,9 +39,7 @@ def next_piece(waiting: deque[Piece], limit: int, levels: Levels = JAVAS_LEVELS)
         if piece.size > SMALL_BYTES or total > limit or (_kind(piece), piece.producer_id) != (kind, first.producer_id):
             break
         group.append(piece)
-    if len(group) == 1:
-        return first, first.size
-    merged = (joined(group) if kind == NONE else None) or _merge(group, kind & CODEC_MASK, levels)
+    merged = _merge(group, kind, levels) if len(group) > 1 else None
     if merged is None:
         return first, first.size
     for _ in group[1:]:
@@ -54,7 +52,9 @@ def _kind(piece: Piece) -> int:
     return piece.data[22] & (CODEC_MASK | LOG_APPEND_TIME)
 
 
-def _merge(group: list[Piece], codec: int, levels: Levels) -> Piece | None:
+def _merge(group: list[Piece], kind: int, levels: Levels) -> Piece | None:
+    if kind == NONE and (made := joined(group)) is not None:
+        return made
     records: list[Record] = []
     try:
         for piece in group:
@@ -64,6 +64,6 @@ def _merge(group: list[Piece], codec: int, levels: Levels) -> Piece | None:
             )
     except (CorruptRecordException, ValueError):
         return None
-    (merged,) = build(records, codec, 2**31 - 1, group[-1].leader_epoch, levels)
+    (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)
     merged.covers, merged.to = group[-1].covers, group[-1].to
     return merged

@@ -11,9 +11,9 @@ from aiokafka import codec as codecs
 from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.batches.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from lockstep_data_plane.batches.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, Batch
+from lockstep_data_plane.batches.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, PREFIX, Batch
 
-__all__ = ["Record", "encode", "records_of"]
+__all__ = ["Record", "encode", "records_of", "unstamped", "varint"]
 
 DECOMPRESS = {
     NONE: bytes,
@@ -23,6 +23,7 @@ DECOMPRESS = {
     ZSTD: codecs.zstd_decode,
 }
 NAMES = ("utf-8", "surrogateescape")
+ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
 class Record(NamedTuple):
@@ -86,26 +87,31 @@ def encode(records: Sequence[Record]) -> bytearray:
     """An uncompressed batch of nobody's, with offsets from 0 on and no CRC yet."""
     base = records[0].timestamp
     body = b"".join(_encoded(delta, base, record) for delta, record in enumerate(records))
-    newest = max(record.timestamp for record in records)
-    count = len(records)
-    length = HEADER_SIZE - 12 + len(body)
+    return unstamped(body, len(records), base, max(record.timestamp for record in records))
+
+
+def unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
+    """So many uncompressed records, their timestamps told from `base`, as a batch of nobody's without a CRC yet."""
+    length = HEADER_SIZE - PREFIX.size + len(body)
     return bytearray(HEADER.pack(0, length, -1, 2, 0, 0, count - 1, base, newest, -1, -1, -1, count) + body)
 
 
 def _encoded(delta: int, base: int, record: Record) -> bytes:
-    body = b"\0" + _varint(record.timestamp - base) + _varint(delta) + _sized(record.key) + _sized(record.value)
-    body += _varint(len(record.headers))
+    body = b"\0" + varint(record.timestamp - base) + varint(delta) + _sized(record.key) + _sized(record.value)
+    body += varint(len(record.headers))
     body += b"".join(_sized(name.encode(*NAMES)) + _sized(value) for name, value in record.headers)
-    return _varint(len(body)) + body
+    return varint(len(body)) + body
 
 
 def _sized(value: bytes | None) -> bytes:
-    return _varint(-1) if value is None else _varint(len(value)) + value
+    return varint(-1) if value is None else varint(len(value)) + value
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """Zigzag, then seven bits a byte, lowest first."""
     rest = (value << 1) ^ (value >> 63)
+    if rest <= 0x7F:
+        return ONE_BYTE[rest]
     out = bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
