@@ -7,13 +7,15 @@ import aiokafka.client
 import faust
 from aiokafka import AIOKafkaConsumer
 from aiokafka.conn import AIOKafkaConnection
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.protocol.admin import SaslAuthenticateResponse_v1
 from confluent_kafka import IsolationLevel, KafkaError
 from confluent_kafka.admin import AclOperation, AlterConfigOpType, OffsetSpec, ResourcePatternType, ResourceType
+from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
-from mode.threads import ServiceThread, WorkerThread
+from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
 from lockstep_runtime.sasl_session import SessionConnection
 
@@ -28,6 +30,20 @@ def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
 def test_an_app_that_stops_waits_for_its_consumers_thread_by_the_name_that_is_replaced() -> None:
     assert "self._thread.stop()" in inspect.getsource(ServiceThread.stop)
     assert "self.is_stopped.wait()" in inspect.getsource(WorkerThread.stop)
+
+
+def test_what_wakes_a_consumers_thread_has_the_names_that_are_replaced() -> None:
+    assert hasattr(ServiceThread, "_thread_keepalive")
+    assert "self.add_future(self._keepalive2())" in inspect.getsource(ServiceThread)
+    assert "_create_worker_consumer(transport)" in inspect.getsource(AIOKafkaConsumerThread._create_consumer)
+    assert "await self._getmany(" in inspect.getsource(FaustConsumer._wait_next_records)
+    assert "fetcher_timeout=self._consumer_timeout" in inspect.getsource(AIOKafkaConsumer.start)
+    assert "backoff = self._fetcher_timeout" in inspect.getsource(Fetcher._get_actions_per_node)
+
+
+def test_what_is_queued_for_a_consumers_thread_wakes_it_without_a_keepalive() -> None:
+    for wakes in (MethodQueue.call, ServiceThread._stopped_set):
+        assert "call_soon_threadsafe(" in inspect.getsource(wakes)
 
 
 def test_aiokafkas_clients_make_their_connections_by_the_name_that_is_replaced() -> None:

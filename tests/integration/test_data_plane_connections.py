@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from lockstep_config.model import FetchSettings
+from lockstep_data_plane import swarm
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import cluster_of
@@ -150,7 +151,9 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
 
 
-async def test_single_records_come_over_one_connection_and_much_over_two(broker_a: Broker) -> None:
+async def test_single_records_come_over_one_connection_much_over_two_and_nothing_over_one(
+    broker_a: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = create_topic(broker_a.bootstrap, partitions=PARTITIONS)
     cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap}, "test")
     offsets: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
@@ -199,11 +202,16 @@ async def test_single_records_come_over_one_connection_and_much_over_two(broker_
             fetching.nudge(partition)
         await eventually(lambda: read() == SINGLE + LARGE, within=60)
         assert by_connection() == [2, 2]
+        monkeypatch.setattr(swarm, "QUIET_S", 1.0)
+        await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection waits where nothing comes")
+        write(PARTITIONS, 10)
+        await eventually(lambda: read() == SINGLE + LARGE + PARTITIONS, within=60)
+        assert by_connection() == [0, 4]
         assert fetching.crashed() is None
     finally:
         await fetching.close()
         await cluster.close()
-    assert offsets == {number: list(range((SINGLE + LARGE) // PARTITIONS)) for number in range(PARTITIONS)}
+    assert offsets == {number: list(range((SINGLE + LARGE) // PARTITIONS + 1)) for number in range(PARTITIONS)}
 
 
 @pytest.mark.long

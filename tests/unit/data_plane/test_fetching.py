@@ -17,6 +17,7 @@ from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_nam
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.shard import Question, Shard
+from lockstep_data_plane.swarm import LOOK_S, MUCH_BYTES, QUIET_S
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, records
 
@@ -295,6 +296,38 @@ async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fet
     assert all(fetching._of[p] is shard for shard in (first, second) for p in shard.partitions)
     fetching.share_out(first, 3.0)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
+
+
+def is_silent(shard: Shard, *, since: float, until: float) -> None:
+    """Something came, and since then nothing."""
+    shard.swarm.paced(1, 500, since)
+    shard.swarm.paced(0, 0, until)
+
+
+async def test_where_nothing_comes_one_connection_waits_for_it(fetching: Fetching) -> None:
+    first, second = two_shards(fetching)
+    is_silent(second, since=0.0, until=QUIET_S - 0.1)
+    fetching.share_out(second, QUIET_S - 0.1)
+    assert len(second.partitions) == 3
+    is_silent(first, since=0.0, until=QUIET_S)
+    fetching.share_out(first, QUIET_S)
+    assert len(first.partitions) == 3, "the second gives, not both"
+    fetching.share_out(second, QUIET_S)
+    assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
+    fetching.share_out(first, 2 * QUIET_S)
+    assert len(first.partitions) == 6, "nobody has less to do where nobody is"
+
+
+async def test_what_is_quiet_goes_where_something_comes_unless_that_is_much(fetching: Fetching) -> None:
+    first, second = two_shards(fetching)
+    is_silent(first, since=0.0, until=QUIET_S)
+    second.swarm.paced(1, MUCH_BYTES, QUIET_S)
+    fetching.share_out(first, QUIET_S)
+    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+    second.swarm.paced(1, 500, QUIET_S + LOOK_S)
+    second.swarm.paced(1, 500, QUIET_S + 2 * LOOK_S)
+    fetching.share_out(first, QUIET_S + 2 * LOOK_S)
+    assert (numbers(first), numbers(second)) == ([], [0, 1, 2, 3, 4, 5])
 
 
 async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(

@@ -2,7 +2,17 @@
 
 import pytest
 
-from lockstep_data_plane.swarm import FEW_BYTES, LASTS_S, LOOK_S, MUCH_BYTES, PACE_S, SWARM_PER_S, Swarm, rest_s
+from lockstep_data_plane.swarm import (
+    FEW_BYTES,
+    LASTS_S,
+    LOOK_S,
+    MUCH_BYTES,
+    PACE_S,
+    QUIET_S,
+    SWARM_PER_S,
+    Swarm,
+    rest_s,
+)
 
 
 def after(swarm: Swarm, per_s: float, *, size: int = 500, seconds: float = 10 * LOOK_S, begin: float = 0.0) -> bool:
@@ -74,3 +84,15 @@ def test_what_is_much_is_known_at_once_and_not_diluted_by_a_silence_before_it() 
     swarm.paced(1, MUCH_BYTES - 1, 20.01)
     swarm.paced(1, 1, 20.02)
     assert swarm.much
+
+
+def test_quiet_is_who_has_brought_nothing_for_long_and_not_who_has_not_been_asked() -> None:
+    swarm = Swarm()
+    assert not swarm.quiet(1000.0)
+    swarm.paced(0, 0, 1000.0)
+    assert not swarm.quiet(1000.0)
+    assert swarm.quiet(1000.0 + QUIET_S)
+    swarm.paced(1, 500, 1000.0 + QUIET_S)
+    swarm.paced(0, 0, 1000.0 + QUIET_S + LOOK_S)
+    assert not swarm.quiet(1000.0 + QUIET_S + LOOK_S)
+    assert swarm.quiet(1000.0 + 2 * QUIET_S)

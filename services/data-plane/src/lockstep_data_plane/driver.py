@@ -18,7 +18,7 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.legacy_group import PositionsOfGroup
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
-from lockstep_data_plane.obeying import at_rest, closed_slots, has_failed, orders, starts_asked
+from lockstep_data_plane.obeying import Order, at_rest, closed_slots, has_failed, orders, starts_asked
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.running import Running
@@ -41,7 +41,7 @@ from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, ToldToEnd
 from lockstep_runtime.state_log import StoodDown
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.waiting import set_within, to_next_tick
 from lockstep_runtime.wanted import Phase
 
 __all__ = ["Driver", "slots_of"]
@@ -49,6 +49,11 @@ __all__ = ["Driver", "slots_of"]
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WATCH_EVERY_S = 10.0
+
+ENDS_EVERY_S = 20.0
+"""How often the source is asked for the ends of all its logs: thousands of partitions cost a good part of what a driver
+uses at rest, and the slots see the ends of what they fetch."""
+
 STUCK_AFTER_S = 60.0
 
 
@@ -79,7 +84,7 @@ class Driver:
         self._placing = Placing(ctx)
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
-        self._looked_at = float("-inf")
+        self._probed_at = self._looked_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
         self._group = None if legacy is None else PositionsOfGroup(ctx, legacy)
         self._aborts = legacy is not None and legacy.abort_on_send_failure
@@ -128,7 +133,7 @@ class Driver:
                 name = f"{self._refused.topic}-{self._refused.partition}"
                 text = f"{name}: {self._refused.reason}; ended, as lockstep.legacy.abort.on.send.failure=true asks"
                 raise ToldToEnd(text)
-            await set_within(self._changed, TICK_S)
+            await set_within(self._changed, to_next_tick(TICK_S))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return await self._placing.carry_out(command)
@@ -304,17 +309,11 @@ class Driver:
         """Ask the source itself how far its logs go: a slot that does not move cannot say that it should."""
         ctx = self.ctx
         now = ctx.clock.monotonic()
-        if now - self._looked_at < WATCH_EVERY_S:
+        if now - self._probed_at < WATCH_EVERY_S:
             return
-        self._looked_at = now
-        ordered = {
-            tp: order
-            for slot in range(self._limit)
-            for tp, order in orders(
-                ctx.state.rows, slot, self._assignment(slot).partitions, ctx.settings.states
-            ).items()
-        }
-        resting = {tp for tp, order in ordered.items() if order.rests}
+        self._probed_at = now
+        due = now - self._looked_at >= ENDS_EVERY_S
+        ordered = self._ordered() if due else {}
         rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         try:
@@ -324,6 +323,10 @@ class Driver:
             ctx.rounds.troubles.began("watching the source", trouble)
             return
         ctx.rounds.troubles.over("watching the source")
+        if not due:
+            return
+        self._looked_at = now
+        resting = {tp for tp, order in ordered.items() if order.rests}
         found, over = self._watchdog.look(rows, ends, now, resting)
         for stuck in found:
             name = f"{stuck.tp[0]}-{stuck.tp[1]}"
@@ -332,6 +335,17 @@ class Driver:
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
         self._measures.looked(self._watchdog.stuck, ends, resting)
+
+    def _ordered(self) -> dict[TopicPartition, Order]:
+        """What every partition that a slot has is to do."""
+        ctx = self.ctx
+        return {
+            tp: order
+            for slot in range(self._limit)
+            for tp, order in orders(
+                ctx.state.rows, slot, self._assignment(slot).partitions, ctx.settings.states
+            ).items()
+        }
 
     # -- ending --------------------------------------------------------------------------------------------------------
 

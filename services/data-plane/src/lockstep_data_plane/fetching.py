@@ -93,18 +93,20 @@ class Fetching:
 
     def share_out(self, shard: Shard, now: float) -> None:
         """Between two questions of a shard: single records that swarm into all shards of a broker are fetched by one,
-        and where one has much to bring they have as many partitions each.
+        so is what one that has been quiet may bring, and where one has much to bring they have as many partitions each.
 
         Who swarms is asked anew within milliseconds, and who has no partitions begins at once; only what goes to a
         shard whose own partitions are silent waits for the end of its question.
         """
-        lasts, much = shard.swarm.lasts(now), shard.swarm.much
-        if not (lasts or much):
+        quiet, lasts, much = shard.swarm.quiet(now), shard.swarm.lasts(now), shard.swarm.much
+        if not (quiet or lasts or much):
             return
         others = [s for (broker, _), (s, _) in self._shards.items() if broker == shard.broker and s is not shard]
         for other in others:
-            surplus = 0
-            if lasts and other.index < shard.index and other.swarm.lasts(now):
+            surplus, first = 0, other.index < shard.index
+            if (quiet and other.partitions and not other.swarm.much and (first or not other.swarm.quiet(now))) or (
+                lasts and first and other.swarm.lasts(now)
+            ):
                 surplus = len(shard.partitions)
             elif much:
                 surplus = max(0, len(shard.partitions) - len(other.partitions)) // 2

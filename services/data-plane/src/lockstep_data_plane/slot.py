@@ -48,7 +48,7 @@ long."""
 
 TICK_S = 0.25
 
-LOOK_AT_ALL_EVERY_S = 5.0
+LOOK_AT_ALL_EVERY_S = 10.0
 """How often every partition is asked for progress that is not written down, and not only those that moved."""
 
 RENEWS_WITHIN_S = 10.0

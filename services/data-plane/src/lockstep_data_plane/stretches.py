@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lockstep_runtime.tracing import Attribute, Tracing
+from lockstep_runtime.tracing import NO_TRACING, Attribute, Tracing
 
 __all__ = ["Copied", "Stretches"]
 
@@ -40,6 +40,8 @@ class Stretches:
     def look(self, copied: Callable[[], Copied], *, last: bool = False) -> None:
         """To be called every now and then: ends the stretch when it is long enough, and begins the next one. `last`:
         end it however short it is."""
+        if self._tracing is NO_TRACING:
+            return
         now = self._now_ns()
         if now - self._began_ns < LEAST_NS and not last:
             return

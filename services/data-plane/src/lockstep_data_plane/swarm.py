@@ -1,4 +1,4 @@
-"""When single records are better fetched a few at a time, and by how many connections (no I/O, no clock).
+"""When single records are better fetched a few at a time, and how many connections fetch (no I/O, no clock).
 
 A question costs the brokers and us the same for one record as for hundreds."""
 
@@ -10,6 +10,7 @@ SWARM_PER_S = 500
 LOOK_S = 0.1
 LASTS_S = 1.0
 MUCH_BYTES = 1_600_000  # within LOOK_S
+QUIET_S = 10.0
 
 FEW_BYTES = 64 * 1024
 """An answer larger than this brings more than a few."""
@@ -35,11 +36,14 @@ class Swarm:
         self._bytes = 0
         self._swarms = False
         self._swarms_since = 0.0
+        self._heard_at = float("inf")
         self.much = False
         """More came of late than one connection should have to bring."""
 
     def paced(self, batches: int, size: int, now: float) -> bool:
         """Count what an answer brought, of so many bytes; whether the next question may wait a little."""
+        if size or self._heard_at > now:
+            self._heard_at = now
         self._batches += batches
         self._bytes += size
         looked = now - self._since
@@ -55,3 +59,7 @@ class Swarm:
         """Nothing but single records for a second, and still: who is asked often need not be asked over two
         connections."""
         return self._swarms and not self.much and now - self._swarms_since >= LASTS_S and now - self._since < LASTS_S
+
+    def quiet(self, now: float) -> bool:
+        """Nothing came for so long that whatever may come need not be asked for over a connection of its own."""
+        return now - self._heard_at >= QUIET_S

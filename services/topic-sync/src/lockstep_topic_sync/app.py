@@ -8,6 +8,7 @@ tried again with back-off of its own and stops no other.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -49,14 +50,22 @@ the usual."""
 LOOK_REST = 4.0
 """Times as long as a look took: with 10,000 topics that is most of a second, which every two seconds is half a core."""
 
-IDS_EVERY = 10.0
+IDS_EVERY, IDS_AT_LEAST_EVERY = 10.0, 60.0
 """Seconds after which both clusters are looked at though the source lists what it did: that finds topics that were
 re-created, and what somebody else did to the target's."""
+
+IDS_SHARE = 0.003
+"""Of a core, which this is not to cost more than: describing 1,000 partitions is some 15 ms of processor."""
 
 VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
 
 REFRESH = "topic refresh"
+
+
+def ids_rest_s(cost_s: float) -> float:
+    """How long after a close look at both clusters that took so much processor time the next one is due."""
+    return min(max(cost_s / IDS_SHARE, IDS_EVERY), IDS_AT_LEAST_EVERY)
 
 
 class TopicSync:
@@ -79,6 +88,7 @@ class TopicSync:
         self._names: tuple[dict[str, int], dict[str, int]] | None = None
         self._listed: tuple[dict[str, int], dict[str, int]] | None = None
         self._looked_closely = float("-inf")
+        self._ids_rest_s = IDS_EVERY
         self._missed: frozenset[str] = frozenset()
         self._hidden: dict[str, str] = {}
         self._asked_hidden = float("-inf")
@@ -127,7 +137,8 @@ class TopicSync:
             {remote: target[remote] for remote in topics.values() if remote in target},
         )
         now = ctx.clock.monotonic()
-        if listed != self._listed or now - self._looked_closely >= IDS_EVERY or self._retries.ready(now):
+        if listed != self._listed or not self._lately or self._retries.ready(now):
+            began = time.process_time()
             keeps_counts = self._settings.keeps_counts
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
             note(to_create=len(plan.create), to_grow=len(plan.grow))
@@ -136,6 +147,8 @@ class TopicSync:
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
             await self._write(topics, created | listed[1].keys(), created)
             self._listed, self._looked_closely = listed, now
+            at_rest = not (plan.create or plan.grow)
+            self._ids_rest_s = ids_rest_s(time.process_time() - began) if at_rest else IDS_EVERY
         hidden = await self._hide(rules, gone - source.keys())
         await self._write_gone(gone - hidden.keys(), topics, source)
         self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
@@ -146,11 +159,15 @@ class TopicSync:
         where nothing is to be expected of a new one."""
         ctx = self._ctx
         known, source = self._names, await ctx.source.topic_names()
-        lately = ctx.clock.monotonic() - self._looked_closely < IDS_EVERY
-        if known is None or known[0] != source or not (self._settled and lately) or ctx.rounds.hurried(REFRESH):
+        if known is None or known[0] != source or not (self._settled and self._lately) or ctx.rounds.hurried(REFRESH):
             known = source, await ctx.target.topic_names()
         self._names = known
         return known
+
+    @property
+    def _lately(self) -> bool:
+        """Whether the last close look is not long ago."""
+        return self._ctx.clock.monotonic() - self._looked_closely < self._ids_rest_s
 
     async def _rules_now(self) -> Rules:
         if self._rules is None:

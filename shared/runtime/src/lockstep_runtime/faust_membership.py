@@ -6,30 +6,19 @@ when that crashes (brokers away for long) the flow begins its next life with a n
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-import faust
-import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
-import faust.auth
-import faust.transport.drivers.aiokafka
-from mode import Service
 from mode.supervisors import CrashingSupervisor
 
-from lockstep_config import FlowSettings, clients
-from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic, service_group
-from lockstep_runtime.context import FlowContext
+from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
 from lockstep_runtime.errors import ClusterTrouble, NotPermitted
+from lockstep_runtime.faust_app import build_app
 from lockstep_runtime.flow_runner import FlowRunner, GroupLost
 from lockstep_runtime.follow import Record
-from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
+from lockstep_runtime.leadership import SESSION_TIMEOUT
 from lockstep_runtime.waiting import done_within
 
 __all__ = ["FaustMembership"]
-
-METADATA_EVERY_MS = 10_000
-"""Who divides the group while the commands topic has no leader, or is too new for the broker that was asked, gives
-everybody nothing, and nobody leads until these are asked for anew: for up to five minutes by default."""
 
 JOIN = 60.0
 """Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""
@@ -151,68 +140,3 @@ class FaustMembership:
 
         coordinator._do_heartbeat = heard_beat
         coordinator.lockstep_hears = True
-
-
-class Unmeasured(faust.Monitor):
-    """Faust's monitor without its averages of every second, which nobody reads here."""
-
-    logger = logging.getLogger("faust.sensors")  # as of `App`
-
-    @Service.task
-    async def _sampler(self) -> None:
-        return
-
-
-class App(faust.App):
-    """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
-    started."""
-
-    logger = logging.getLogger("faust.app")  # mode would take this module's, which is not one of the silent libraries
-
-    def _create_directories(self) -> None:
-        return
-
-
-def build_app(ctx: FlowContext) -> Any:
-    """A Faust app with our settings (the reasons: `style.md` §5): nothing but one group member that follows one
-    topic."""
-    settings = ctx.settings
-    hosts = settings.target.bootstrap.split(",")
-    return App(
-        service_group(ctx.service, ctx.flow, settings.group_id),
-        broker=[f"kafka://{host}" for host in hosts],
-        broker_credentials=_credentials(settings),
-        broker_client_id=f"{settings.flow}|{ctx.service}",
-        broker_session_timeout=SESSION_TIMEOUT,
-        broker_rebalance_timeout=15.0,
-        broker_heartbeat_interval=HEARTBEAT_EVERY,
-        broker_request_timeout=20.0,
-        broker_max_poll_interval=300.0,
-        consumer_group_instance_id=ctx.instance,
-        consumer_auto_offset_reset="earliest",
-        consumer_metadata_max_age_ms=METADATA_EVERY_MS,
-        store="memory://",
-        Monitor=Unmeasured,
-        web_enabled=False,
-        topic_allow_declare=False,
-        topic_disable_leader=True,
-        stream_wait_empty=False,
-        agent_supervisor=CrashingSupervisor,
-        autodiscover=False,
-    )
-
-
-def _credentials(settings: FlowSettings) -> Any:
-    connection = clients.aiokafka_connection(settings.target)
-    protocol = connection["security_protocol"]
-    context = connection.get("ssl_context")
-    if "sasl_oauth_token_provider" in connection:
-        return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
-    if protocol.startswith("SASL"):
-        return faust.SASLCredentials(  # over TLS where there is a context
-            mechanism=connection["sasl_mechanism"],
-            username=connection["sasl_plain_username"],
-            password=connection["sasl_plain_password"],
-            ssl_context=context,
-        )
-    return faust.SSLCredentials(context=context) if protocol == "SSL" else None

@@ -27,7 +27,7 @@ from lockstep_runtime.hearing import DEAF_AFTER, Hearing
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.waiting import set_within, to_next_tick
 from lockstep_runtime.work import Work
 
 __all__ = ["FlowRunner", "GroupLost", "Membership"]
@@ -192,7 +192,7 @@ class FlowRunner:
     async def _pulse(self) -> None:
         while True:
             self._moved_at = self.ctx.clock.monotonic()
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(to_next_tick(TICK))
 
     async def _wait(self, seconds: float) -> None:
         self._moved_at = self.ctx.clock.monotonic()
@@ -268,14 +268,14 @@ class FlowRunner:
                 self._backoff.reset()
                 if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
                     troubles.over(self._whole)
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(to_next_tick(TICK))
 
     async def _watch_group(self, follower: Follower) -> None:
         """Raises GroupLost when the group has said nothing for long although the target is there: its consumer hangs,
         and nobody would ever lead here again."""
         hearing = Hearing()
         while not hearing.lost(self.ctx.heard, not follower.trouble, self.ctx.clock.monotonic()):
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(to_next_tick(TICK))
         alias = self.ctx.target.alias
         raise GroupLost(alias, f"cluster {alias}: nothing heard of our group for {DEAF_AFTER:.0f} s, joining anew")
 
@@ -321,7 +321,7 @@ class FlowRunner:
                 self._loop_task = tasks.create_task(self._act())
             elif not ctx.acting and self._loop_task is not None:
                 await self._stand_down()
-            await set_within(self._nudged, TICK)
+            await set_within(self._nudged, to_next_tick(TICK))
 
     async def _claim(self, partition: int) -> None:
         ctx = self.ctx

@@ -24,6 +24,7 @@ from lockstep_runtime.contents import Steady, contents
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
+from lockstep_runtime.waiting import to_next_tick
 
 __all__ = ["Renewable", "Rotation"]
 
@@ -105,7 +106,7 @@ class Rotation:
     async def run(self) -> None:
         """Look, for ever."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(to_next_tick(LOOK_EVERY_S))
             await self.look()
 
     async def look(self) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["cancelled", "done_within", "error_retrieved", "set_within"]
+__all__ = ["cancelled", "done_within", "error_retrieved", "set_within", "to_next_tick"]
 
 T = TypeVar("T")
+
+PHASE = os.getpid() % 97 / 97  # seconds; the clock is the same in every process of a machine
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
@@ -19,6 +22,12 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def to_next_tick(every: float) -> float:
+    """Seconds to wait for who looks every so often. All who do in one process wake together, so that one at rest wakes
+    once for all of them; other processes do at another moment."""
+    return every - (asyncio.get_running_loop().time() + PHASE) % every
 
 
 async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
