@@ -38,7 +38,11 @@ def two_clusters(source_afar: Distance, target_afar: Distance) -> Iterator[Clust
         for alias, behind in (("A", source_afar), ("B", target_afar))
     ]
     with started(*pair):
-        yield Clusters(*(broker.bootstrap for broker in pair))
+        yield _of(*pair)
+
+
+def _of(source: Broker, target: Broker) -> Clusters:
+    return Clusters(source.bootstrap, target.bootstrap, (source.pid, target.pid))
 
 
 @contextmanager
@@ -69,4 +73,4 @@ def tls_clusters() -> Iterator[tuple[Clusters, Mapping[str, str]]]:
         ]
         lines = {f"{each.alias}.{key}": value for each in pair for key, value in each.properties("TLS").items()}
         with secured.tokens, started(*pair):
-            yield Clusters(*(broker.bootstrap for broker in pair)), lines
+            yield _of(*pair), lines

@@ -28,6 +28,8 @@ class Clusters:
 
     source: str
     target: str
+    brokers: Sequence[int] = ()
+    """The ids of the brokers' processes; none where what they use is not looked at."""
 
     def begin_anew(self, keep: Sequence[str]) -> None:
         """Delete every topic but those named, and every group, on both clusters.

@@ -80,6 +80,8 @@ class Copy:
     record_bytes: float
     compared: int
     log: str = ""
+    brokers_cpu_s: float | None = None
+    """Of both brokers in the window; None where it was not measured."""
 
     @property
     def records_per_s(self) -> float:
@@ -109,10 +111,15 @@ class Copy:
     def cpu_s_per_million_from_start(self) -> float:
         return self.cpu_total.total * 1e6 / self.records
 
+    @property
+    def brokers_cpu_s_per_million(self) -> float | None:
+        return None if self.brokers_cpu_s is None else self._per_million(self.brokers_cpu_s)
+
     def _per_million(self, seconds: float) -> float:
         return seconds * 1e6 / self.window_records if self.window_records else 0.0
 
     def figures(self) -> dict[str, Scalar]:
+        brokers = self.brokers_cpu_s_per_million
         return {
             "records_per_s": self.records_per_s,
             "mb_per_s": self.mb_per_s,
@@ -125,6 +132,7 @@ class Copy:
             "total_s": self.total_s,
             "peak_rss_mib": self.peak_rss_bytes / MEBIBYTE,
             "records_compared": self.compared,
+            **({} if brokers is None else {"brokers_cpu_s_per_million": brokers}),
         }
 
 

@@ -128,7 +128,7 @@ def _far(
 def _replicated(stage: Stage) -> ThroughputPart:
     """The target has three brokers, and acknowledges what two of them have."""
     with three_brokers() as target:
-        stage = replace(stage, clusters=replace(stage.clusters, target=target))
+        stage = replace(stage, clusters=replace(stage.clusters, target=target, brokers=()))
         work, facts = _loaded(stage, REPLICATED, FAR_CODEC)
         systems = _copies(stage, REPLICATED, work, settings=dict.fromkeys(FACTORS, str(REPLICAS)))
     facts |= {"brokers": REPLICAS, "in_sync": IN_SYNC}

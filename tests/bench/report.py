@@ -117,6 +117,10 @@ def _times(value: float | None) -> str:
     return EMPTY if value is None else f"{value:.2f}x"
 
 
+def _plainly(value: float | None) -> str:
+    return EMPTY if value is None else f"{value:.2f}"
+
+
 def _throughput(part: ThroughputPart) -> Table:
     tuned = part.systems.get("mm2_tuned")
     rate = tuned.records_per_s if isinstance(tuned, Copy) else None
@@ -141,6 +145,7 @@ def _throughput(part: ThroughputPart) -> Table:
             "CPU s per million": f"{copied.cpu_s_per_million:.2f}",
             "  user + system": f"{copied.cpu_user_s_per_million:.2f} + {copied.cpu_system_s_per_million:.2f}",
             "  CPU to tuned MM2": _times(ratio(copied.cpu_s_per_million, cpu)),
+            "brokers' CPU s per million": _plainly(copied.brokers_cpu_s_per_million),
             "start to first record, s": f"{copied.start_s:.1f}",
             "start to last record, s": f"{copied.total_s:.1f}",
             "CPU s per million, with start": f"{copied.cpu_s_per_million_from_start:.2f}",
@@ -165,7 +170,7 @@ def _throughput(part: ThroughputPart) -> Table:
         "records/s", "MB/s", "  to tuned MM2",
         *(("  to the limit", "  to both at once") if part.limit else ()), *((to_own,) if part.own else ()),
         "CPU s per million", "  user + system",
-        "  CPU to tuned MM2",
+        "  CPU to tuned MM2", "brokers' CPU s per million",
         "start to first record, s", "start to last record, s", "CPU s per million, with start", "peak RSS, MiB", "copy",
         "  records compared",
     )  # fmt: skip

@@ -36,6 +36,7 @@ def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_
         peak_rss_bytes=512 << 20,
         record_bytes=470.0,
         compared=7200,
+        brokers_cpu_s=0.8 * window / 1e6,
     )
 
 
@@ -118,6 +119,7 @@ def test_the_keys_of_a_throughput_part() -> None:
     assert keys["lz4.records_per_s.mm2_tuned"] == 300_000
     assert keys["lz4.records_per_s.limit"] == 800_000
     assert keys["lz4.cpu_s_per_million.lockstep"] == 1.1
+    assert keys["lz4.brokers_cpu_s_per_million.lockstep"] == pytest.approx(0.8)
     assert keys["lz4.startup_s.lockstep"] == 4.0
     assert keys["lz4.peak_rss_mib.lockstep"] == 512
     assert keys["lz4.ratio_to_mm2_tuned"] == 3.2
