@@ -11,7 +11,7 @@ import pytest
 from lockstep_config.permissions import Remedy
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rounds import Rounds, Troubles
+from lockstep_runtime.rounds import SAID_AT_ONCE, Rounds, Troubles
 from tests.harness.eventually import eventually
 
 LONG = timedelta(hours=1)
@@ -155,6 +155,35 @@ def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCap
         troubles.began("one", NotPermitted("B", "to create", "topic y"))
         troubles.over("one")
     assert lines == ["one failing", "one failing", "one recovered"]
+
+
+def test_of_many_troubles_the_first_ones_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    troubles, names = Troubles(FlowLog("test", "A->B")), [f"p-{number}" for number in range(SAID_AT_ONCE + 3)]
+    with heard(caplog) as lines:
+        for text in ("no leader", "still none"):
+            for name in names:
+                troubles.began(name, ClusterTrouble("B", text))
+        assert troubles.now.keys() == set(names)
+        for name in reversed(names):
+            troubles.over(name)
+        troubles.began("p-0", ClusterTrouble("B", "again"))
+    named = names[:SAID_AT_ONCE]
+    failing, recovered = [f"{name} failing" for name in named], [f"{name} recovered" for name in reversed(named)]
+    assert lines == [*failing, "others failing", *failing, "others recovered", *recovered, "p-0 failing"]
+
+
+def test_how_many_were_not_named_is_said_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(FlowLog("test", "A->B"))
+    caplog.set_level(logging.INFO, logger="lockstep.test")
+    for _ in range(2):
+        for number in range(SAID_AT_ONCE + 3):
+            troubles.began(f"p-{number}", ClusterTrouble("B", "no leader"))
+        caplog.clear()
+        for number in range(SAID_AT_ONCE + 3):
+            troubles.over(f"p-{number}")
+        (record,) = (each for each in caplog.records if each.message == "others recovered")
+        assert record.__dict__["text"] == "all that were not named, 3"
+    assert not troubles.now
 
 
 def test_a_permission_that_many_lack_is_said_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,16 +16,25 @@ from lockstep_runtime.waiting import set_within
 
 __all__ = ["Rounds", "Troubles"]
 
+SAID_AT_ONCE = 10
+"""Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
+
 
 class Troubles:
     """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster and a permission that is missing once for all who notice. `others_say`: clusters of which somebody else says
-    when they cannot be reached."""
+    cluster and a permission that is missing once for all who notice, and of many others at once only the first ones.
+    `others_say`: clusters of which somebody else says when they cannot be reached."""
 
     def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log
         self._others_say = frozenset(others_say)
         self._now: dict[str, ClusterTrouble | ClassFailed] = {}
+        self._named: set[str] = set()
+        """Those that were said by name."""
+        self._others: set[str] = set()
+        """The rest."""
+        self._ever = 0
+        """How many of these there have been since there were none."""
 
     @property
     def now(self) -> dict[str, str]:
@@ -43,8 +52,7 @@ class Troubles:
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
         elif str(before) != str(trouble) and not self._said(name, trouble):
-            about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
-            self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
+            self._say_failing(name, trouble)
         self._say_reached(known)
 
     def over(self, name: str) -> None:
@@ -54,9 +62,33 @@ class Troubles:
             return
         known = self._unreachable()
         del self._now[name]
-        if not isinstance(before, ClusterUnreachable) and not self._said(name, before):
-            self._log.say(f"{name} recovered")
+        self._say_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._said(name, before))
         self._say_reached(known)
+
+    def _say_failing(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
+        about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
+        if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
+            self._named.add(name)
+            self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
+            return
+        if not self._others:
+            self._log.warn(
+                "others failing", f"{name} as well, and whatever follows is not named; trying again", **about
+            )
+            self._ever = 0
+        self._ever += name not in self._others
+        self._others.add(name)
+        self._log.debug(f"{name} failing", f"{trouble}; trying again", **about)
+
+    def _say_recovered(self, name: str, *, quietly: bool) -> None:
+        self._named.discard(name)
+        if name in self._others:
+            self._others.discard(name)
+            self._log.debug(f"{name} recovered")
+            if not self._others:
+                self._log.say("others recovered", f"all that were not named, {self._ever:,}")
+        elif not quietly:
+            self._log.say(f"{name} recovered")
 
     def _said(self, name: str, trouble: ClusterTrouble | ClassFailed) -> bool:
         """Whether another one lacks the same permission: it was said when that began, and its end is said with the
