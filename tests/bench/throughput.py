@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from pathlib import Path
 from typing import TextIO
 
@@ -30,7 +29,7 @@ FIRST_RECORD_WITHIN_S = 240.0
 STANDSTILL_S = 60.0
 SETTLED_S = 5.0  # MM2's tuned producer lingers 50 ms, its transactions end with each poll
 RUNS = 3
-WARM_UP_RECORDS = 9_000_000
+BROKERS_WARM_S = 45.0
 SHORTEST_WARM_UP_S = 3.0  # counted for a run that is over sooner, as small ones are
 WARM_UP_S = 15.0  # of copying: the compilers of two brokers that serve it take 40 % of a core for so long
 LIMIT_TOPIC = "limit"
@@ -162,14 +161,11 @@ def _follow(
 
 
 def limit(work: Workload, say: Callable[[str], None]) -> Limit:
-    """Three runs in each direction and three of both at once, after some that warm the brokers and do not count. Raises
+    """Three runs in each direction and three of both at once, after as many of these as warm both brokers. Raises
     BrokerRefused."""
     source, target = work.clusters.source, work.clusters.target
     with Connection(source) as connection:
         ends = end_offsets(connection, work.topic, work.partitions)
-    # A broker's JVM that has not yet compiled what appends batches spends three times the CPU on it.
-    unmeasured = ceil(WARM_UP_RECORDS / sum(ends))
-    fetched = [fetch_only(source, work.topic, ends) for _ in range(unmeasured + RUNS)][unmeasured:]
     ready = requests(LIMIT_TOPIC, read_batches(source, work.topic, ends))
 
     def appended(how: Callable[[], float]) -> float:
@@ -178,11 +174,13 @@ def limit(work: Workload, say: Callable[[str], None]) -> Limit:
         work.clusters.delete(target, LIMIT_TOPIC)
         return seconds
 
-    produced = [appended(partial(produce_only, target, ready)) for _ in range(unmeasured + RUNS)][unmeasured:]
     both = partial(both_at_once, source, work.topic, ends, target, ready)
+    # A broker's JVM that has not yet compiled what appends batches spends three times the CPU on it.
     began = time.monotonic()
-    while time.monotonic() - began < WARM_UP_S:
+    while time.monotonic() - began < BROKERS_WARM_S:
         appended(both)
+    fetched = [fetch_only(source, work.topic, ends) for _ in range(RUNS)]
+    produced = [appended(partial(produce_only, target, ready)) for _ in range(RUNS)]
     together = [appended(both) for _ in range(RUNS)]
     say(
         f"fetch only {_listed(sum(ends), fetched)}; produce only {_listed(sum(ends), produced)}; "
