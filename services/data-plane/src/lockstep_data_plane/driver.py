@@ -125,7 +125,7 @@ class Driver:
                 self._changed.clear()
                 await self._plan()
             await self._watch()
-            await self._watch_partitions()
+            await self._watch_source()
             await self._even_out()
             if self._group is not None:
                 await self._group.commit_if_due()
@@ -305,26 +305,30 @@ class Driver:
             self.ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=running.slot)
             await self.spark.cancel(spec)
 
-    async def _watch_partitions(self) -> None:
-        """Ask the source itself how far its logs go: a slot that does not move cannot say that it should."""
+    async def _watch_source(self) -> None:
         ctx = self.ctx
         now = ctx.clock.monotonic()
         if now - self._probed_at < WATCH_EVERY_S:
             return
         self._probed_at = now
-        due = now - self._looked_at >= ENDS_EVERY_S
-        ordered = self._ordered() if due else {}
-        rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]
-        committed = ctx.settings.data_plane.isolation_level == "read_committed"
         try:
             await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            ends = await ctx.source.end_offsets([(p.topic, p.partition) for p in rows], read_committed=committed)
+            if now - self._looked_at >= ENDS_EVERY_S:
+                await self._watch_partitions(now)
         except ClusterTrouble as trouble:
+            if trouble.alias != ctx.source.alias:
+                raise
             ctx.rounds.troubles.began("watching the source", trouble)
-            return
-        ctx.rounds.troubles.over("watching the source")
-        if not due:
-            return
+        else:
+            ctx.rounds.troubles.over("watching the source")
+
+    async def _watch_partitions(self, now: float) -> None:
+        """Ask the source itself how far its logs go: a slot that does not move cannot say that it should."""
+        ctx = self.ctx
+        ordered = self._ordered()
+        rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]
+        committed = ctx.settings.data_plane.isolation_level == "read_committed"
+        ends = await ctx.source.end_offsets([(p.topic, p.partition) for p in rows], read_committed=committed)
         self._looked_at = now
         resting = {tp for tp, order in ordered.items() if order.rests}
         found, over = self._watchdog.look(rows, ends, now, resting)

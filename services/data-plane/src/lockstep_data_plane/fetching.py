@@ -104,9 +104,10 @@ class Fetching:
         others = [s for (broker, _), (s, _) in self._shards.items() if broker == shard.broker and s is not shard]
         for other in others:
             surplus, first = 0, other.index < shard.index
-            if (quiet and other.partitions and not other.swarm.much and (first or not other.swarm.quiet(now))) or (
-                lasts and first and other.swarm.lasts(now)
-            ):
+            joins_swarm = lasts and first and other.swarm.lasts(now)
+            busier = first or not other.swarm.quiet(now)
+            joins_quietly = quiet and busier and bool(other.partitions) and not other.swarm.much
+            if joins_swarm or joins_quietly:
                 surplus = len(shard.partitions)
             elif much:
                 surplus = max(0, len(shard.partitions) - len(other.partitions)) // 2

@@ -44,26 +44,24 @@ class Troubles:
     def began(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
         before = self._now.get(name)
-        known = self._unreachable()
-        self._now[name] = trouble
         if isinstance(trouble, ClusterUnreachable):
-            if trouble.alias not in known | self._others_say:
+            if not self._away(trouble.alias):
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
         elif str(before) != str(trouble) and not self._said(name, trouble):
             self._say_failing(name, trouble)
-        self._say_reached(known)
+        self._now[name] = trouble
+        self._say_reached(before)
 
     def over(self, name: str) -> None:
         """`name` works (again). Cheap to say when it never failed."""
         before = self._now.get(name)
         if before is None:
             return
-        known = self._unreachable()
         del self._now[name]
         self._say_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._said(name, before))
-        self._say_reached(known)
+        self._say_reached(before)
 
     def _say_failing(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
         about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
@@ -98,12 +96,14 @@ class Troubles:
         others = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
         return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
 
-    def _unreachable(self) -> set[str]:
-        return {t.alias for t in self._now.values() if isinstance(t, ClusterUnreachable)}
+    def _away(self, alias: str) -> bool:
+        """Whether nothing is to be said of the cluster: it is known to be away, or others say so."""
+        away = (trouble.alias for trouble in self._now.values() if isinstance(trouble, ClusterUnreachable))
+        return alias in self._others_say or alias in away
 
-    def _say_reached(self, known: set[str]) -> None:
-        for alias in sorted(known - self._unreachable() - self._others_say):
-            self._log.say("cluster reachable again", alias, cluster=alias)
+    def _say_reached(self, before: ClusterTrouble | ClassFailed | None) -> None:
+        if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
+            self._log.say("cluster reachable again", before.alias, cluster=before.alias)
 
 
 class Rounds:
