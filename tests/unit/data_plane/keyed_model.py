@@ -110,7 +110,7 @@ class KeyedSlot:
         batches, aborted = self.source.fetch(p.position, count + 1)
         if not batches:
             return
-        p.source_end = self.source.end
+        p.durable.source_end = self.source.end
         try:
             p.admit(batches, AbortedTransactions(aborted))
         except BatchRefused as exc:

@@ -97,9 +97,9 @@ class World:
 
     def _write(self, slot: Slot) -> None:
         """As `ledger.py` does: runs that have ended, then progress."""
-        due = slot.partition.runs.due()
+        due = slot.partition.durable.runs.due()
         self.runs.update((row.key(), row) for row in due)
-        slot.partition.runs.written(due)
+        slot.partition.durable.runs.written(due)
         self.row = slot.partition.row()
 
     def translated(self) -> tuple[dict[int, int | None], dict[int, int]]:

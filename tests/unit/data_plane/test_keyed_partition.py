@@ -153,7 +153,7 @@ def test_what_is_passed_over_counts_with_the_round_or_at_once_without_one() -> N
     assert (row.upstream, row.downstream, row.sequence, row.records) == (3, -1, -1, 1)
     assert transactions.stage is Stage.CLOSED
     assert row.open_run == ()
-    assert p.runs.due() == []
+    assert p.durable.runs.due() == []
 
 
 def test_a_target_with_another_number_of_partitions_does_not_fit() -> None:

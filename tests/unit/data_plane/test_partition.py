@@ -150,14 +150,14 @@ class TestAdmission:
     def test_what_is_passed_over_is_progress_at_once_when_nothing_is_on_its_way(self) -> None:
         p = partition()
         admit(p, batch(records(0, 1), attributes=CONTROL))
-        assert (p.upstream, p.row().upstream, p.counters.skipped) == (0, 0, 1)
+        assert (p.durable.upstream, p.row().upstream, p.durable.counters.skipped) == (0, 0, 1)
 
     def test_what_is_passed_over_behind_a_piece_is_progress_with_it(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 1), attributes=CONTROL))
-        assert p.upstream == -1
+        assert p.durable.upstream == -1
         append(p, 0)
-        assert (p.upstream, p.downstream, p.sequence) == (2, 1, 1)
+        assert (p.durable.upstream, p.durable.downstream, p.durable.sequence) == (2, 1, 1)
 
 
 class TestWhereCountingArrives:
@@ -211,7 +211,7 @@ class TestAcknowledgement:
         for found in (one, two):
             admit(p, found)
             append(p, found.base_offset)
-        assert (p.counters.records, p.counters.bytes) == (5, len(one.data) + len(two.data))
+        assert (p.durable.counters.records, p.durable.counters.bytes) == (5, len(one.data) + len(two.data))
         assert (p.row().records, p.row().bytes) == (5, len(one.data) + len(two.data))
         assert not p.fruitless
 
@@ -226,22 +226,22 @@ class TestAcknowledgement:
 class TestLag:
     def test_is_the_records_up_to_the_sources_end_that_are_not_durable(self) -> None:
         p = partition(upstream=9)
-        assert p.lag == 0, "the source's end is not known yet"
-        p.source_end = 30
-        assert p.lag == p.row().lag_records == 20
+        assert p.durable.lag == 0, "the source's end is not known yet"
+        p.durable.source_end = 30
+        assert p.durable.lag == p.row().lag_records == 20
         admit(p, batch(records(10, 20)))
-        assert p.lag == 20, "queued is not durable"
+        assert p.durable.lag == 20, "queued is not durable"
         append(p, 0)
-        assert p.lag == 0
+        assert p.durable.lag == 0
 
     def test_is_never_below_zero(self) -> None:
         p = partition(upstream=9)
-        p.source_end = 5  # read_committed: the last stable offset may lie behind
-        assert p.lag == 0
+        p.durable.source_end = 5  # read_committed: the last stable offset may lie behind
+        assert p.durable.lag == 0
 
     def test_in_time_is_the_age_of_the_oldest_record_on_its_way(self) -> None:
         p = partition()
-        p.source_end = 4
+        p.durable.source_end = 4
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         assert p.lag_ms(now_ms=1500) == 500
         p.chain.landed(p.chain.launch(), 0)
@@ -249,7 +249,7 @@ class TestLag:
 
     def test_in_time_counts_from_the_last_record_when_the_next_one_is_not_here_yet(self) -> None:
         p = partition()
-        p.source_end = 4
+        p.durable.source_end = 4
         admit(p, batch(records(0, 2)))
         append(p, 0)
         assert p.lag_ms(now_ms=1501) == 500
@@ -257,19 +257,19 @@ class TestLag:
     @pytest.mark.parametrize("now_ms", [0, 1000, 10**12])
     def test_in_time_is_zero_without_lag(self, now_ms: int) -> None:
         p = partition()
-        p.source_end = 2
+        p.durable.source_end = 2
         admit(p, batch(records(0, 2)))
         append(p, 0)
         assert p.lag_ms(now_ms) == 0
 
     def test_in_time_is_zero_before_any_record_was_seen_and_for_records_without_a_time_or_of_the_future(self) -> None:
         p = partition()
-        p.source_end = 2
+        p.durable.source_end = 2
         assert p.lag_ms(5000) == 0
         admit(p, batch([record(0, timestamp=-1)]))
         assert p.lag_ms(5000) == 0
         q = partition()
-        q.source_end = 2
+        q.durable.source_end = 2
         admit(q, batch([record(0, timestamp=9000)]))
         assert q.lag_ms(5000) == 0
 
@@ -280,10 +280,10 @@ def batch_crc(raw: bytes) -> bytes:
 
 def test_what_is_written_down_is_known_before_it_resumes_and_kept_when_it_cannot() -> None:
     p = Partition("t", 0, "A.t", 100)
-    assert not p.known
+    assert not p.durable.known
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
-    p.know(row)
-    assert p.known
+    p.durable.know(row)
+    assert p.durable.known
     p.on(Happening.REFUSED, "a gap")
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 
@@ -300,7 +300,7 @@ def test_its_state_differs_whenever_its_row_does() -> None:
     looked_at()
     append(p, 0)
     looked_at()
-    p.source_end = 9
+    p.durable.source_end = 9
     looked_at()
     admit(p, batch(records(2, 1), attributes=CONTROL))
     looked_at()
@@ -309,7 +309,7 @@ def test_its_state_differs_whenever_its_row_does() -> None:
     looked_at()
     p.on(Happening.FAILED)
     p.on(Happening.SETTLED)
-    p.resumed(p.row(), p.sequence, p.downstream)
+    p.resumed(p.row(), p.durable.sequence, p.durable.downstream)
     looked_at()
     p.on(Happening.REFUSED, "why")
     looked_at()

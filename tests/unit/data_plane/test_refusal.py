@@ -32,7 +32,7 @@ def queued(p: Partition) -> list[int]:
     while p.chain.may_launch(WINDOW):
         flight = p.outlets[0].launch()
         offsets.extend(flight.piece.offsets)
-        p.acknowledged(flight, p.downstream + 1)
+        p.acknowledged(flight, p.durable.downstream + 1)
     return offsets
 
 

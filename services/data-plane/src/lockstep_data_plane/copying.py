@@ -127,12 +127,12 @@ class Copying:
     @property
     def appended(self) -> int:
         """Records acknowledged by the target in this run."""
-        return self._left + sum(p.counters.records for p in self.partitions.values())
+        return self._left + sum(p.durable.counters.records for p in self.partitions.values())
 
     @property
     def appended_bytes(self) -> int:
         """Bytes of their batches."""
-        return self._left_bytes + sum(p.counters.bytes for p in self.partitions.values())
+        return self._left_bytes + sum(p.durable.counters.bytes for p in self.partitions.values())
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
@@ -159,7 +159,7 @@ class Copying:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""
         moved = list(self._moved)
-        self._moved = {partition for partition in moved if partition.lag}
+        self._moved = {partition for partition in moved if partition.durable.lag}
         return moved
 
     def remove(self, tp: TopicPartition) -> None:
@@ -167,8 +167,8 @@ class Copying:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._moved.discard(partition)
-            self._left += partition.counters.records
-            self._left_bytes += partition.counters.bytes
+            self._left += partition.durable.counters.records
+            self._left_bytes += partition.durable.counters.bytes
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
             self._origins.forget(partition)
@@ -193,7 +193,7 @@ class Copying:
             if partition.topic != topic.source_topic:
                 continue
             partition.limits = target_limits(self._plane, topic)
-            ids = (partition.written.source_topic_id, partition.written.target_topic_id)
+            ids = (partition.durable.written.source_topic_id, partition.durable.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
                 self._failing.failed(partition, "its topic was re-created")
             elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
@@ -251,7 +251,7 @@ class Copying:
             if row is not None:
                 await self._ledger.quarantine(partition, refusal)
                 await self._ledger.write(row)
-                partition.know(row)
+                partition.durable.know(row)
         except PASSING as exc:
             self._telling.trouble(partition, exc)
             await self._pause(partition, backoff.next())
@@ -337,12 +337,12 @@ class Copying:
             return
         self._moved.add(p)
         self.room.took(p, len(fetched.records))
-        p.source_end = (
+        p.durable.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
         self._ledger.timings.fetched(p, delivery.batches, len(fetched.records), now_ms())
         if not delivery.batches:
-            if p.lag == 0:
+            if p.durable.lag == 0:
                 self._telling.well(p)
             return
         try:
@@ -351,7 +351,7 @@ class Copying:
             self._failing.misnumbered(p, str(exc))
         except BatchRefused as exc:
             self._failing.refused(p, str(exc), None if p.to_number else exc.refusal)
-        if p.phase is Phase.COPYING and p.to_number and p.position >= p.source_end >= 0:
+        if p.phase is Phase.COPYING and p.to_number and p.position >= p.durable.source_end >= 0:
             self._failing.misnumbered(
                 p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
             )
@@ -394,7 +394,7 @@ class Copying:
             self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
         if receipts:
             self._ledger.timings.acknowledged(partition, receipts, now_ms())
-            partition.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
+            partition.durable.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
             self._telling.well(partition)
 
 

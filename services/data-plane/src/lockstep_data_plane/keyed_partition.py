@@ -123,7 +123,7 @@ class KeyedPartition(Partition):
         elsewhere = self.traces.producer_of(batch) is None
         verdict, why = judge(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
         if verdict is Verdict.SKIP or wholly_skipped(batch, position, self._skips):
-            self.counters.skipped += 1
+            self.durable.counters.skipped += 1
             gathering.cover(batch.last_offset, batch.leader_epoch)
             return
         if verdict is Verdict.REFUSE:
@@ -174,22 +174,19 @@ class KeyedPartition(Partition):
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
-        if not self._keyed.extend_last(offset, leader_epoch) and offset > self.upstream:
-            self.upstream, self.upstream_epoch = offset, leader_epoch
+        if not self._keyed.extend_last(offset, leader_epoch):
+            self.durable.reached(offset, leader_epoch)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def committed(self) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
-        covers, leader_epoch = self._keyed.round_covers
-        if covers > self.upstream:
-            self.upstream, self.upstream_epoch = covers, leader_epoch
+        self.durable.reached(*self._keyed.round_covers)
         return super().committed()
 
     def _account(self, receipts: Sequence[Receipt]) -> tuple[tuple[int, int], ...]:
         """Of places in the target's logs nothing is told: neither offset syncs nor runs."""
         for receipt in receipts:
-            self.counters.records += receipt.piece.count
-            self.counters.bytes += receipt.size
-            self.last_timestamp = max(self.last_timestamp, receipt.piece.max_timestamp)
+            self.durable.count(receipt.piece, receipt.size)
+            self.durable.last_timestamp = max(self.durable.last_timestamp, receipt.piece.max_timestamp)
             self.fruitless = False
         return ()

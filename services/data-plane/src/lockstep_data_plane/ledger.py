@@ -130,17 +130,17 @@ class Ledger:
         ended: list[tuple[Partition, list[OffsetRuns]]] = []
         looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
         for p in partitions:
-            if not p.known:
+            if not p.durable.known:
                 continue
             state = (*p.state, *self.timings.state(p))
             # Thousands of partitions are at rest most of the time, and a row costs more than this look.
-            if p.lag == 0 and state == self._states.get(p.tp):
+            if p.durable.lag == 0 and state == self._states.get(p.tp):
                 continue
             looked_at[p.tp] = state
             row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             if row != self._written.get(p.tp):
                 due.append((p, row))
-            if rows := p.runs.due():
+            if rows := p.durable.runs.due():
                 ended.append((p, rows))
             self._offer_delayed(p)
         if not due and not ended:
@@ -150,7 +150,7 @@ class Ledger:
         facts: list[Row] = [*(row for _, rows in ended for row in rows), *(row for _, row in due)]
         await self.state.append_all((replace(row, at_ms=at).encode() for row in facts), partition=0)
         for p, rows in ended:
-            p.runs.written(rows)
+            p.durable.runs.written(rows)
         source, connector = self._settings.flow.source, self._settings.control.progress_connector
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream, connector)
@@ -172,7 +172,7 @@ class Ledger:
             await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
     def _offer_delayed(self, partition: Partition) -> None:
-        delayed = partition.syncs.flush() if self.syncs is not None else None
+        delayed = partition.durable.syncs.flush() if self.syncs is not None else None
         if self.syncs is not None and delayed is not None:
             self.syncs.offer(partition.topic, partition.number, delayed)
 

@@ -5,7 +5,7 @@ It is always in one phase (`phases.py`). A partition in trouble never stops anot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from aiokafka.errors import CorruptRecordException
@@ -16,15 +16,13 @@ from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.batches.piece import as_piece
 from lockstep_data_plane.batches.rebuild import RecordTooLarge, rebuild
 from lockstep_data_plane.chain import Chain, Flight, Receipt
+from lockstep_data_plane.durable import Durable
 from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, unread, wholly_skipped
-from lockstep_data_plane.runs import RunLog, consecutive
 from lockstep_data_plane.transactions import Stage, Transactions
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
-from lockstep_protocol.sync_rule import OffsetSyncRule
 
 __all__ = ["BatchRefused", "Partition"]
 
@@ -36,15 +34,6 @@ class BatchRefused(ValueError):
     def __init__(self, sentence: str, refusal: Refusal | None = None) -> None:
         super().__init__(sentence)
         self.refusal = refusal
-
-
-@dataclass(slots=True)
-class Counters:
-    """What this run of the slot has done with the partition."""
-
-    records: int = 0
-    bytes: int = 0
-    skipped: int = 0
 
 
 class Partition:
@@ -76,9 +65,7 @@ class Partition:
         self.limits = Limits()
         self.traces: Traces = UNTRACED
         """Where batches of the source originated, and what that makes of them."""
-        self.syncs = OffsetSyncRule(offset_lag_max)
-        self.runs = RunLog(offset_lag_max)
-        self.counters = Counters()
+        self.durable = Durable(topic, number, offset_lag_max)
         self.chain = Chain(-1, 0, -1, -1)
         self.transactions: Transactions | None = None
         """None: what is appended counts when it is acknowledged."""
@@ -87,16 +74,6 @@ class Partition:
         self.fetch_from = 0
         """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
         self._there = AlreadyThere()
-        self.written = PartitionProgress(topic=topic, partition=number)
-        """The row this partition resumed from, or wrote last."""
-        self.upstream = -1
-        self.upstream_epoch = -1
-        self.downstream = -1
-        self.sequence = -1
-        self.others: tuple[tuple[int, int], ...] = ()
-        self.source_end = -1
-        self.last_timestamp = -1
-        self.latency_ms = 0
         self.fruitless = True
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
         self.times_rewritten = False
@@ -168,19 +145,7 @@ class Partition:
     @property
     def caught_up(self) -> bool:
         """Nothing waits or flies, and the source has nothing more."""
-        return self.chain.idle and self.position >= self.source_end
-
-    def know(self, row: PartitionProgress) -> None:
-        """What is written down about the partition, known before it has resumed. So what it writes itself, also when
-        it cannot resume, never says less."""
-        self.written = row
-        self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
-        self.downstream, self.sequence, self.others = row.downstream, row.sequence, row.others
-
-    @property
-    def known(self) -> bool:
-        """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
-        return self.written.producer_id != -1
+        return self.chain.idle and self.position >= self.durable.source_end
 
     def resumed(
         self,
@@ -197,8 +162,7 @@ class Partition:
         the target's `last` batch of ours, the record arrived at is held against the one there. `runs` are the rows that
         tell of its offset runs; they count where this partition does not know better. `others`: where the chain ends
         under other producer ids of ours."""
-        self.know(row)
-        self.runs = self.runs.continued(row, runs)
+        self.durable.resumed(row, runs)
         self.transactions = transactions
         self.chain = self._new_chain(row, sequence, downstream, others)
         self.position = self.fetch_from = row.upstream + 1
@@ -218,11 +182,7 @@ class Partition:
     @property
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to tell, would."""
-        return (
-            *(self.written, self.phase, self.reason, self.case, self.incarnation),
-            *(self.upstream, self.upstream_epoch, self.downstream, self.sequence, self.source_end),
-            *(self.counters.records, self.counters.bytes, self.counters.skipped, self.latency_ms),
-        )
+        return (self.phase, self.reason, self.case, self.incarnation, *self.durable.state)
 
     @property
     def _word(self) -> str:
@@ -233,22 +193,10 @@ class Partition:
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
         return replace(
-            self.written,
+            self.durable.row(has_resumed=self.incarnation > 0),
             phase=self._word,
             reason=self.reason,
             case=self.case if self.phase is Phase.HALTED else "",
-            skips=tuple(s for s in self.written.skips if s[1] > self.upstream),
-            upstream=self.upstream,
-            upstream_epoch=self.upstream_epoch,
-            downstream=self.downstream,
-            sequence=self.sequence,
-            others=self.others,
-            open_run=self.runs.open_run if self.incarnation else self.written.open_run,
-            source_end=self.source_end,
-            lag_records=self.lag,
-            records=self.counters.records,
-            bytes=self.counters.bytes,
-            latency_ms=self.latency_ms,
         )
 
     # -- records in ----------------------------------------------------------------------------------------------------
@@ -267,7 +215,7 @@ class Partition:
                 self.position = batch.last_offset + 1
                 self.chain.admit(as_piece(batch), -1 if producer is None else producer)
             elif verdict is Verdict.SKIP:
-                self.counters.skipped += 1
+                self.durable.counters.skipped += 1
                 self._pass_over(batch.last_offset, batch.leader_epoch)
             elif verdict is Verdict.REFUSE:
                 raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", of_batch(batch, why))
@@ -295,7 +243,7 @@ class Partition:
 
     @property
     def _skips(self) -> tuple[tuple[int, int], ...]:
-        return self.written.skips
+        return self.durable.written.skips
 
     def _passes_over(self, batch: Batch, verdict: Verdict) -> bool:
         """Deal with a batch that holds quarantined offsets; False where it holds none."""
@@ -304,7 +252,7 @@ class Partition:
         ):
             return False
         if wholly_skipped(batch, self.position, self._skips):
-            self.counters.skipped += 1
+            self.durable.counters.skipped += 1
             self._pass_over(batch.last_offset, batch.leader_epoch)
             return True
         if verdict is Verdict.REFUSE:
@@ -324,16 +272,8 @@ class Partition:
             upstream = max(batch.last_offset, upstream)
         self.position = upstream + 1 if whole else records[past].offset
         if not self.to_number:
-            self._numbered(upstream, batch.leader_epoch)
+            self.durable.numbered(upstream, batch.leader_epoch, self.chain, self._there.places())
         return whole
-
-    def _numbered(self, upstream: int, leader_epoch: int) -> None:
-        """The source has been judged up to the end of our chain: what the log said is now tied to an upstream
-        offset."""
-        self.upstream, self.upstream_epoch = upstream, leader_epoch
-        self._tell_ends()
-        for place in self._there.places():
-            self.runs.add(*place)
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
@@ -341,8 +281,7 @@ class Partition:
             return
         if self.transactions is not None and self.transactions.pass_over(offset, leader_epoch):
             return
-        if offset > self.upstream:
-            self.upstream, self.upstream_epoch = offset, leader_epoch
+        self.durable.reached(offset, leader_epoch)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -383,39 +322,18 @@ class Partition:
         return receipts, self._account(receipts)
 
     def _account(self, receipts: Sequence[Receipt]) -> tuple[tuple[int, int], ...]:
-        syncs: list[tuple[int, int]] = []
-        for receipt in receipts:
-            piece = receipt.piece
-            self.counters.records += piece.count
-            self.counters.bytes += receipt.size
-            self.last_timestamp = piece.max_timestamp
-            if piece.covers > self.upstream:
-                self.upstream, self.upstream_epoch = piece.covers, piece.leader_epoch
-            for first, begin, count in consecutive(piece.offsets):
-                at = DownstreamOffset(receipt.downstream + begin)
-                self.runs.add(first, at, count)
-                syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
         if receipts:
             self.fruitless = False
-            self._tell_ends()
-        return tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
-
-    def _tell_ends(self) -> None:
-        self.downstream, self.sequence, self.others = self.chain.downstream, self.chain.sequence, self.chain.others
+        return self.durable.appended(receipts, self.chain)
 
     def lost(self, flight: Flight) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""
         self.chain.failed(flight)
 
-    @property
-    def lag(self) -> int:
-        """Records of the source not yet durable downstream, as far as its end is known."""
-        return max(0, self.source_end - 1 - self.upstream)
-
     def lag_ms(self, now_ms: int) -> int:
         """Age of the oldest record not yet acknowledged, as far as one was seen; 0 when there is no lag."""
-        if self.lag == 0:
+        if self.durable.lag == 0:
             return 0
         oldest = self.chain.oldest
-        since = oldest.base_timestamp if oldest is not None else self.last_timestamp
+        since = oldest.base_timestamp if oldest is not None else self.durable.last_timestamp
         return max(0, now_ms - since) if since >= 0 else 0

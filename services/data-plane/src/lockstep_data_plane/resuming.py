@@ -108,7 +108,7 @@ class Resuming:
             # Progress first: from the moment the row says so, it is what counts.
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
         await self._ledger.write(row)
-        partition.know(row)
+        partition.durable.know(row)
         return await self._stand(partition, topic, row)
 
     async def _stand(
@@ -116,7 +116,7 @@ class Resuming:
     ) -> tuple[PartitionProgress, ChainEnd]:
         while True:
             if not partition.incarnation:
-                partition.know(row)
+                partition.durable.know(row)
             found = await self._standing.look(partition, row)
             if not isinstance(found, Found):
                 return found
@@ -182,7 +182,7 @@ class Resuming:
     def _newest(self, partition: Partition) -> PartitionProgress | None:
         """Our own row, unless another slot has taken a decision since."""
         theirs = self._rows.get(partition.tp)
-        ours = _going_on(partition) if partition.known else None
+        ours = _going_on(partition) if partition.durable.known else None
         if ours is None or theirs is None or theirs.producer_id != ours.producer_id:
             return ours or theirs
         return theirs if theirs.producer_epoch > ours.producer_epoch else ours
@@ -247,7 +247,7 @@ class Resuming:
         if row.transactional:
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
         await self._ledger.write(row)
-        partition.know(row)
+        partition.durable.know(row)
         text = f"{name}: going on at offset {decision.begin} ({key}={decision.word})"
         if decision.lost:
             text += f"; offsets {decision.lost[0]} to {decision.lost[1]} are not copied"

@@ -79,7 +79,7 @@ class Telling:
     def halted(self, partition: Partition) -> None:
         name = partition.name
         text = f"{name}: {partition.reason}"
-        self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.upstream)
+        self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.durable.upstream)
 
     def recovered(self, partition: Partition, upstream: int) -> None:
         name = partition.name
@@ -108,7 +108,7 @@ class Telling:
             where,
             f"{where}: the target puts the time of the append in place of the records' times "
             "(message.timestamp.type=LogAppendTime)",
-            downstream=partition.downstream,
+            downstream=partition.durable.downstream,
         )
 
     def throttled(self, alias: str, seconds: float) -> None:
