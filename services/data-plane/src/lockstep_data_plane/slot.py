@@ -46,7 +46,8 @@ ALIVE_EVERY_S = 5.0
 """How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as
 long."""
 
-TICK_S = 0.25
+TOGETHER_S = 0.25
+"""How long the first partition that leaves waits for others: they leave by the hundreds."""
 
 LOOK_AT_ALL_EVERY_S = 10.0
 """How often every partition is asked for progress that is not written down, and not only those that moved."""
@@ -151,16 +152,17 @@ class Slot:
             )
             changed = True
             while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
+                self._check(lost)
                 if changed or loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     self._reconcile()
-                self._check(lost)
                 if loop.time() - flushed_at >= flush_every or self._leaving:
                     await self._flush()
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
                 self._stretches.look(self._stretch)
-                changed = await self._wait(TICK_S)
+                due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
+                changed = await self._wait(due - loop.time())
             if self._assignment.ending:
                 await self._flush()
                 await self._tell("released")
@@ -201,7 +203,6 @@ class Slot:
             del self._begun_by[tp]
             self._copying.remove(tp)
             task.result()
-            self._changed.set()
 
     async def _tell(self, phase: str) -> None:
         self._alive_at = asyncio.get_running_loop().time()
@@ -297,5 +298,10 @@ class Slot:
             return
         self._begun_by[tp] = order
         task = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
-        task.add_done_callback(lambda _: self._ended.append(tp))
+        task.add_done_callback(lambda _: self._has_ended(tp))
         self._tending[tp] = task
+
+    def _has_ended(self, tp: TopicPartition) -> None:
+        if not self._ended:
+            asyncio.get_running_loop().call_later(TOGETHER_S, self._changed.set)
+        self._ended.append(tp)
