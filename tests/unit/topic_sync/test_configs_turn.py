@@ -31,13 +31,13 @@ def rounds(turns: Turns, topics: list[str], since: float, until: float) -> dict[
 def test_few_topics_are_all_looked_at_in_every_round() -> None:
     turns = Turns(WHOLE)
     assert turns.every == LOOK_EVERY
-    for at in (0.0, 4.0, 8.0):
+    for at in (0.0, LOOK_EVERY, 2 * LOOK_EVERY):
         assert sorted(turns.begin(names(AT_ONCE), at)) == names(AT_ONCE)
         for name in names(AT_ONCE):
             turns.looked(name, 1, at)
 
 
-@pytest.mark.parametrize(("count", "within"), [(1, 4.0), (500, 4.0), (1_000, 8.0), (10_000, 80.0)])
+@pytest.mark.parametrize(("count", "within"), [(1, 8.0), (1_000, 8.0), (2_000, 16.0), (10_000, 80.0)])
 def test_each_topic_is_looked_at_within_a_time_that_grows_only_with_their_number(count: int, within: float) -> None:
     turns, topics = Turns(WHOLE), names(count)
     looked: dict[str, float] = {}
@@ -70,7 +70,7 @@ def test_each_topic_is_compared_within_the_setting_and_not_much_more_often(whole
 def test_a_slow_cluster_gets_larger_slices_so_that_the_whole_stays_within_the_setting() -> None:
     turns = Turns(60.0)
     topics = names(10_000)
-    assert len(turns.begin(topics, 0.0)) == 667  # 4 s of 60
+    assert len(turns.begin(topics, 0.0)) == 1_429  # 8 s of 60, in whole rounds
     assert len(turns.begin(topics, 12.0)) == 2_000  # the last round took 12
 
 
