@@ -125,10 +125,13 @@ class Ledger:
         progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due.
 
         Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
-        crash in between leaves no hole in them."""
+        crash in between leaves no hole in them. Others go on between two partitions, but not between what is said of
+        one and its sending: who flushes it meanwhile says more, and that must come later."""
         due: list[tuple[Partition, PartitionProgress]] = []
         ended: list[tuple[Partition, list[OffsetRuns]]] = []
         looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
+        sent: list[asyncio.Future[tuple[int, int]]] = []
+        began = time.monotonic()
         for p in partitions:
             if not p.durable.known:
                 continue
@@ -138,17 +141,22 @@ class Ledger:
                 continue
             looked_at[p.tp] = state
             row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
-            if row != self._written.get(p.tp):
-                due.append((p, row))
+            facts: list[Row] = []
             if rows := p.durable.runs.due():
                 ended.append((p, rows))
+                facts += rows
+            if row != self._written.get(p.tp):
+                due.append((p, row))
+                facts.append(row)
             self._offer_delayed(p)
-        if not due and not ended:
+            if facts:
+                at = now_ms()
+                sent += self.state.send((replace(fact, at_ms=at).encode() for fact in facts), partition=0)
+                await asyncio.sleep(0)
+        if not sent:
             self._states |= looked_at
             return
-        at, began = now_ms(), time.monotonic()
-        facts: list[Row] = [*(row for _, rows in ended for row in rows), *(row for _, row in due)]
-        await self.state.append_all((replace(row, at_ms=at).encode() for row in facts), partition=0)
+        await asyncio.gather(*sent)
         for p, rows in ended:
             p.durable.runs.written(rows)
         source, connector = self._settings.flow.source, self._settings.control.progress_connector

@@ -212,9 +212,15 @@ class FactLog:
     ) -> Sequence[int]:
         """Append in order (within a partition) and return the offsets, once all are acknowledged."""
         await self._producer.start()
-        futures = [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
-        results = await asyncio.gather(*futures)
+        results = await asyncio.gather(*self.send(records, partition=partition))
         return [offset for _, offset in results]
+
+    def send(
+        self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
+    ) -> list[asyncio.Future[tuple[int, int]]]:
+        """Queue them in order, where the producer has been started; each future holds (partition, offset) or raises as
+        `append` does."""
+        return [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
 
 
 def _settle(
