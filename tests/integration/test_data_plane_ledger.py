@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,11 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
 from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.state import PartitionProgress, decode_row
+from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.log import FlowLog
 from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic, read_topic
+from tests.harness.mirror import MirroredFlow
 
 PARTITIONS = 200
 
@@ -27,7 +27,7 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
         f"clusters = {one}, {other}\n{one}->{other}.enabled = true\n{one}->{other}.topics = .*\n"
         f"{one}.bootstrap.servers = {broker_b.bootstrap}\n{other}.bootstrap.servers = {broker_b.bootstrap}\n"
     )
-    (found,) = (each for each in load(file, {}).flows if each.flow == Flow(one, other))
+    found = load(file, {}).flow(Flow(one, other))
     create_topic(broker_b.bootstrap, state_topic(found.flow), configs={"cleanup.policy": "compact"})
     create_topic(broker_b.bootstrap, progress_topic(found.flow), partitions=25, configs={"cleanup.policy": "compact"})
     return found
@@ -39,31 +39,29 @@ def copied(number: int) -> Partition:
     return partition
 
 
-def progress(broker: Broker, settings: FlowSettings) -> Iterator[PartitionProgress]:
-    for record in read_topic(broker.bootstrap, state_topic(settings.flow)):
-        row = decode_row(record.key or b"", record.value)
-        assert isinstance(row, PartitionProgress)
-        yield row
-
-
 async def test_others_go_on_between_the_rows_of_many_partitions_and_the_newest_row_comes_last(
     broker_b: Broker, settings: FlowSettings
 ) -> None:
     ledger = Ledger(settings, 0, "run", FlowLog("data-plane", settings.flow))
     partitions = [copied(number) for number in range(PARTITIONS)]
-    last = partitions[-1]
+    first, last = partitions[0], partitions[-1]
 
     async def go_on() -> None:
+        first.durable.reached(9, 0)
         last.durable.reached(9, 0)
-        await ledger.flush([last])
+        await ledger.flush([last, first])
 
     await ledger.start()
     try:
         await asyncio.gather(ledger.flush(partitions), go_on())
-        rows = list(progress(broker_b, settings))
+        rows = read_topic(broker_b.bootstrap, state_topic(settings.flow))
         await ledger.flush(partitions)
     finally:
         await ledger.stop()
-    assert [row.partition for row in rows].index(last.number) == 1, "after the first one's, not after all"
-    assert {row.partition: row.upstream for row in rows} == {p.number: p.durable.upstream for p in partitions}
-    assert list(progress(broker_b, settings)) == rows, "what is written down is not written again"
+    keys = [row.key for row in rows]
+    assert keys.index(last.row().key().encode()) == 1, "after the first one's, not after all"
+    assert read_topic(broker_b.bootstrap, state_topic(settings.flow)) == rows, "nothing is written twice"
+    flow = MirroredFlow(settings.flow, broker_b.bootstrap, broker_b.bootstrap)
+    now = {p.number: p.durable.upstream for p in partitions}
+    assert {number: row.upstream for number, row in flow.progress("orders").items()} == now
+    assert flow.mm2_progress("orders") == now

@@ -66,6 +66,8 @@ class Ledger:
             self._producers.append(producer)
             self.syncs = SyncLog(FactLog(producer, settings.offset_syncs_topic), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
+        self._sent: dict[tuple[str, int], PartitionProgress] = {}
+        """The newest row of each partition, which may not have been acknowledged."""
         self._states: dict[tuple[str, int], tuple[object, ...]] = {}
         """What a partition was like when its row was found written, or was written."""
         self.timings = Timings()
@@ -148,6 +150,7 @@ class Ledger:
             if row != self._written.get(p.tp):
                 due.append((p, row))
                 facts.append(row)
+                self._sent[p.tp] = row
             self._offer_delayed(p)
             if facts:
                 at = now_ms()
@@ -159,6 +162,9 @@ class Ledger:
         await asyncio.gather(*sent)
         for p, rows in ended:
             p.durable.runs.written(rows)
+        # Who has sent a newer row meanwhile writes the progress that belongs to it; ours would come behind that.
+        overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
+        due = [(p, row) for p, row in due if p.tp not in overtaken]
         source, connector = self._settings.flow.source, self._settings.control.progress_connector
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream, connector)
@@ -167,7 +173,7 @@ class Ledger:
         )
         for p, row in due:
             self._written[p.tp] = row
-        self._states |= looked_at
+        self._states |= {tp: state for tp, state in looked_at.items() if tp not in overtaken}
         self.commits.add(now_ms(), 1000 * (time.monotonic() - began))
 
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
@@ -187,6 +193,7 @@ class Ledger:
     def forget(self, partition: Partition) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
+        self._sent.pop(partition.tp, None)
         self._states.pop(partition.tp, None)
         self.timings.forget(partition)
 
