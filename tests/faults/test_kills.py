@@ -15,6 +15,7 @@ from tests.conftest import Pair
 from tests.harness.clusters import create_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.runs import is_alive
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
@@ -56,7 +57,7 @@ def wait_gone(*processes: psutil.Process, within: float = 30.0) -> None:
     """Returns once none of them runs."""
 
     def gone() -> bool:
-        return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
+        return not any(map(is_alive, processes))
 
     wait_until(gone, within=within, what=f"{len(processes)} processes end")
 

@@ -13,7 +13,15 @@ import psutil
 
 from tests.harness.eventually import NeverHappened, wait_until
 
-__all__ = ["LockstepRun", "Run"]
+__all__ = ["LockstepRun", "Run", "is_alive"]
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs: one that has ended and was not waited for does not, and it may end while it is looked at."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Run:
@@ -35,7 +43,7 @@ class Run:
 
     def left(self) -> list[psutil.Process]:
         """Those of the family that run."""
-        return [one for one in self._seen if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+        return [one for one in self._seen if is_alive(one)]
 
     def until(self, condition: Callable[[], bool], *, within: float = 15.0, what: str = "") -> None:
         """Raises NeverHappened with all that was printed."""
