@@ -38,6 +38,7 @@ def test_what_wakes_a_consumers_thread_has_the_names_that_are_replaced() -> None
     assert "_create_worker_consumer(transport)" in inspect.getsource(AIOKafkaConsumerThread._create_consumer)
     assert "await self._getmany(" in inspect.getsource(FaustConsumer._wait_next_records)
     assert "fetcher_timeout=self._consumer_timeout" in inspect.getsource(AIOKafkaConsumer.start)
+    assert "fetch_max_wait_ms=self._fetch_max_wait_ms" in inspect.getsource(AIOKafkaConsumer.start)
     assert "backoff = self._fetcher_timeout" in inspect.getsource(Fetcher._get_actions_per_node)
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lockstep_runtime.waiting import cancelled, done_within, set_within
+from lockstep_runtime.waiting import cancelled, done_within, set_within, share_kept_s
 
 
 async def test_an_event_that_comes_in_time_is_seen_at_once() -> None:
@@ -71,3 +71,20 @@ async def test_tasks_have_ended_whatever_they_raise() -> None:
     await cancelled(tasks)
     assert sorted(ended) == [False, True]
     assert all(task.done() for task in tasks)
+
+
+def test_what_costs_little_is_done_as_often_as_may_be() -> None:
+    assert (
+        share_kept_s(0.0, 0.001, soonest=10.0, latest=60.0)
+        == share_kept_s(0.01, 0.001, soonest=10.0, latest=60.0)
+        == 10.0
+    )
+
+
+@pytest.mark.parametrize("cost_s", [0.011, 0.03, 0.06])
+def test_what_costs_more_as_seldom_as_keeps_its_share_of_a_core(cost_s: float) -> None:
+    assert cost_s / share_kept_s(cost_s, 0.001, soonest=10.0, latest=60.0) == pytest.approx(0.001)
+
+
+def test_but_often_enough_whatever_it_costs() -> None:
+    assert share_kept_s(10.0, 0.001, soonest=10.0, latest=60.0) == 60.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -41,7 +42,7 @@ from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, ToldToEnd
 from lockstep_runtime.state_log import StoodDown
-from lockstep_runtime.waiting import set_within, to_next_tick
+from lockstep_runtime.waiting import set_within, share_kept_s, to_next_tick
 from lockstep_runtime.wanted import Phase
 
 __all__ = ["Driver", "slots_of"]
@@ -50,9 +51,9 @@ DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WATCH_EVERY_S = 10.0
 
-ENDS_EVERY_S = 20.0
-"""How often the source is asked for the ends of all its logs: thousands of partitions cost a good part of what a driver
-uses at rest, and the slots see the ends of what they fetch."""
+ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
+"""Of a core, which asking the source for the ends of all its logs is not to cost more than: of thousands of partitions
+it is some 40 ms of processor, and the slots see the ends of what they fetch. But so often in any case."""
 
 STUCK_AFTER_S = 60.0
 
@@ -85,6 +86,7 @@ class Driver:
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
         self._probed_at = self._looked_at = float("-inf")
+        self._looks_after_s = 0.0
         legacy = ctx.settings.data_plane.legacy
         self._group = None if legacy is None else PositionsOfGroup(ctx, legacy)
         self._aborts = legacy is not None and legacy.abort_on_send_failure
@@ -313,8 +315,12 @@ class Driver:
         self._probed_at = now
         try:
             await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            if now - self._looked_at >= ENDS_EVERY_S:
+            if now - self._looked_at >= self._looks_after_s:
+                began = time.process_time()
                 await self._watch_partitions(now)
+                self._looks_after_s = share_kept_s(
+                    time.process_time() - began, ENDS_SHARE, soonest=WATCH_EVERY_S, latest=ENDS_AT_LEAST_EVERY_S
+                )
         except ClusterTrouble as trouble:
             if trouble.alias != ctx.source.alias:
                 raise

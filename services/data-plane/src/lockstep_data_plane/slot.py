@@ -49,8 +49,9 @@ long."""
 TOGETHER_S = 0.25
 """How long the first partition that leaves waits for others: they leave by the hundreds."""
 
-LOOK_AT_ALL_EVERY_S = 10.0
-"""How often every partition is asked for progress that is not written down, and not only those that moved."""
+LOOK_AT_ALL_EVERY_S = 30.0
+"""How often every partition is looked at, also those at rest of which nobody has said anything: whether it does what is
+wanted of it, and whether all its progress is written down."""
 
 RENEWS_WITHIN_S = 10.0
 """How long a slot drains that is to begin anew with other certificates. It does so because the former ones may serve no
@@ -153,10 +154,11 @@ class Slot:
             changed = True
             while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
                 self._check(lost)
-                if changed or loop.time() - self._alive_at >= ALIVE_EVERY_S:
+                at_all = loop.time() - self._looked_at_all >= LOOK_AT_ALL_EVERY_S
+                if changed or at_all:
                     self._reconcile()
                 if loop.time() - flushed_at >= flush_every or self._leaving:
-                    await self._flush()
+                    await self._flush(everything=at_all or self._leaving)
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._tell("started")
@@ -164,7 +166,7 @@ class Slot:
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
                 changed = await self._wait(due - loop.time())
             if self._assignment.ending:
-                await self._flush()
+                await self._flush(everything=True)
                 await self._tell("released")
         finally:
             self._stretches.look(self._stretch, last=True)
@@ -222,10 +224,11 @@ class Slot:
         )
         await self._guarded("slot status", self._ledger.write(status))
 
-    async def _flush(self) -> None:
-        now, moved = asyncio.get_running_loop().time(), self._copying.moved()
-        if self._leaving or PROGRESS in self._troubles.now or now - self._looked_at_all >= LOOK_AT_ALL_EVERY_S:
-            self._looked_at_all, moved = now, list(self._copying.partitions.values())
+    async def _flush(self, *, everything: bool) -> None:
+        moved = self._copying.moved()
+        if everything or PROGRESS in self._troubles.now:
+            self._looked_at_all = asyncio.get_running_loop().time()
+            moved = list(self._copying.partitions.values())
         await self._guarded(PROGRESS, self._ledger.flush(moved))
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:

@@ -15,8 +15,9 @@ __all__ = ["SPARE", "Pod", "executors_python", "in_folder", "settings_for", "wit
 SPARE = 2
 """Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
 
-QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k"
-"""A JVM schedules a handful of endless tasks and moves no record: one collector thread, quick start."""
+QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:-UsePerfData"
+"""A JVM schedules a handful of endless tasks and moves no record: one collector thread, quick start, and no counters in
+a file of the temporary folder, for which it would wake twenty times a second."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 

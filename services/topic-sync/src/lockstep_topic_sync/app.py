@@ -20,6 +20,7 @@ from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.sayings import SAID, Sayings
 from lockstep_runtime.tracing import note
+from lockstep_runtime.waiting import share_kept_s
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
@@ -61,11 +62,6 @@ VISIBLE_WITHIN = 1.0
 """Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
 
 REFRESH = "topic refresh"
-
-
-def ids_rest_s(cost_s: float) -> float:
-    """How long after a close look at both clusters that took so much processor time the next one is due."""
-    return min(max(cost_s / IDS_SHARE, IDS_EVERY), IDS_AT_LEAST_EVERY)
 
 
 class TopicSync:
@@ -148,7 +144,8 @@ class TopicSync:
             await self._write(topics, created | listed[1].keys(), created)
             self._listed, self._looked_closely = listed, now
             at_rest = not (plan.create or plan.grow)
-            self._ids_rest_s = ids_rest_s(time.process_time() - began) if at_rest else IDS_EVERY
+            cost = time.process_time() - began if at_rest else 0.0
+            self._ids_rest_s = share_kept_s(cost, IDS_SHARE, soonest=IDS_EVERY, latest=IDS_AT_LEAST_EVERY)
         hidden = await self._hide(rules, gone - source.keys())
         await self._write_gone(gone - hidden.keys(), topics, source)
         self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())

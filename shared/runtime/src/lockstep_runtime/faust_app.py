@@ -34,6 +34,12 @@ that is newly ours is read when this is over, so it is no longer. Faust asks eve
 LOOK_EVERY_S = 3.0
 """How often aiokafka's fetcher looks whether anything is to do that it was not woken for; by default every 0.2 s."""
 
+WAITS_MS = 3_000
+"""How long a broker may keep a question for records that do not come; Faust lets it for half as long."""
+
+COMMITS_EVERY_S = 15.0
+"""How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""
+
 
 class Thread(driver.AIOKafkaConsumerThread):
     """The consumer's thread."""
@@ -43,6 +49,7 @@ class Thread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._consumer_timeout = LOOK_EVERY_S
+        consumer._fetch_max_wait_ms = WAITS_MS
         return consumer
 
     @Service.task
@@ -111,6 +118,7 @@ def build_app(ctx: FlowContext) -> Any:
         broker_heartbeat_interval=HEARTBEAT_EVERY,
         broker_request_timeout=20.0,
         broker_max_poll_interval=300.0,
+        broker_commit_interval=COMMITS_EVERY_S,
         consumer_group_instance_id=ctx.instance,
         consumer_auto_offset_reset="earliest",
         consumer_metadata_max_age_ms=METADATA_EVERY_MS,

@@ -227,7 +227,12 @@ class Follower:
         self._room.acquire()
         # Never at OFFSET_END, which would be looked up later, past what was appended meanwhile.
         self._reader.begin({p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning)
+        said: dict[int, int] = {}
         while not self._stopping.is_set():
-            if (came := self._reader.read()) is not None:
-                self._room.acquire()
-                self._tell(self._deliver, *came)
+            came = self._reader.read()
+            # librdkafka says each time anew that it is at the end: the loop need not wake for that.
+            if came is None or (not came[0] and came[1].items() <= said.items()):
+                continue
+            said.update(came[1])
+            self._room.acquire()
+            self._tell(self._deliver, *came)

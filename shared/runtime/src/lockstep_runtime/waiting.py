@@ -7,7 +7,7 @@ import os
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["cancelled", "done_within", "error_retrieved", "set_within", "to_next_tick"]
+__all__ = ["cancelled", "done_within", "error_retrieved", "set_within", "share_kept_s", "to_next_tick"]
 
 T = TypeVar("T")
 
@@ -28,6 +28,13 @@ def to_next_tick(every: float) -> float:
     """Seconds to wait for who looks every so often. All who do in one process wake together, so that one at rest wakes
     once for all of them; other processes do at another moment."""
     return every - (asyncio.get_running_loop().time() + PHASE) % every
+
+
+def share_kept_s(cost_s: float, share: float, *, soonest: float, latest: float) -> float:
+    """Seconds to wait after what took so much processor time, so that it takes no more than this share of a core: what
+    is done to each of thousands of partitions is done the less often the more there are. At least `soonest`, at most
+    `latest`."""
+    return min(max(cost_s / share, soonest), latest)
 
 
 async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
