@@ -23,7 +23,7 @@ from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_T
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
-from lockstep_data_plane.producing import produce_request
+from lockstep_data_plane.produce_wire import produce_request
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 

@@ -21,7 +21,8 @@ from lockstep_data_plane.cluster import cluster_of
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.producing import Answer, Producing, Unanswered
+from lockstep_data_plane.produce_wire import Answer
+from lockstep_data_plane.producing import Producing, Unanswered
 from lockstep_data_plane.shard import Delivery
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.clock import now_ms

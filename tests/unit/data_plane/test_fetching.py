@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -17,9 +18,10 @@ from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_nam
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.shard import Question, Shard
-from lockstep_data_plane.swarm import LOOK_S, MUCH_BYTES, QUIET_S
+from lockstep_data_plane.swarm import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
 from lockstep_protocol.state import PartitionProgress
-from tests.unit.data_plane.batch_bytes import batch_bytes, records
+from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
+from tests.unit.data_plane.by_kio import read_back
 
 LEADER, NEAR = 1, 2
 TOPIC_ID = UUID(int=7)
@@ -70,17 +72,8 @@ def question(partition: Partition) -> Question:
     return Question(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False)
 
 
-def answered(
-    shard: Shard,
-    partition: Partition,
-    *,
-    code: int = 0,
-    near: int = -1,
-    data: bytes = b"",
-    session: int = 0,
-    silent: bool = False,
-) -> list[Batch]:
-    """Hand a shard an answer for the partition, or one that says nothing of any; the batches that it delivers."""
+def answer(*, code: int = 0, near: int = -1, data: bytes = b"", session: int = 0, silent: bool = False) -> Any:
+    """An answer for partition 0 of topic t, or one that says nothing of any."""
     m = message("fetch", 13, "response")
     part = m.PartitionData(
         partition_index=0,
@@ -94,8 +87,12 @@ def answered(
     )
     topic = m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(part,))
     topics = () if silent else (topic,)
-    answer: Any = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
-    deliveries = shard._take_apart(shard._last or question(partition), answer)
+    return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
+
+
+def answered(shard: Shard, partition: Partition, **said: Any) -> list[Batch]:
+    """Hand a shard an `answer` for the partition; the batches that it delivers."""
+    deliveries = shard._take_apart(shard._last or question(partition), answer(**said))
     return [batch for delivery in deliveries for batch in delivery.batches]
 
 
@@ -126,8 +123,8 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
     fetching.attach(partition)
     shard = shard_of(fetching, partition)
     m = message("fetch", 13, "response")
-    answer = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
-    (delivery,) = shard._take_apart(question(partition), answer)
+    refused = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
+    (delivery,) = shard._take_apart(question(partition), refused)
     assert delivery.fetched.code == OUT_OF_RANGE
     assert shard_of(fetching, partition) is shard
 
@@ -162,21 +159,21 @@ async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetching)
 
 async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None:
     wanted = [(("t", 0), Leader(LEADER, 0, TOPIC_ID), 5)]
-    plain = fetch_request(connection(), wanted, FetchSettings(max_partition_bytes=70))
+    plain = read_back(fetch_request(connection(), wanted, FetchSettings(max_partition_bytes=70)))
     assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
-    more = fetch_request(connection(), wanted, FetchSettings(), rack="here", partition_bytes=99)
+    more = read_back(fetch_request(connection(), wanted, FetchSettings(), rack="here", partition_bytes=99))
     assert (more.rack_id, more.topics[0].partitions[0].partition_max_bytes) == ("here", 99)
 
 
 async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks() -> None:
     wanted = [(("t", 0), Leader(LEADER, 0, None), 5)]
-    request = fetch_request(connection(), wanted, FetchSettings(), by_id=False)
+    request = read_back(fetch_request(connection(), wanted, FetchSettings(), by_id=False))
     assert (int(request.__version__), request.topics[0].topic) == (12, "t")
     m = message("fetch", 12, "response")
     part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")
     topics = (m.FetchableTopicResponse(topic="t", partitions=(part,)),)
-    answer = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
-    (fetched,) = read_answer(wanted, answer, topic_names(wanted))
+    said = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
+    (fetched,) = read_answer(wanted, said, topic_names(wanted))
     assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
 
 
@@ -196,7 +193,7 @@ async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
     monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
     first, second, made = copying(), copying(number=1), connection()
     asked: list[Any] = []
-    monkeypatch.setattr(made, "ask", asked.append)
+    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
     fetching.attach(first)
     shard = shard_of(fetching, first)
 
@@ -235,7 +232,7 @@ async def test_a_shard_asks_by_id_where_its_topics_have_ids(
     fetching.attach(partition)
     asked: list[Any] = []
     made = connection()
-    monkeypatch.setattr(made, "ask", asked.append)
+    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
     shard_of(fetching, partition)._ask(made)
     assert [int(request.__version__) for request in asked] == [version]
 
@@ -343,8 +340,51 @@ async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
     assert first._last is None
     assert second._ask(connection()) is None
     made = connection()
-    monkeypatch.setattr(made, "ask", lambda request: request)
-    asked = first._ask(made)
-    assert asked is not None
-    assert sorted(asked[0].asked) == [("t", number) for number in range(6)]
-    assert asked[0].asked[partition.tp][3] == 42
+    asked: list[Any] = []
+    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
+    first._ask(made)
+    offsets = {part.partition: part.fetch_offset for topic in asked[0].topics for part in topic.partitions}
+    assert offsets == {number: 42 if number == 1 else 0 for number in range(6)}
+
+
+class Asked(Connection):
+    """A connection whose answers the test gives: what was asked of it, and who is to see what comes."""
+
+    def __init__(self, happened: list[str]) -> None:
+        self._versions = {APIS["fetch"].key: (0, 13)}
+        self._happened = happened
+
+    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+        assert seen is not None
+        self._happened.append("asked")
+        self._seen, self._answer = seen, asyncio.get_running_loop().create_future()
+        return self._answer
+
+    async def answers(self, answer: Any) -> None:
+        """As `Connection` does it: who is to see it first, and then who waits."""
+        self._seen(answer)
+        self._happened.append("answered")
+        self._answer.set_result(answer)
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(100, ["asked", "delivered", "answered", "asked"]), (FEW_BYTES, ["asked", "answered", "asked", "delivered"])],
+)
+async def test_what_is_little_is_handed_over_as_it_is_read_and_what_is_much_behind_the_next_question(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
+) -> None:
+    happened: list[str] = []
+    made, partition = Asked(happened), copying()
+
+    async def connection(broker: int, lane: str) -> Connection:
+        return made
+
+    monkeypatch.setattr(fetching.cluster, "connection", connection)
+    monkeypatch.setattr(fetching, "_on_fetched", lambda delivery: happened.append("delivered"))
+    fetching.attach(partition)
+    await asyncio.sleep(0.01)
+    await made.answers(answer(data=batch_bytes([record(0, bytes(size))])))
+    assert happened == expected
+    assert partition.fetch_from == 1

@@ -85,9 +85,9 @@ async def test_records_are_in_the_frame_byte_by_byte() -> None:
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
 
 
-def producers_answer(number: int, tagged: bool = False) -> memoryview:
+def producers_answer(number: int, tagged: bool = False, throttle_ms: int = 0) -> memoryview:
     producer = struct.pack(">qiiqiq", 4000, 1, 41, 1000, -1, -1) + b"\0"
-    body = struct.pack(">i", 0) + b"\x02\x03ab\x02" + struct.pack(">ih", 5, 0) + b"\0\x02" + producer
+    body = struct.pack(">i", throttle_ms) + b"\x02\x03ab\x02" + struct.pack(">ih", 5, 0) + b"\0\x02" + producer
     return memoryview(struct.pack(">ib", number, tagged) + body + b"\0\0\0")
 
 
@@ -102,9 +102,28 @@ async def test_an_answer_is_read_by_its_api_and_version() -> None:
 
 async def test_an_answer_that_nobody_waits_for_any_more_is_let_go() -> None:
     made, _ = connection()
-    made.ask(describe("ab")).cancel()
+    seen: list[Any] = []
+    made.ask(describe("ab"), seen.append).cancel()
     made._answered(producers_answer(made._requests[0][0]))
     assert made.unanswered == 0
+    assert seen == []
+
+
+async def test_who_is_to_see_an_answer_at_once_does_so_before_anybody_who_waits_for_it() -> None:
+    made, _ = connection()
+    seen: list[Any] = []
+    waiting = made.ask(describe("ab"), seen.append)
+    made._answered(producers_answer(made._requests[0][0]))
+    assert seen == [waiting.result()]
+
+
+async def test_what_goes_wrong_with_an_answer_that_was_read_is_for_who_asked_and_the_connection_goes_on() -> None:
+    made, _ = connection()
+    waiting = made.ask(describe("ab"), lambda answer: {}[answer])
+    made._answered(producers_answer(made._requests[0][0]))
+    with pytest.raises(KeyError):
+        await waiting
+    assert not made.closed
 
 
 @pytest.mark.parametrize(
@@ -258,14 +277,11 @@ async def test_over_a_quota_the_connection_rests_for_as_long_as_the_answer_says(
     made, stream = connection()
     told: list[float] = []
     made.on_throttled = told.append
-    answer = message("describe_producers", 0, "response").DescribeProducersResponse
-    waiting = made.ask(describe("a"))
-    waiting.set_result(answer(throttle_time=timedelta(0), topics=()))
-    await asyncio.sleep(0)
-    assert made.rests_for == 0
-    waiting = made.ask(describe("a"))
-    waiting.set_result(answer(throttle_time=timedelta(milliseconds=50), topics=()))
-    await asyncio.sleep(0)
+    made.ask(describe("a"))
+    made._answered(producers_answer(made._requests[0][0], throttle_ms=0))
+    assert (made.rests_for, told) == (0, [])
+    made.ask(describe("a"))
+    made._answered(producers_answer(made._requests[0][0], throttle_ms=50))
     assert 0 < made.rests_for <= 0.05
     assert told == [0.05]
     asked = asyncio.create_task(made.call(describe("b")))
@@ -280,8 +296,6 @@ async def test_over_a_quota_the_connection_rests_for_as_long_as_the_answer_says(
 async def test_no_round_trip_is_longer_than_the_shortest_answer() -> None:
     made, _ = connection()
     made.round_trip_s = 30.0
-    answer = message("describe_producers", 0, "response").DescribeProducersResponse
-    waiting = made.ask(describe("a"))
-    waiting.set_result(answer(throttle_time=timedelta(0), topics=()))
-    await asyncio.sleep(0)
+    made.ask(describe("a"))
+    made._answered(producers_answer(made._requests[0][0]))
     assert made.round_trip_s < 5.0

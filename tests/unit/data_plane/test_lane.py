@@ -14,7 +14,8 @@ from lockstep_data_plane.cluster import Leader
 from lockstep_data_plane.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_data_plane.pacing import AHEAD, WINDOW
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.producing import SHARED, Answer, Lane, lane_of
+from lockstep_data_plane.produce_wire import Answer
+from lockstep_data_plane.producing import SHARED, Lane, lane_of
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records

@@ -14,11 +14,13 @@ from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.cluster import Cluster, Leader, kafka_error
 from lockstep_data_plane.committed import ProgressLog
 from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.provenance import UNTRACED
 from lockstep_data_plane.reading import log_between
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
+from tests.unit.data_plane.by_kio import read_back
 
 TP = ("t", 0)
 TOPIC_ID = UUID(int=7)
@@ -41,9 +43,10 @@ class Leading(Connection):
         self._last_stable = last_stable
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
-        (topic,) = entity.topics
+        fetch = isinstance(entity, Encoded)
+        (topic,) = (read_back(entity) if fetch else entity).topics
         (asked,) = topic.partitions
-        if type(entity).__name__ == "FetchRequest":
+        if fetch:
             nothing = self.empty.pop(0) if self.empty else False
             return self._fetched(topic.topic_id, asked.fetch_offset, nothing)
         m = message("list_offsets", int(entity.__version__), "response")

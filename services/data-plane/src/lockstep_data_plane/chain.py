@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
 from lockstep_data_plane.batches.merge import next_piece
@@ -32,8 +32,7 @@ class Flight:
     landed: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
     it since our last one."""
 

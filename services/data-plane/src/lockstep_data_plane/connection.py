@@ -12,7 +12,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
-from lockstep_data_plane.frames import Frames, RequestBody
+from lockstep_data_plane.frames import Encoded, Frames, RequestBody
 from lockstep_runtime.refused_login import refused_login, who_of
 from lockstep_runtime.sasl_session import SessionConnection
 
@@ -48,6 +48,8 @@ APIS: Mapping[str, Api] = {
     "describe_producers": Api(61, 0, 0),
 }
 _NUMBER = struct.Struct(">i")
+_HEADER = struct.Struct(">hhi")
+"""API, version, number of the request; the client's id and the tags, of which we have none, stand behind them."""
 NAMES = {api.key: name for name, api in APIS.items()}
 
 
@@ -80,15 +82,33 @@ def _writer(key: int, version: int) -> Callable[[RequestBody, Any], None]:
     return write
 
 
+def _encoded(entity: Any) -> Encoded:
+    key, version = int(entity.__api_key__), int(entity.__version__)
+    body = RequestBody()
+    _writer(key, version)(body, entity)
+    return Encoded(key, version, body.parts)
+
+
 def _entity_name(api: str, side: str) -> str:
     return "".join(part.title() for part in api.split("_")) + side.title()
 
 
-class _Answer:
-    """Reads an answer of one API and version; stands where aiokafka keeps its own request object."""
+@cache
+def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
+    api = NAMES[key]
+    read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(
+        getattr(message(api, version, "response"), _entity_name(api, "response"))
+    )
+    return read
 
-    def __init__(self, api: str, version: int) -> None:
-        self._read = entity_reader(getattr(message(api, version, "response"), _entity_name(api, "response")))
+
+class _Asked(NamedTuple):
+    """How an answer is read, when it was asked for, and who is to see it at once; stands where aiokafka keeps its own
+    request object."""
+
+    reader: Callable[[memoryview, int], tuple[Any, int]]
+    at: float
+    seen: Callable[[Any], None] | None
 
     def read(self, frame: memoryview, correlation_id: int) -> Any:
         """The answer, which must bear this correlation id. Raises KafkaConnectionError."""
@@ -98,13 +118,8 @@ class _Answer:
             raise KafkaConnectionError(
                 "the broker sent tagged fields in a response header, which no version known here has"
             )
-        entity, _ = self._read(frame, _NUMBER.size + 1)
+        entity, _ = self.reader(frame, _NUMBER.size + 1)
         return entity
-
-
-@cache
-def _answer(api_key: int, version: int) -> _Answer:
-    return _Answer(NAMES[api_key], version)
 
 
 class Connection(SessionConnection):
@@ -114,7 +129,7 @@ class Connection(SessionConnection):
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
     (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
 
-    _held: deque[tuple[bytes, int, _Answer, asyncio.Future[Any]]]
+    _held: deque[tuple[bytes, int, _Asked, asyncio.Future[Any]]]
     """What was asked while a login is due, in order."""
 
     round_trip_s = 0.0
@@ -145,6 +160,8 @@ class Connection(SessionConnection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._held = deque()
+        client = self._client_id.encode()
+        self._who = struct.pack(f">h{len(client)}sb", len(client), client, 0)
 
     def _leave_the_stream(self) -> None:
         """From now on each answer is taken from the socket by `Frames`; nothing is on its way at this moment."""
@@ -154,15 +171,22 @@ class Connection(SessionConnection):
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
             raise KafkaConnectionError("the broker answered a question that was not asked")
-        correlation_id, answer, future = self._requests[0]
-        if not isinstance(answer, _Answer):
+        correlation_id, asked, future = self._requests[0]
+        if not isinstance(asked, _Asked):
             self._handle_frame(bytes(frame))  # aiokafka's own question: a login
             return
-        entity = answer.read(frame, correlation_id)
-        self._last_action = time.monotonic()
+        entity = asked.read(frame, correlation_id)
         self._requests.popleft()
         self._note_drained()
-        if not future.done():
+        self._heard(asked.at, entity)
+        if future.done():
+            return
+        try:
+            if asked.seen is not None:
+                asked.seen(entity)
+        except Exception as exc:  # noqa: BLE001  # for whoever awaits the answer, as if it had been raised there
+            future.set_exception(exc)
+        else:
             future.set_result(entity)
 
     def _lost(self, cause: Exception | None) -> None:
@@ -184,31 +208,29 @@ class Connection(SessionConnection):
             )
         return int(chosen)
 
-    def ask(self, entity: Any) -> asyncio.Future[Any]:
+    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, at once unless the connection is to log in again first, and return its answer's future, which
         fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises BrokerUnreachable
-        when the connection is closed already."""
+        when the connection is closed already.
+
+        `seen` is given the answer as soon as it is read, a turn of the event loop before anybody who awaits the
+        future; the future has what it raises."""
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        key, version = int(entity.__api_key__), int(entity.__version__)
+        key, version, parts = entity if isinstance(entity, Encoded) else _encoded(entity)
         correlation_id = self._next_correlation_id()
-        client = self._client_id.encode()
-        header = struct.pack(f">hhih{len(client)}sb", key, version, correlation_id, len(client), client, 0)
-        body = RequestBody()
-        _writer(key, version)(body, entity)
-        size = len(header) + sum(map(len, body.parts))
-        frame = b"".join((_NUMBER.pack(size), header, *body.parts))
+        size = _HEADER.size + len(self._who) + sum(map(len, parts))
+        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._who, *parts))
         future: asyncio.Future[Any] = self._loop.create_future()
-        future.add_done_callback(partial(self._heard, time.monotonic()))
-        asked = (frame, correlation_id, _answer(key, version), future)
+        asked = (frame, correlation_id, _Asked(_reader(key, version), time.monotonic(), seen), future)
         if self.holding:
             self._held.append(asked)
         else:
             self._put(*asked)
         return future
 
-    def _put(self, frame: bytes, correlation_id: int, answer: _Answer, future: asyncio.Future[Any]) -> None:
-        self._requests.append((correlation_id, answer, future))
+    def _put(self, frame: bytes, correlation_id: int, asked: _Asked, future: asyncio.Future[Any]) -> None:
+        self._requests.append((correlation_id, asked, future))
         self._last_action = time.monotonic()
         try:
             self._writer.write(frame)
@@ -230,12 +252,10 @@ class Connection(SessionConnection):
                 future.set_exception(error)
         return super().close(reason, exc)
 
-    def _heard(self, asked_at: float, future: asyncio.Future[Any]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            return
-        now = time.monotonic()
+    def _heard(self, asked_at: float, answer: Any) -> None:
+        self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked_at)
-        throttled_s = future.result().throttle_time.total_seconds()
+        throttled_s = answer.throttle_time.total_seconds()
         if throttled_s > 0:
             self.resting_until = max(self.resting_until, now + throttled_s)
             if self.on_throttled is not None:

@@ -1,7 +1,8 @@
-"""The edge around `partition.py`: what a slot does for each of its partitions, phase by phase.
+"""The edge around `partition.py`: what a slot does with what it fetches for its partitions, and with the answers to
+what it appends.
 
-One task tends each partition; it sleeps but for changes of phase. Batches and answers are handled in callbacks, without
-a task in between, because at one record a batch each switch costs more than the copy."""
+One task tends each partition (`tending.py`). Batches and answers are handled in callbacks, without a task in between,
+because at one record a batch each switch costs more than the copy."""
 
 from __future__ import annotations
 
@@ -9,43 +10,35 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from aiokafka.errors import KafkaError
-
 from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
 from lockstep_data_plane.already_there import Misnumbered
 from lockstep_data_plane.batches.judge import AbortedTransactions
+from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.chain import Flight, Receipt
-from lockstep_data_plane.cluster import TopicPartition, cluster_of, kafka_error
-from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.coordinator import Fenced
+from lockstep_data_plane.cluster import TopicPartition, cluster_of
 from lockstep_data_plane.failing import Failing
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.keyed_partition import KeyedPartition
-from lockstep_data_plane.ledger import PROGRESS, Ledger
+from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.origin_lookup import OriginLookup
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.producing import Answer, Producing, Unanswered
-from lockstep_data_plane.resume import NotReplicated
-from lockstep_data_plane.resuming import Halt, Resuming
+from lockstep_data_plane.produce_wire import Answer
+from lockstep_data_plane.producing import Producing, Unanswered
+from lockstep_data_plane.resuming import Resuming
 from lockstep_data_plane.room import Room
 from lockstep_data_plane.shard import Delivery
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
+from lockstep_data_plane.tending import PASSING, Tending
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.policy import keeps_names
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.clock import now_ms
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
-from lockstep_runtime.waiting import set_within
 
 __all__ = ["Copying"]
-
-PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
-"""What goes by, or is somebody else's to mend while we keep trying."""
 
 
 class Copying:
@@ -66,10 +59,9 @@ class Copying:
         self._plane = settings.data_plane
         self._keeps_names = keeps_names(settings.policy)
         self._ledger = ledger
-        self._topics = topics
-        self._runs_of = runs_of
         self.partitions: dict[TopicPartition, Partition] = {}
         self._moved: set[Partition] = set()
+        self._unmeasured: list[tuple[Partition, Sequence[Batch], int, int]] = []
         self._left = 0
         self._left_bytes = 0
         self._changes: dict[Partition, asyncio.Event] = {}
@@ -119,9 +111,23 @@ class Copying:
             room=self._plane.max_in_flight_bytes,
             has_room=lambda p: not self._origins.holds(p) and self.room.for_more_of(p),
             on_fetched=self._on_fetched,
-            on_delivered=self._producing.pump,
+            on_delivered=self._delivered,
             on_trouble=self._failing.cut,
             limited=self.room.limited,
+        )
+
+        self._tending = Tending(
+            plane=self._plane,
+            target=self._target,
+            topics=topics,
+            runs_of=runs_of,
+            ledger=ledger,
+            telling=self._telling,
+            resuming=self._resuming,
+            transacting=self._transacting,
+            fetching=self._fetching,
+            producing=self._producing,
+            changes=self._changes,
         )
 
     @property
@@ -199,7 +205,7 @@ class Copying:
             elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
                 self._failing.failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
 
-    # -- one partition's phases ----------------------------------------------------------------------------------------
+    # -- one partition -------------------------------------------------------------------------------------------------
 
     async def tend(self, tp: TopicPartition, topic: MirroredTopic) -> None:
         """See the partition through its phases until it is released."""
@@ -209,107 +215,8 @@ class Copying:
         if self._origins.concerns(partition.topic, partition.target_topic):
             partition.traces = self._origins
         self.partitions[tp] = partition
-        changed = self._changes[partition] = asyncio.Event()
-        backoff = Backoff()
-        while partition.phase is not Phase.RELEASED:
-            self._moved.add(partition)
-            changed.clear()
-            if partition.phase is Phase.RESUMING:
-                await self._try_to_resume(partition, backoff)
-            elif partition.phase is Phase.DRAINING and partition.quiet and self._transacting.busy(partition):
-                await self._transacting.ended(partition)
-            elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
-                await self._quarantine(partition, backoff)
-            elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
-                if self._settled(partition) is Phase.RESUMING:
-                    await self._breathe(partition, backoff)
-            else:
-                await changed.wait()
-        self._producing.detach(partition)
-        await self._ledger_flush(partition)
-
-    async def _breathe(self, partition: Partition, backoff: Backoff) -> None:
-        """Before resuming after a failure: at once when something had got through since the last time, else later and
-        later."""
-        if partition.fruitless:
-            await self._pause(partition, backoff.next())
-        else:
-            backoff.reset()
-
-    def _quarantines(self, partition: Partition) -> bool:
-        wanted = self._plane.on_refused.of(partition.topic) == "quarantine"
-        return wanted and partition.refusal is not None and not partition.leaving
-
-    async def _quarantine(self, partition: Partition, backoff: Backoff) -> None:
-        """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
-        both are acknowledged the partition waits; a crash between them quarantines again."""
-        refusal = partition.refusal
-        if refusal is None:
-            return
-        try:
-            row = await self._resuming.passing_over(partition, refusal.ranges)
-            if row is not None:
-                await self._ledger.quarantine(partition, refusal)
-                await self._ledger.write(row)
-                partition.durable.know(row)
-        except PASSING as exc:
-            self._telling.trouble(partition, exc)
-            await self._pause(partition, backoff.next())
-            return
-        except Halt as exc:
-            partition.refusal, partition.reason = None, str(exc)
-            return
-        if partition.can(Happening.QUARANTINED):
-            partition.on(Happening.QUARANTINED)
-
-    def _settled(self, partition: Partition) -> Phase:
-        phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
-        if phase is Phase.HALTED:
-            self._fetching.detach(partition)
-            self._telling.halted(partition)
-        return phase
-
-    async def _ledger_flush(self, partition: Partition) -> None:
-        try:
-            await self._ledger.flush([partition])
-        except ClusterTrouble as trouble:
-            self._telling.of_slot(PROGRESS, trouble)
-
-    async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
-        try:
-            await self._resume(partition)
-        except PASSING as exc:
-            self._telling.trouble(partition, exc)
-            await self._pause(partition, backoff.next())
-        except Halt as exc:
-            if partition.can(Happening.REFUSED):
-                partition.case = exc.case.value
-                partition.on(Happening.REFUSED, str(exc))
-                self._telling.halted(partition)
-
-    async def _pause(self, partition: Partition, seconds: float) -> None:
-        await set_within(self._changes[partition], seconds)
-
-    async def _resume(self, partition: Partition) -> None:
-        topic = self._topics[partition.topic]
-        row, end = await self._resuming.look(partition, topic)
-        if self._target.partitions(partition.target_topic) < topic.target_partitions:
-            await self._target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
-        there = self._target.partitions(partition.target_topic)
-        if not there:
-            raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self._target.alias)
-        if not partition.fits(there):
-            self._producing.detach(partition)
-        partition.spread_over(there)
-        await self._producing.attach(partition, alone=row.transactional)
-        if partition.phase is not Phase.RESUMING:
-            return
-        runs = self._runs_of(partition.tp)
-        transactions = self._transacting.begin(partition) if row.transactional else None
-        partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
-        self._fetching.attach(partition)
-        if partition.to_number:
-            self._telling.recovered(partition, row.upstream)
+        self._changes[partition] = asyncio.Event()
+        await self._tending.tend(partition, lambda p: self._moved.add(p))
 
     def _stop(self, partition: Partition) -> None:
         """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
@@ -324,8 +231,14 @@ class Copying:
             self._judge(delivery)
 
     def _traced(self, partition: Partition) -> None:
-        self._producing.pump()
+        self._delivered()
         self._fetching.nudge(partition)
+
+    def _delivered(self) -> None:
+        self._producing.pump()
+        for measured in self._unmeasured:  # what has been sent waits for nobody's statistics
+            self._ledger.timings.fetched(*measured)
+        self._unmeasured.clear()
 
     def _judge(self, delivery: Delivery) -> None:
         p = delivery.partition
@@ -340,7 +253,7 @@ class Copying:
         p.durable.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
-        self._ledger.timings.fetched(p, delivery.batches, len(fetched.records), now_ms())
+        self._unmeasured.append((p, delivery.batches, len(fetched.records), now_ms()))
         if not delivery.batches:
             if p.durable.lag == 0:
                 self._telling.well(p)

@@ -10,7 +10,7 @@ from lockstep_data_plane.cluster import Cluster
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.producing import Answer
+from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.telling import Telling
 from lockstep_runtime.errors import ClusterTrouble

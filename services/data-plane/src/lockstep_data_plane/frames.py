@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple
 
-__all__ = ["Frames", "Parts", "RequestBody"]
+__all__ = ["Encoded", "Frames", "Parts", "RequestBody"]
 
 READ_BYTES = 64 * 1024
 """Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
@@ -97,15 +97,19 @@ class Frames(asyncio.BufferedProtocol):
         self._before.resume_writing()
 
 
+class Encoded(NamedTuple):
+    """A request whose bytes, all but its header, are put together already."""
+
+    api_key: int
+    version: int
+    parts: Parts
+
+
 class RequestBody:
-    """Takes what kio writes of a request, so that it can be joined at once. Parts that have parts of their own
-    (`Stamped`) are taken apart only here."""
+    """Takes what kio writes of a request, so that it can be joined at once."""
 
     def __init__(self) -> None:
-        self.parts: list[bytes | memoryview] = []
+        self.parts: list[bytes] = []
 
-    def write(self, part: Any) -> None:
-        if isinstance(part, bytes):
-            self.parts.append(part)
-        else:
-            self.parts.extend(part.parts)
+    def write(self, part: bytes) -> None:
+        self.parts.append(part)

@@ -1,41 +1,30 @@
 """Idempotent producing of ready batches: which request carries which flight, and what each answer means.
 
 Each partition of the target keeps to one lane (a connection to its leader), so its flights arrive in order. A request
-carries at most one batch of a partition, acknowledgement is by all in-sync replicas always: the broker accepts less
-with a producer id, we do not."""
+carries at most one batch of a partition."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from lockstep_data_plane.batches.piece import Piece
-from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.cluster import Cluster, Leader, TopicPartition
-from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.pacing import requests_ahead, window
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
+from lockstep_data_plane.produce_wire import PRODUCE_BY_TOPIC_ID, Answer, answer_of, produce_request
 
-__all__ = [
-    "PRODUCE_BY_TOPIC_ID",
-    "Answer",
-    "Lane",
-    "Producing",
-    "Unanswered",
-    "answer_of",
-    "lane_of",
-    "produce_request",
-]
+__all__ = ["Lane", "Producing", "Unanswered", "lane_of"]
 
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
@@ -47,28 +36,6 @@ a request costs more than what is in it."""
 
 REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
-
-ACKNOWLEDGED_BY_ALL = -1
-PRODUCE_BY_TOPIC_ID = 13
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the target said of one flight. `code` 0: appended at `base_offset`."""
-
-    code: int
-    base_offset: int = -1
-    message: str = ""
-    records: tuple[tuple[int, str], ...] = ()
-    """(index in the batch, why) of records that the target names as the ones it refuses."""
-    append_time_ms: int | None = None
-    """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
-    that of its newest record (`wire.md` §0); None: none."""
-
-    def rewrote_times(self, piece: Piece) -> bool:
-        """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does
-        not tell a duplicate: a first try whose answer was lost may lie just where the second one was to."""
-        return self.append_time_ms is not None and self.append_time_ms != piece.max_timestamp
 
 
 class Unanswered(ConnectionError):
@@ -150,7 +117,7 @@ class Lane:
         """With so many bytes picked that are not on their way yet."""
         return window(self.connection.round_trip_s, self._under_way + picked, self._took_s)
 
-    def _request(self, picked: Sequence[tuple[Outlet, Flight, Leader]]) -> Any:
+    def _request(self, picked: Sequence[tuple[Outlet, Flight, Leader]]) -> Encoded:
         transactions = picked[0][0].partition.transactions
         return produce_request(
             self.connection.version("produce"),
@@ -194,41 +161,6 @@ def lane_of(taken: Sequence[int], *, alone: bool) -> int:
         if partitions < SHARED and not alone:
             return index
     return min(range(len(taken)), key=taken.__getitem__)
-
-
-def produce_request(
-    version: int,
-    batches: Iterable[tuple[TopicPartition, Leader, bytes | memoryview | Stamped]],
-    timeout: timedelta,
-    transactional_id: str | None = None,
-) -> Any:
-    """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on."""
-    m = message("produce", version, "request")
-    by_id = version >= PRODUCE_BY_TOPIC_ID
-    topics: dict[Any, list[Any]] = {}
-    for (topic, number), leader, data in batches:
-        part = m.PartitionProduceData(index=number, records=data)
-        topics.setdefault(leader.topic_id if by_id else topic, []).append(part)
-    name = "topic_id" if by_id else "name"
-    return m.ProduceRequest(
-        transactional_id=transactional_id,
-        acks=ACKNOWLEDGED_BY_ALL,
-        timeout=timeout,
-        topic_data=tuple(
-            m.TopicProduceData(**{name: key, "partition_data": tuple(parts)}) for key, parts in topics.items()
-        ),
-    )
-
-
-def answer_of(found: Any) -> Answer:
-    """What a broker's answer says of one partition."""
-    return Answer(
-        int(found.error_code),
-        int(found.base_offset),
-        found.error_message or "",
-        tuple((int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors),
-        append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
-    )
 
 
 class Producing:

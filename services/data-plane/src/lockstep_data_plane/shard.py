@@ -1,16 +1,18 @@
 """What one connection fetches from one broker: question, answer, delivery, and the next question.
 
 As soon as a large answer is in, the next question is out, and only then are the batches judged: so the broker never
-waits for us. What a small one brings goes on its way first, for it would wait as long for the next question as it takes
-itself. Single records that come by the hundreds are fetched a few at a time, over one connection (`swarm.py`)."""
+waits for us. What a small one brings goes on its way first, as soon as it is read from the socket, for it would wait as
+long for the next question, and for a turn of the event loop, as it takes itself. Single records that come by the
+hundreds are fetched a few at a time, over one connection (`swarm.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiokafka.errors import KafkaError
 
@@ -19,6 +21,7 @@ from lockstep_data_plane.cluster import Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
 from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer, topic_names
+from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
@@ -36,8 +39,7 @@ CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """Batches of one partition, fetched for one incarnation of it."""
 
     partition: Partition
@@ -45,6 +47,16 @@ class Delivery:
     fetched: Fetched
     batches: tuple[Batch, ...]
 
+
+class Brought(NamedTuple):
+    """What an answer brought: how many bytes and batches of which partitions."""
+
+    size: int
+    batches: int
+    deliveries: Sequence[Delivery]
+
+
+NOTHING = Brought(0, 0, ())
 
 Asked = tuple[Partition, int, Leader, int]
 """A partition, its incarnation, its leader, and the offset asked for."""
@@ -78,6 +90,7 @@ class Shard:
         self._session = FetchSession()
         self._turn = 0
         self.swarm = Swarm()
+        self._brought = NOTHING
         self._last: Question | None = None
         """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
         thousands for each answer is most of what they cost."""
@@ -111,30 +124,37 @@ class Shard:
         await connection.rested()
         asked = self._ask(connection)
         while asked is not None:
-            question, future = asked
             self._asked_at = asked_at = time.monotonic()
-            answer = await future
+            await asked
             self._asked_at = 0.0
-            deliveries = list(self._take_apart(question, answer))
-            now = time.monotonic()
-            size = sum(len(delivery.fetched.records) for delivery in deliveries)
-            batches = sum(len(delivery.batches) for delivery in deliveries)
-            paced = self.swarm.paced(batches, size, now)
+            now, brought = time.monotonic(), self._brought
+            self._brought = NOTHING
+            paced = self.swarm.paced(brought.batches, brought.size, now)
             self._fetching.share_out(self, now)
-            asked = self._ask(connection) if size > FEW_BYTES and not connection.rests_for else None
-            self._fetching.deliver(deliveries)
+            asked = None
+            if brought.size > FEW_BYTES:
+                asked = None if connection.rests_for else self._ask(connection)
+                self._fetching.deliver(brought.deliveries)
             if paced and (rest := rest_s(time.monotonic() - asked_at)):
                 await asyncio.sleep(rest)
             if asked is None:
                 await connection.rested()
                 asked = self._ask(connection)
 
+    def _see(self, question: Question, answer: Any) -> None:
+        """Take an answer apart as soon as it is there, and hand over what is little."""
+        deliveries = list(self._take_apart(question, answer))
+        size = sum(len(delivery.fetched.records) for delivery in deliveries)
+        self._brought = Brought(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
+        if size <= FEW_BYTES:
+            self._fetching.deliver(deliveries)
+
     def _eligible(self) -> list[Partition]:
         return [p for p in self.partitions if p.phase is Phase.COPYING]
 
-    def _ask(self, connection: Connection) -> tuple[Question, asyncio.Future[Any]] | None:
+    def _ask(self, connection: Connection) -> asyncio.Future[Any] | None:
         if (last := self._last) is not None and (plan := self._onward(last)) is not None:
-            return last, connection.ask(self._request(connection, plan, last.by_id))
+            return connection.ask(self._request(connection, plan, last.by_id), partial(self._see, last))
         self._fetching.send_back(self, self.partitions)
         eligible = self._eligible()
         roomy = [p for p in eligible if self._fetching.has_room(p)]
@@ -149,7 +169,8 @@ class Shard:
         self._last = question = Question(asked, topic_names(wanted), by_id, lasts)
         plan = self._session.plan(wanted)
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        return question, connection.ask(self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy)))
+        request = self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy))
+        return connection.ask(request, partial(self._see, question))
 
     def _onward(self, last: Question) -> Plan | None:
         """The next question where it differs from the last one only by what has moved; else None.
@@ -167,7 +188,7 @@ class Shard:
 
     def _request(
         self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
-    ) -> Any:
+    ) -> Encoded:
         return fetch_request(
             connection,
             plan.changed,
@@ -202,7 +223,7 @@ class Shard:
                 try:
                     batches = tuple(scan(fetched.records))
                 except ValueError:
-                    fetched = replace(fetched, code=CORRUPT_MESSAGE)
+                    fetched = fetched._replace(code=CORRUPT_MESSAGE)
                     self._last = None
                 for batch in batches:
                     partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)

@@ -20,7 +20,7 @@ from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Coordinators, Fenced, Producer
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
-from lockstep_data_plane.producing import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
+from lockstep_data_plane.produce_wire import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
 from lockstep_data_plane.transactions import Boundary, Stage, Transactions
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id

@@ -1,0 +1,156 @@
+"""What is done with a partition phase by phase, until it is released: resuming, settling, draining, quarantine.
+
+One task tends each partition; it sleeps but for changes of phase."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from aiokafka.errors import KafkaError
+
+from lockstep_config.model import DataPlaneSettings
+from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.coordinator import Fenced
+from lockstep_data_plane.fetching import Fetching
+from lockstep_data_plane.ledger import PROGRESS, Ledger
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Happening, Phase
+from lockstep_data_plane.producing import Producing
+from lockstep_data_plane.resume import NotReplicated
+from lockstep_data_plane.resuming import Halt, Resuming
+from lockstep_data_plane.telling import Telling
+from lockstep_data_plane.transacting import Transacting
+from lockstep_protocol.state import MirroredTopic, OffsetRuns
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.retry import Backoff
+from lockstep_runtime.waiting import set_within
+
+__all__ = ["PASSING", "Tending"]
+
+PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
+"""What goes by, or is somebody else's to mend while we keep trying."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tending:
+    """Sees partitions through their phases, each in a task of its own, with what the slot does all of it by."""
+
+    plane: DataPlaneSettings
+    target: Cluster
+    topics: Mapping[str, MirroredTopic]
+    runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
+    """The rows that tell of a partition's offset runs, as they stand now."""
+    ledger: Ledger
+    telling: Telling
+    resuming: Resuming
+    transacting: Transacting
+    fetching: Fetching
+    producing: Producing
+    changes: Mapping[Partition, asyncio.Event]
+    """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
+
+    async def tend(self, partition: Partition, on_turn: Callable[[Partition], None]) -> None:
+        """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
+        changed, backoff = self.changes[partition], Backoff()
+        while partition.phase is not Phase.RELEASED:
+            on_turn(partition)
+            changed.clear()
+            if partition.phase is Phase.RESUMING:
+                await self._try_to_resume(partition, backoff)
+            elif partition.phase is Phase.DRAINING and partition.quiet and self.transacting.busy(partition):
+                await self.transacting.ended(partition)
+            elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
+                await self._quarantine(partition, backoff)
+            elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
+                if self._settled(partition) is Phase.RESUMING:
+                    await self._breathe(partition, backoff)
+            else:
+                await changed.wait()
+        self.producing.detach(partition)
+        await self._ledger_flush(partition)
+
+    async def _breathe(self, partition: Partition, backoff: Backoff) -> None:
+        """Before resuming after a failure: at once when something had got through since the last time, else later and
+        later."""
+        if partition.fruitless:
+            await self._pause(partition, backoff.next())
+        else:
+            backoff.reset()
+
+    def _quarantines(self, partition: Partition) -> bool:
+        wanted = self.plane.on_refused.of(partition.topic) == "quarantine"
+        return wanted and partition.refusal is not None and not partition.leaving
+
+    async def _quarantine(self, partition: Partition, backoff: Backoff) -> None:
+        """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
+        both are acknowledged the partition waits; a crash between them quarantines again."""
+        refusal = partition.refusal
+        if refusal is None:
+            return
+        try:
+            row = await self.resuming.passing_over(partition, refusal.ranges)
+            if row is not None:
+                await self.ledger.quarantine(partition, refusal)
+                await self.ledger.write(row)
+                partition.durable.know(row)
+        except PASSING as exc:
+            self.telling.trouble(partition, exc)
+            await self._pause(partition, backoff.next())
+            return
+        except Halt as exc:
+            partition.refusal, partition.reason = None, str(exc)
+            return
+        if partition.can(Happening.QUARANTINED):
+            partition.on(Happening.QUARANTINED)
+
+    def _settled(self, partition: Partition) -> Phase:
+        phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
+        if phase is Phase.HALTED:
+            self.fetching.detach(partition)
+            self.telling.halted(partition)
+        return phase
+
+    async def _ledger_flush(self, partition: Partition) -> None:
+        try:
+            await self.ledger.flush([partition])
+        except ClusterTrouble as trouble:
+            self.telling.of_slot(PROGRESS, trouble)
+
+    async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
+        try:
+            await self._resume(partition)
+        except PASSING as exc:
+            self.telling.trouble(partition, exc)
+            await self._pause(partition, backoff.next())
+        except Halt as exc:
+            if partition.can(Happening.REFUSED):
+                partition.case = exc.case.value
+                partition.on(Happening.REFUSED, str(exc))
+                self.telling.halted(partition)
+
+    async def _pause(self, partition: Partition, seconds: float) -> None:
+        await set_within(self.changes[partition], seconds)
+
+    async def _resume(self, partition: Partition) -> None:
+        topic = self.topics[partition.topic]
+        row, end = await self.resuming.look(partition, topic)
+        if self.target.partitions(partition.target_topic) < topic.target_partitions:
+            await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
+        there = self.target.partitions(partition.target_topic)
+        if not there:
+            raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
+        if not partition.fits(there):
+            self.producing.detach(partition)
+        partition.spread_over(there)
+        await self.producing.attach(partition, alone=row.transactional)
+        if partition.phase is not Phase.RESUMING:
+            return
+        runs = self.runs_of(partition.tp)
+        transactions = self.transacting.begin(partition) if row.transactional else None
+        partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
+        self.fetching.attach(partition)
+        if partition.to_number:
+            self.telling.recovered(partition, row.upstream)

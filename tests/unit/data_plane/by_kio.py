@@ -1,0 +1,29 @@
+"""What kio makes of our bytes, and which bytes it makes itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kio.serial import entity_reader, entity_writer
+
+from lockstep_data_plane.connection import message
+from lockstep_data_plane.frames import Encoded, RequestBody
+
+NAMES = {0: ("produce", "ProduceRequest"), 1: ("fetch", "FetchRequest")}
+
+
+def read_back(request: Encoded) -> Any:
+    """The request as kio reads it, which must be all of it."""
+    api, entity = NAMES[request.api_key]
+    data = b"".join(request.parts)
+    found, size = entity_reader(getattr(message(api, request.version, "request"), entity))(data, 0)
+    assert size == len(data)
+    return found
+
+
+def written(entity: Any) -> bytes:
+    """The bytes of a message."""
+    body = RequestBody()
+    writer: Any = entity_writer(type(entity))
+    writer(body, entity)
+    return b"".join(body.parts)

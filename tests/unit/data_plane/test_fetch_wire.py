@@ -1,0 +1,94 @@
+"""A fetch is ours to write, and to the byte what kio writes of the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.cluster import Leader, TopicPartition
+from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.fetch_session import Plan
+from lockstep_data_plane.fetch_wire import BY_TOPIC_ID, READ_COMMITTED, fetch_request
+from tests.unit.data_plane.by_kio import written
+
+VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)
+IDS = {"orders": UUID(int=7), "café": UUID(int=2**127 + 1), "x" * 249: UUID(int=3), "no id": None}
+PLACES = st.tuples(st.sampled_from(sorted(IDS)), st.integers(0, 2**31 - 1))
+SIZES = st.integers(0, 2**31 - 1)
+
+
+class Speaking(Connection):
+    """A connection to a broker of one version."""
+
+    def __init__(self, version: int) -> None:
+        self._versions = {APIS["fetch"].key: (0, version)}
+
+
+def by_kio(
+    version: int,
+    wanted: list[tuple[TopicPartition, int]],
+    forgotten: list[TopicPartition],
+    session: tuple[int, int] | None,
+    settings: FetchSettings,
+    isolation: str,
+    rack: str,
+) -> bytes:
+    m = message("fetch", version, "request")
+
+    def named(kind: Any, parts: dict[str, list[Any]]) -> tuple[Any, ...]:
+        by_id = version >= BY_TOPIC_ID
+        return tuple(
+            kind(partitions=tuple(of_topic), **({"topic_id": IDS[topic]} if by_id else {"topic": topic}))
+            for topic, of_topic in parts.items()
+        )
+
+    topics: dict[str, list[Any]] = {}
+    for (topic, number), offset in wanted:
+        part = m.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=settings.max_partition_bytes)
+        topics.setdefault(topic, []).append(part)
+    gone: dict[str, list[int]] = {}
+    for topic, number in forgotten:
+        gone.setdefault(topic, []).append(number)
+    return written(
+        m.FetchRequest(
+            max_wait=timedelta(milliseconds=settings.max_wait_ms),
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            isolation_level=READ_COMMITTED[isolation],
+            topics=named(m.FetchTopic, topics),
+            forgotten_topics_data=named(m.ForgottenTopic, gone),
+            **({} if session is None else {"session_id": session[0], "session_epoch": session[1]}),
+            rack_id=rack,
+        )
+    )
+
+
+@given(
+    version=st.sampled_from(VERSIONS),
+    wanted=st.lists(st.tuples(PLACES, st.integers(0, 2**63 - 1)), max_size=150),
+    forgotten=st.lists(PLACES, max_size=6),
+    session=st.none() | st.tuples(SIZES, SIZES),
+    settings=st.builds(FetchSettings, max_wait_ms=SIZES, min_bytes=SIZES, max_bytes=SIZES, max_partition_bytes=SIZES),
+    isolation=st.sampled_from(sorted(READ_COMMITTED)),
+    rack=st.text(max_size=200),
+)
+def test_it_is_what_kio_writes(
+    version: int,
+    wanted: list[tuple[TopicPartition, int]],
+    forgotten: list[TopicPartition],
+    session: tuple[int, int] | None,
+    settings: FetchSettings,
+    isolation: str,
+    rack: str,
+) -> None:
+    every = [(tp, Leader(1, 0, IDS[tp[0]]), offset) for tp, offset in wanted]
+    left = [(tp, Leader(1, 0, IDS[tp[0]])) for tp in forgotten]
+    plan = None if session is None else Plan(*session, every, left)
+    request = fetch_request(Speaking(version), every, settings, isolation=isolation, session=plan, rack=rack)
+    expected = by_kio(version, wanted, [] if session is None else forgotten, session, settings, isolation, rack)
+    assert (request.version, b"".join(request.parts)) == (version, expected)

@@ -1,0 +1,74 @@
+"""A produce request is ours to write, and to the byte what kio writes of the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_data_plane.batches.stamp import stamp
+from lockstep_data_plane.cluster import Leader
+from lockstep_data_plane.connection import APIS, message
+from lockstep_data_plane.produce_wire import PRODUCE_BY_TOPIC_ID, produce_request
+from tests.unit.data_plane.batch_bytes import batch_bytes, records
+from tests.unit.data_plane.by_kio import written
+
+VERSIONS = range(APIS["produce"].oldest, APIS["produce"].newest + 1)
+TOPICS = [
+    ("orders", UUID(int=7)),
+    ("caf\u00e9", UUID(int=2**127 + 1)),
+    ("x" * 249, UUID(int=3)),
+    ("without an id", None),
+]
+SIZES = st.one_of(st.integers(0, 200), st.sampled_from([126, 127, 128, 16_382, 16_383, 16_384, 2_097_151, 2_097_152]))
+BATCHES = st.lists(st.tuples(st.sampled_from(TOPICS), st.integers(0, 2**31 - 1), SIZES), max_size=6)
+
+
+def by_kio(version: int, batches: list[tuple[tuple[str, UUID | None], int, bytes]], name: str | None, ms: int) -> bytes:
+    m = message("produce", version, "request")
+    topics: dict[tuple[str, UUID | None], list[object]] = {}
+    for topic, number, data in batches:
+        topics.setdefault(topic, []).append(m.PartitionProduceData(index=number, records=data))
+    by_id = version >= PRODUCE_BY_TOPIC_ID
+    return written(
+        m.ProduceRequest(
+            transactional_id=name,
+            acks=-1,
+            timeout=timedelta(milliseconds=ms),
+            topic_data=tuple(
+                m.TopicProduceData(partition_data=tuple(parts), **({"topic_id": id_} if by_id else {"name": topic}))
+                for (topic, id_), parts in topics.items()
+            ),
+        )
+    )
+
+
+@given(
+    version=st.sampled_from(VERSIONS),
+    batches=BATCHES,
+    name=st.none() | st.text(max_size=300),
+    ms=st.integers(0, 2**31 - 1),
+)
+def test_it_is_what_kio_writes(
+    version: int, batches: list[tuple[tuple[str, UUID | None], int, int]], name: str | None, ms: int
+) -> None:
+    known = [(topic, number, bytes(size)) for topic, number, size in batches]
+    ours = produce_request(
+        version,
+        [((topic, number), Leader(1, 0, topic_id), data) for (topic, topic_id), number, data in known],
+        timedelta(milliseconds=ms),
+        name,
+    )
+    assert b"".join(ours.parts) == by_kio(version, known, name, ms)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stamped_batch_is_in_it_as_header_and_records_where_they_lie(version: int) -> None:
+    batch = memoryview(batch_bytes(records(0, 3)))
+    stamped = stamp(batch, 4000, 1, 17)
+    request = produce_request(version, [(("t", 3), Leader(1, 0, UUID(int=7)), stamped)], timedelta(seconds=30))
+    assert b"".join(request.parts) == by_kio(version, [(("t", UUID(int=7)), 3, bytes(stamped))], None, 30_000)
+    assert any(part is stamped.parts[1] for part in request.parts), "nothing of it is copied"
