@@ -56,9 +56,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
     ask = Connection.ask
 
-    def noted(connection: Connection, entity: Any) -> asyncio.Future[Any]:
+    def noted(connection: Connection, *what: Any) -> asyncio.Future[Any]:
         found.append((time.monotonic(), connection.resting_until))
-        return ask(connection, entity)
+        return ask(connection, *what)
 
     monkeypatch.setattr(Connection, "ask", noted)
     return found
