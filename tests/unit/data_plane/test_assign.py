@@ -144,5 +144,5 @@ def test_ten_thousand_partitions_take_no_time(slots: int) -> None:
     for before in ({}, {0: wanted}):
         began = time.process_time()
         found = assign(wanted, slots, before)
-        assert time.process_time() - began < 10, "usual is 0.06; who looks at all for each needs minutes"
+        assert time.process_time() - began < 0.5, "usual is 0.06"
         assert sum(map(len, found.values())) == 10_000

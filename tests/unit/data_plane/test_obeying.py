@@ -102,7 +102,7 @@ def test_ten_thousand_partitions_take_no_time() -> None:
     many = [(f"topic-{n // 10}", n % 10) for n in range(10_000)]
     began = time.process_time()
     assert len(orders(rows(Wanted(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
-    assert time.process_time() - began < 10, "usual is 0.1 to 0.5; who looks at all for each needs minutes"
+    assert time.process_time() - began < 0.5, "usual is 0.03"
 
 
 def test_a_slot_that_failed_too_often_waits_until_somebody_asks_for_it_or_for_its_connector() -> None:

@@ -43,6 +43,7 @@ def orders(
     if not wanted and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
     now = WantedNow(wanted, states)
+    named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
     of_slot = now.of(Scope.of(Connector.SOURCE), slot_scope(slot))
     of_topics: dict[str, Order] = {}
     found: dict[TopicPartition, Order] = {}
@@ -50,8 +51,10 @@ def orders(
         if topic not in of_topics:
             scope = Scope(ScopeKind.TOPIC, topic)
             of_topics[topic] = Order(max(of_slot, now.of(scope)), _asked(now, scope))
-        around, scope = of_topics[topic], Scope(ScopeKind.PARTITION, topic, number)
-        found[topic, number] = Order(max(around.phase, now.of(scope)), around.asked + _asked(now, scope))
+        found[topic, number] = around = of_topics[topic]
+        scope = Scope(ScopeKind.PARTITION, topic, number)
+        if str(scope) in named:
+            found[topic, number] = Order(max(around.phase, now.of(scope)), around.asked + _asked(now, scope))
     return found
 
 
