@@ -200,7 +200,7 @@ class Writer:
         leader = self._cluster.leader_of(tp)
         connection = await self._cluster.connection(leader.broker, "raw")
         wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2))]
-        answer = await connection.call(fetch_request(connection, wanted, FetchSettings(max_wait_ms=0)))
+        answer = await connection.call(fetch_request(connection.version("fetch"), wanted, FetchSettings(max_wait_ms=0)))
         every = read_answer(wanted, answer, topic_names(wanted))
         return [batch for fetched in every for batch in scan(fetched.records)]
 

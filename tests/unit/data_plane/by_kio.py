@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
-from lockstep_data_plane.connection import message
-from lockstep_data_plane.frames import Encoded, RequestBody
+from lockstep_data_plane.connection import encoded, message
+from lockstep_data_plane.frames import Encoded
 
 NAMES = {0: ("produce", "ProduceRequest"), 1: ("fetch", "FetchRequest")}
 
@@ -23,7 +23,4 @@ def read_back(request: Encoded) -> Any:
 
 def written(entity: Any) -> bytes:
     """The bytes of a message."""
-    body = RequestBody()
-    writer: Any = entity_writer(type(entity))
-    writer(body, entity)
-    return b"".join(body.parts)
+    return b"".join(encoded(entity).parts)

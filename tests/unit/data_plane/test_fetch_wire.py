@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from hypothesis import given
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.cluster import Leader, TopicPartition
-from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.connection import APIS, message
 from lockstep_data_plane.fetch_session import Plan
 from lockstep_data_plane.fetch_wire import BY_TOPIC_ID, READ_COMMITTED, fetch_request
 from tests.unit.data_plane.by_kio import written
@@ -22,22 +22,20 @@ PLACES = st.tuples(st.sampled_from(sorted(IDS)), st.integers(0, 2**31 - 1))
 SIZES = st.integers(0, 2**31 - 1)
 
 
-class Speaking(Connection):
-    """A connection to a broker of one version."""
+class Asked(NamedTuple):
+    """What a fetch is to say."""
 
-    def __init__(self, version: int) -> None:
-        self._versions = {APIS["fetch"].key: (0, version)}
+    version: int
+    wanted: list[tuple[TopicPartition, int]]
+    forgotten: list[TopicPartition]
+    session: tuple[int, int] | None
+    settings: FetchSettings
+    isolation: str
+    rack: str
 
 
-def by_kio(
-    version: int,
-    wanted: list[tuple[TopicPartition, int]],
-    forgotten: list[TopicPartition],
-    session: tuple[int, int] | None,
-    settings: FetchSettings,
-    isolation: str,
-    rack: str,
-) -> bytes:
+def by_kio(asked: Asked) -> bytes:
+    version, wanted, forgotten, session, settings, isolation, rack = asked
     m = message("fetch", version, "request")
 
     def named(kind: Any, parts: dict[str, list[Any]]) -> tuple[Any, ...]:
@@ -52,7 +50,7 @@ def by_kio(
         part = m.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=settings.max_partition_bytes)
         topics.setdefault(topic, []).append(part)
     gone: dict[str, list[int]] = {}
-    for topic, number in forgotten:
+    for topic, number in () if session is None else forgotten:
         gone.setdefault(topic, []).append(number)
     return written(
         m.FetchRequest(
@@ -69,26 +67,24 @@ def by_kio(
 
 
 @given(
-    version=st.sampled_from(VERSIONS),
-    wanted=st.lists(st.tuples(PLACES, st.integers(0, 2**63 - 1)), max_size=150),
-    forgotten=st.lists(PLACES, max_size=6),
-    session=st.none() | st.tuples(SIZES, SIZES),
-    settings=st.builds(FetchSettings, max_wait_ms=SIZES, min_bytes=SIZES, max_bytes=SIZES, max_partition_bytes=SIZES),
-    isolation=st.sampled_from(sorted(READ_COMMITTED)),
-    rack=st.text(max_size=200),
+    st.builds(
+        Asked,
+        version=st.sampled_from(VERSIONS),
+        wanted=st.lists(st.tuples(PLACES, st.integers(0, 2**63 - 1)), max_size=150),
+        forgotten=st.lists(PLACES, max_size=6),
+        session=st.none() | st.tuples(SIZES, SIZES),
+        settings=st.builds(
+            FetchSettings, max_wait_ms=SIZES, min_bytes=SIZES, max_bytes=SIZES, max_partition_bytes=SIZES
+        ),
+        isolation=st.sampled_from(sorted(READ_COMMITTED)),
+        rack=st.text(max_size=200),
+    )
 )
-def test_it_is_what_kio_writes(
-    version: int,
-    wanted: list[tuple[TopicPartition, int]],
-    forgotten: list[TopicPartition],
-    session: tuple[int, int] | None,
-    settings: FetchSettings,
-    isolation: str,
-    rack: str,
-) -> None:
-    every = [(tp, Leader(1, 0, IDS[tp[0]]), offset) for tp, offset in wanted]
-    left = [(tp, Leader(1, 0, IDS[tp[0]])) for tp in forgotten]
-    plan = None if session is None else Plan(*session, every, left)
-    request = fetch_request(Speaking(version), every, settings, isolation=isolation, session=plan, rack=rack)
-    expected = by_kio(version, wanted, [] if session is None else forgotten, session, settings, isolation, rack)
-    assert (request.version, b"".join(request.parts)) == (version, expected)
+def test_it_is_what_kio_writes(asked: Asked) -> None:
+    every = [(tp, Leader(1, 0, IDS[tp[0]]), offset) for tp, offset in asked.wanted]
+    left = [(tp, Leader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
+    plan = None if asked.session is None else Plan(*asked.session, every, left)
+    request = fetch_request(
+        asked.version, every, asked.settings, isolation=asked.isolation, session=plan, rack=asked.rack
+    )
+    assert (request.version, b"".join(request.parts)) == (asked.version, by_kio(asked))

@@ -159,15 +159,15 @@ async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetching)
 
 async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None:
     wanted = [(("t", 0), Leader(LEADER, 0, TOPIC_ID), 5)]
-    plain = read_back(fetch_request(connection(), wanted, FetchSettings(max_partition_bytes=70)))
+    plain = read_back(fetch_request(13, wanted, FetchSettings(max_partition_bytes=70)))
     assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
-    more = read_back(fetch_request(connection(), wanted, FetchSettings(), rack="here", partition_bytes=99))
+    more = read_back(fetch_request(13, wanted, FetchSettings(), rack="here", partition_bytes=99))
     assert (more.rack_id, more.topics[0].partitions[0].partition_max_bytes) == ("here", 99)
 
 
 async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks() -> None:
     wanted = [(("t", 0), Leader(LEADER, 0, None), 5)]
-    request = read_back(fetch_request(connection(), wanted, FetchSettings(), by_id=False))
+    request = read_back(fetch_request(13, wanted, FetchSettings(), by_id=False))
     assert (int(request.__version__), request.topics[0].topic) == (12, "t")
     m = message("fetch", 12, "response")
     part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-__all__ = ["NO_TAGS", "NULL", "length", "string", "topic_key"]
+from lockstep_data_plane.frames import Parts
+
+__all__ = ["NO_TAGS", "NULL", "by_topic", "length", "string"]
 
 NO_TAGS = NULL = b"\0"
 _SHORT = tuple(bytes([written]) for written in range(0x80))
@@ -30,8 +33,13 @@ def string(text: str) -> bytes:
     return length(len(encoded)) + encoded
 
 
-def topic_key(topic: UUID | str | None) -> bytes:
-    """What a message calls a topic by: its name, or its id; None: it has no id."""
-    if isinstance(topic, str):
-        return string(topic)
-    return _NO_ID if topic is None else topic.bytes
+def by_topic(topics: Mapping[UUID | str | None, Sequence[Parts]]) -> list[bytes | memoryview]:
+    """What is said of partitions, topic by topic: each goes by its name, or by its id (None: it has none)."""
+    parts: list[bytes | memoryview] = [length(len(topics))]
+    for topic, entries in topics.items():
+        key = string(topic) if isinstance(topic, str) else _NO_ID if topic is None else topic.bytes
+        parts += (key, length(len(entries)))
+        for entry in entries:
+            parts += entry
+        parts.append(NO_TAGS)
+    return parts

@@ -1,7 +1,8 @@
 """One connection to one broker: kio's typed messages over aiokafka's connection.
 
 aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.sasl_session`); its own
-messages end at Fetch 11 and Produce 8, so requests and answers are kio's, and once the connection is open its frames go
+messages end at Fetch 11 and Produce 8, so requests and answers are kio's (but for the two requests that are sent for
+every record: `produce_wire.py`, `fetch_wire.py`), and once the connection is open its frames go
 past asyncio's streams (`frames.py`)."""
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lockstep_data_plane.frames import Encoded, Frames, RequestBody
 from lockstep_runtime.refused_login import refused_login, who_of
 from lockstep_runtime.sasl_session import SessionConnection
 
-__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "message"]
+__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "encoded", "message"]
 
 
 class Api(NamedTuple):
@@ -82,7 +83,8 @@ def _writer(key: int, version: int) -> Callable[[RequestBody, Any], None]:
     return write
 
 
-def _encoded(entity: Any) -> Encoded:
+def encoded(entity: Any) -> Encoded:
+    """A message of kio's as it is sent."""
     key, version = int(entity.__api_key__), int(entity.__version__)
     body = RequestBody()
     _writer(key, version)(body, entity)
@@ -217,7 +219,7 @@ class Connection(SessionConnection):
         future; the future has what it raises."""
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        key, version, parts = entity if isinstance(entity, Encoded) else _encoded(entity)
+        key, version, parts = entity if isinstance(entity, Encoded) else encoded(entity)
         correlation_id = self._next_correlation_id()
         size = _HEADER.size + len(self._who) + sum(map(len, parts))
         frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._who, *parts))

@@ -12,10 +12,9 @@ from uuid import UUID
 
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.cluster import Leader, TopicPartition
-from lockstep_data_plane.compact import NO_TAGS, length, string, topic_key
-from lockstep_data_plane.connection import Connection
+from lockstep_data_plane.compact import NO_TAGS, by_topic, string
 from lockstep_data_plane.fetch_session import Plan
-from lockstep_data_plane.frames import Encoded
+from lockstep_data_plane.frames import Encoded, Parts
 
 __all__ = ["Fetched", "fetch_request", "read_answer", "topic_names"]
 
@@ -49,7 +48,7 @@ class Fetched(NamedTuple):
 
 
 def fetch_request(
-    connection: Connection,
+    version: int,
     wanted: Sequence[tuple[TopicPartition, Leader, int]],
     settings: FetchSettings,
     *,
@@ -60,38 +59,31 @@ def fetch_request(
     partition_bytes: int | None = None,
     by_id: bool = True,
 ) -> Encoded:
-    """A fetch of these partitions from these offsets, by topic id where the broker speaks of ids and its topics have
+    """A fetch of these partitions from these offsets, by topic id where this version speaks of ids and its topics have
     one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
     to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
     `partition_bytes`, or what the settings say."""
-    version = connection.version("fetch") if by_id else min(connection.version("fetch"), BY_TOPIC_ID - 1)
+    version = version if by_id else min(version, BY_TOPIC_ID - 1)
     named_by_id = version >= BY_TOPIC_ID
     at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes
-    topics: dict[UUID | str | None, list[bytes]] = {}
+    topics: dict[UUID | str | None, list[Parts]] = {}
     for (topic, number), leader, offset in wanted:
-        part = _PARTITION.pack(number, UNKNOWN, offset, UNKNOWN, UNKNOWN, at_most)
-        topics.setdefault(leader.topic_id if named_by_id else topic, []).append(part + NO_TAGS)
-    forgotten: dict[UUID | str | None, list[bytes]] = {}
+        entry = (_PARTITION.pack(number, UNKNOWN, offset, UNKNOWN, UNKNOWN, at_most), NO_TAGS)
+        topics.setdefault(leader.topic_id if named_by_id else topic, []).append(entry)
+    forgotten: dict[UUID | str | None, list[Parts]] = {}
     for (topic, number), leader in session.forgotten if session is not None else ():
-        forgotten.setdefault(leader.topic_id if named_by_id else topic, []).append(_NUMBER.pack(number))
+        forgotten.setdefault(leader.topic_id if named_by_id else topic, []).append((_NUMBER.pack(number),))
     session_id, epoch = (0, UNKNOWN) if session is None else (session.session_id, session.epoch)
-    parts = [
-        b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN),
-        _HEAD.pack(
-            settings.max_wait_ms if wait_ms is None else wait_ms,
-            settings.min_bytes,
-            settings.max_bytes,
-            READ_COMMITTED[isolation],
-            session_id,
-            epoch,
-        ),
-    ]
-    for named in (topics, forgotten):
-        parts.append(length(len(named)))
-        for key, entries in named.items():
-            parts += (topic_key(key), length(len(entries)), *entries, NO_TAGS)
-    parts += (string(rack), NO_TAGS)
-    return Encoded(API_KEY, version, parts)
+    head = _HEAD.pack(
+        settings.max_wait_ms if wait_ms is None else wait_ms,
+        settings.min_bytes,
+        settings.max_bytes,
+        READ_COMMITTED[isolation],
+        session_id,
+        epoch,
+    )
+    replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
+    return Encoded(API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), string(rack), NO_TAGS])
 
 
 def topic_names(wanted: Iterable[tuple[TopicPartition, Leader, int]]) -> Mapping[Any, str]:

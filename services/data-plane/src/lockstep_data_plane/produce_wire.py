@@ -14,8 +14,8 @@ from uuid import UUID
 from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.cluster import Leader, TopicPartition
-from lockstep_data_plane.compact import NO_TAGS, NULL, length, string, topic_key
-from lockstep_data_plane.frames import Encoded
+from lockstep_data_plane.compact import NO_TAGS, NULL, by_topic, length, string
+from lockstep_data_plane.frames import Encoded, Parts
 
 __all__ = ["PRODUCE_BY_TOPIC_ID", "Answer", "answer_of", "produce_request"]
 
@@ -40,22 +40,14 @@ def produce_request(
     """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on.
     Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
     by_id = version >= PRODUCE_BY_TOPIC_ID
-    topics: dict[UUID | str | None, list[tuple[int, Data]]] = {}
+    topics: dict[UUID | str | None, list[Parts]] = {}
     for (topic, number), leader, data in batches:
-        topics.setdefault(leader.topic_id if by_id else topic, []).append((number, data))
-    within_ms = round(timeout.total_seconds() * 1000)
-    parts: list[bytes | memoryview] = []
-    head = NULL if transactional_id is None else string(transactional_id)
-    head += _HEAD.pack(ACKNOWLEDGED_BY_ALL, within_ms) + length(len(topics))
-    for key, of_topic in topics.items():
-        head += topic_key(key) + length(len(of_topic))
-        for number, data in of_topic:
-            parts.append(head + _INDEX.pack(number) + length(len(data)))
-            parts += data.parts if isinstance(data, Stamped) else (data,)
-            head = NO_TAGS
-        head += NO_TAGS
-    parts.append(head + NO_TAGS)
-    return Encoded(API_KEY, version, parts)
+        records = data.parts if isinstance(data, Stamped) else (data,)
+        entry = (_INDEX.pack(number) + length(len(data)), *records, NO_TAGS)
+        topics.setdefault(leader.topic_id if by_id else topic, []).append(entry)
+    name = NULL if transactional_id is None else string(transactional_id)
+    head = _HEAD.pack(ACKNOWLEDGED_BY_ALL, round(timeout.total_seconds() * 1000))
+    return Encoded(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
 
 
 class Answer(NamedTuple):

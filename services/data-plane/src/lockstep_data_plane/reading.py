@@ -40,7 +40,9 @@ async def log_between(
         wanted = [(tp, leader, offset)]
         wait_ms = AGAIN_MS if in_vain else None
         by_id = leader.topic_id is not None
-        request = fetch_request(connection, wanted, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id)
+        request = fetch_request(
+            connection.version("fetch"), wanted, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
+        )
         answer = await connection.call(request)
         if not connection.rests_for:  # or it answers without records because we are over a quota
             in_vain += 1

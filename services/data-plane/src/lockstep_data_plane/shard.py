@@ -55,6 +55,11 @@ class Brought(NamedTuple):
     batches: int
     deliveries: Sequence[Delivery]
 
+    @property
+    def little(self) -> bool:
+        """Whether it goes on its way before anything else."""
+        return self.size <= FEW_BYTES
+
 
 NOTHING = Brought(0, 0, ())
 
@@ -132,7 +137,7 @@ class Shard:
             paced = self.swarm.paced(brought.batches, brought.size, now)
             self._fetching.share_out(self, now)
             asked = None
-            if brought.size > FEW_BYTES:
+            if not brought.little:
                 asked = None if connection.rests_for else self._ask(connection)
                 self._fetching.deliver(brought.deliveries)
             if paced and (rest := rest_s(time.monotonic() - asked_at)):
@@ -146,7 +151,7 @@ class Shard:
         deliveries = list(self._take_apart(question, answer))
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
         self._brought = Brought(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
-        if size <= FEW_BYTES:
+        if self._brought.little:
             self._fetching.deliver(deliveries)
 
     def _eligible(self) -> list[Partition]:
@@ -190,7 +195,7 @@ class Shard:
         self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
     ) -> Encoded:
         return fetch_request(
-            connection,
+            connection.version("fetch"),
             plan.changed,
             self._fetching.settings,
             isolation=self._fetching.isolation,
