@@ -15,6 +15,7 @@ from tests.bench.readings import ReadingsPart
 from tests.bench.usage import Cpu
 
 __all__ = [
+    "Busy",
     "Copy",
     "Failed",
     "Latency",
@@ -38,6 +39,8 @@ PLAIN = "plain"
 OPEN = "plaintext"
 """Lockstep without transactions."""
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
+WRITTEN = ("p50", "p99")
+"""Those of what the writer alone takes."""
 MEBIBYTE = 1 << 20
 
 
@@ -162,12 +165,34 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """CPU seconds of each: so far, or in a second while latency was measured."""
+
+    system: float
+    brokers: float
+    bench: float
+
+    def since(self, before: Busy, seconds: float) -> Busy:
+        """Both are CPU seconds so far."""
+        return Busy(
+            system=(self.system - before.system) / seconds,
+            brokers=(self.brokers - before.brokers) / seconds,
+            bench=(self.bench - before.bench) / seconds,
+        )
+
+    def figures(self) -> dict[str, Scalar]:
+        return {"cpu_share": self.system, "brokers_cpu_share": self.brokers, "bench_cpu_share": self.bench}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """Milliseconds from just before the record was handed to the producer to its arrival at the reader, in ascending
-    order.
+    order; and of some of the records, drawn evenly, to its acknowledgement by the source.
     """
 
     ordered_ms: tuple[float, ...]
+    acknowledged_ms: tuple[float, ...]
+    busy: Busy
     offered_per_s: float
     log: str = ""
 
@@ -176,11 +201,17 @@ class Latency:
 
     def figures(self) -> dict[str, Scalar]:
         named: dict[str, Scalar] = {f"{name}_ms": self.at(quantile) for name, quantile in QUANTILES.items()}
-        return named | {
-            "max_ms": self.ordered_ms[-1],
-            "samples": len(self.ordered_ms),
-            "offered_per_s": self.offered_per_s,
-        }
+        for name in WRITTEN:
+            named[f"{name}_acknowledged_ms"] = percentile(self.acknowledged_ms, QUANTILES[name])
+        return (
+            named
+            | self.busy.figures()
+            | {
+                "max_ms": self.ordered_ms[-1],
+                "samples": len(self.ordered_ms),
+                "offered_per_s": self.offered_per_s,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,17 +10,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.bench.figures import Latency
+from tests.bench.figures import Busy, Latency
 from tests.bench.orders import Orders
 from tests.bench.systems import System, SystemEnded, SystemRun
+from tests.bench.usage import used_by
 from tests.bench.wire import Connection, end_offsets
 from tests.harness.eventually import NeverHappened, wait_until
 
@@ -32,6 +34,8 @@ HELLO_PER_S = 20  # until the first record has come through, so that no backlog 
 BUSY_PER_S = 4_000
 BUSY_S = 20.0  # as long as both brokers were warmed without a mirror
 SWITCH_INTERVAL_S = 0.0002  # the writer must not keep the interpreter while the reader has a record in hand
+ACKNOWLEDGED_EACH = 7  # of so many records one is asked when the source acknowledged it; all partitions have their turn
+ASIDE_S = 1.0  # before and after what is measured: nothing is read while processes are looked at
 STAMP_AT = slice(12, 31)  # {"sent_ns":"0000000000000000000",...
 
 
@@ -41,7 +45,8 @@ class Lost(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is written: records per second, for how many seconds, after how many that do not count."""
+    """What is written: records per second, for how many seconds, after how many that do not count. `brokers`: the ids
+    of both brokers' processes."""
 
     source: str
     target: str
@@ -50,6 +55,7 @@ class Course:
     per_s: int
     warm_up_s: float
     measured_s: float
+    brokers: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -62,7 +68,7 @@ class _Arrivals:
 def floor(course: Course) -> Latency:
     """Writer and reader on the source topic, without a mirror. Raises Lost."""
     with writing(course) as writer:
-        return _measure(course, writer, course.source, course.topic, lambda: None)
+        return _measure(course, writer, course.source, course.topic)
 
 
 def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
@@ -80,8 +86,8 @@ def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
             except NeverHappened as never:
                 raise SystemEnded(f"nothing was copied within {FIRST_RECORD_WITHIN_S:.0f} s") from never
             _warm(course, run, writer, target, remote)
-        found = _measure(course, writer, course.target, remote, run.check)
-    return Latency(ordered_ms=found.ordered_ms, offered_per_s=found.offered_per_s, log=log.name)
+        found = _measure(course, writer, course.target, remote, run)
+    return replace(found, log=log.name)
 
 
 def _warm(course: Course, run: SystemRun, writer: Writer, target: Connection, remote: str) -> None:
@@ -114,6 +120,8 @@ class Writer:
         self._thread = threading.Thread(target=self._write, name="writer")
         self.refused: list[str] = []
         self.sent: list[int] = []
+        self.acknowledged: list[tuple[int, float]] = []
+        """When it was sent, and the seconds until its acknowledgement, of every `ACKNOWLEDGED_EACH`th record."""
 
     def start(self) -> None:
         self._thread.start()
@@ -129,9 +137,11 @@ class Writer:
         self._ending.set()
         self._thread.join()
 
-    def _delivered(self, error: Any, _: Any) -> None:
+    def _delivered(self, sent: int, error: Any, message: Any) -> None:
         if error is not None:
             self.refused.append(str(error))
+        else:
+            self.acknowledged.append((sent, message.latency()))
 
     def _write(self) -> None:
         producer = Producer(
@@ -139,8 +149,6 @@ class Writer:
                 "bootstrap.servers": self._course.source,
                 "linger.ms": 0,
                 "acks": "all",
-                "delivery.report.only.error": True,
-                "on_delivery": self._delivered,
             }
         )
         orders, number, due = Orders.drawn(), 0, time.perf_counter()
@@ -151,7 +159,8 @@ class Writer:
                 time.sleep(early)
             now = time.monotonic_ns()
             value = b'{"sent_ns":"%019d",' % now + orders.value(number)[1:]
-            producer.produce(self._course.topic, value, orders.key(number), number % self._course.partitions)
+            said = partial(self._delivered, now) if number % ACKNOWLEDGED_EACH == 0 else None
+            producer.produce(self._course.topic, value, orders.key(number), number % self._course.partitions, said)
             producer.poll(0)
             self.sent.append(now)
             number += 1
@@ -172,14 +181,24 @@ def writing(course: Course) -> Iterator[Writer]:
         sys.setswitchinterval(usual)
 
 
-def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, check: Callable[[], None]) -> Latency:
+def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: SystemRun | None = None) -> Latency:
     """Read from now on; count what was sent between the end of the warm-up and the end of the measured time."""
+    check: Callable[[], None] = (lambda: None) if run is None else run.check
+
+    def used() -> tuple[float, Busy]:
+        system = run.use().total if run is not None else 0.0
+        return time.monotonic(), Busy(system=system, brokers=used_by(course.brokers), bench=time.process_time())
+
     writer.at_full_rate()
     with reading(bootstrap, topic, course.partitions) as read:
-        _read_until(read, time.monotonic() + course.warm_up_s, check)
+        _read_until(read, time.monotonic() + course.warm_up_s - ASIDE_S, check)
+        since, before = used()
+        _read_until(read, time.monotonic() + ASIDE_S, check)
         first = time.monotonic_ns()
         _read_until(read, time.monotonic() + course.measured_s, check)
         last = time.monotonic_ns()
+        _read_until(read, time.monotonic() + ASIDE_S, check)
+        until, after = used()
         writer.end()
         counted = [each for each in writer.sent if first <= each < last]
         deadline = time.monotonic() + ARRIVE_WITHIN_S
@@ -191,8 +210,12 @@ def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, check: 
             _read_until(read, time.monotonic() + 0.5, check)
     if len(taken) != len(counted):
         raise Lost(f"{len(taken)} records arrived of {len(counted)}")
-    spent = tuple(sorted((arrived - sent) / 1e6 for sent, arrived in taken))
-    return Latency(ordered_ms=spent, offered_per_s=len(counted) / course.measured_s)
+    return Latency(
+        ordered_ms=tuple(sorted((arrived - sent) / 1e6 for sent, arrived in taken)),
+        acknowledged_ms=tuple(sorted(took * 1e3 for sent, took in writer.acknowledged if first <= sent < last)),
+        busy=after.since(before, until - since),
+        offered_per_s=len(counted) / course.measured_s,
+    )
 
 
 @dataclass(frozen=True, slots=True)

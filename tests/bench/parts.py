@@ -214,6 +214,7 @@ def _latency(stage: Stage, name: str, per_s: int) -> LatencyPart:
         per_s=per_s,
         warm_up_s=stage.warm_up_s,
         measured_s=stage.measured_s,
+        brokers=stage.clusters.brokers,
     )
     stage.warm(course)
     again = partial(stage.fresh, course.topic)

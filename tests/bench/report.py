@@ -13,6 +13,7 @@ from tests.bench.figures import (
     OPEN,
     PLAIN,
     QUANTILES,
+    WRITTEN,
     Copy,
     Failed,
     Latency,
@@ -23,6 +24,7 @@ from tests.bench.figures import (
     Start,
     StartPart,
     ThroughputPart,
+    percentile,
     ratio,
 )
 from tests.bench.readings import SHEETS, ReadingsPart
@@ -237,16 +239,33 @@ def _latency(part: LatencyPart) -> Table:
             cells[_quantile(quantile)] = f"{what.at(QUANTILES[quantile]):.2f}"
             beside = theirs.at(QUANTILES[quantile]) if theirs else None
             cells[f"  {_quantile(quantile)} to shipped MM2"] = _times(ratio(what.at(QUANTILES[quantile]), beside))
-        columns[name] = cells | {"longest, ms": f"{what.ordered_ms[-1]:.1f}"}
+        for quantile in WRITTEN:
+            until = percentile(what.acknowledged_ms, QUANTILES[quantile])
+            cells[f"{_quantile(quantile)} until A has it"] = f"{until:.2f}"
+        columns[name] = cells | {
+            "longest, ms": f"{what.ordered_ms[-1]:.1f}",
+            "CPU, % of a core": f"{what.busy.system * 100:.0f}" if what is not part.floor else EMPTY,
+            "  both brokers": f"{what.busy.brokers * 100:.0f}",
+            "  writer and reader": f"{what.busy.bench * 100:.0f}",
+        }
     measures = [
         each for quantile in QUANTILES for each in (_quantile(quantile), f"  {_quantile(quantile)} to shipped MM2")
     ]
     notes = [
         f"{part.facts['measured_s']:g} s after {part.facts['warm_up_s']:g} s of warm-up, {part.facts['partitions']} "
         "partitions, no linger in the writer; from just before produce on A to the arrival at a consumer of B. "
-        "No mirror: the same writer and reader, both on A.",
+        "No mirror: the same writer and reader, both on A. Until A has it: until A acknowledged the record to the "
+        "writer, whatever mirrors it.",
     ]
-    measures += ["longest, ms", "records/s offered", "records measured"]
+    measures += [
+        "longest, ms",
+        *(f"{_quantile(quantile)} until A has it" for quantile in WRITTEN),
+        "CPU, % of a core",
+        "  both brokers",
+        "  writer and reader",
+        "records/s offered",
+        "records measured",
+    ]
     return Table(f"Latency, {part.facts['per_s']} records/s", measures, columns, notes)
 
 

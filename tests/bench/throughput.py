@@ -10,15 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-import psutil
-
 from tests.bench.clusters import Clusters
 from tests.bench.compare import compare, compare_in_order
 from tests.bench.figures import Copy, Limit
 from tests.bench.limit import both_at_once, fetch_only, produce_only, read_batches, requests
 from tests.bench.load import Loaded
 from tests.bench.systems import System, SystemEnded, SystemRun
-from tests.bench.usage import Cpu
+from tests.bench.usage import Cpu, used_by
 from tests.bench.wire import Connection, end_offsets, ends_everywhere, to_each
 
 __all__ = ["Workload", "copy", "limit"]
@@ -62,12 +60,12 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
     _warm(work, system, file, log.with_suffix(".warm.log"))
     with _copying(work, system, file, log) as (run, there):
         at_first = _until(run, lambda: there() or None, FIRST_RECORD_WITHIN_S, "nothing was copied")
-        first_at, first_cpu, brokers = run.elapsed(), run.use(), _used(work.clusters)
+        first_at, first_cpu, brokers = run.elapsed(), run.use(), used_by(work.clusters.brokers)
         with log.with_suffix(".tsv").open("w") as course:
             course.write(f"{first_at:.3f}\t{at_first}\n")
             settled_s = SETTLED_S if work.markers else 0.0
             last_at, last_cpu = _follow(run, there, at_first, work.loaded.records, course, settled_s=settled_s)
-            brokers = _used(work.clusters) - brokers
+            brokers = used_by(work.clusters.brokers) - brokers
         peak = run.account.peak_rss
     compare_all = compare_in_order if work.gaps else compare
     compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
@@ -85,12 +83,6 @@ def copy(work: Workload, system: System, file: Path, log: Path) -> Copy:
         log=log.name,
         brokers_cpu_s=brokers if work.clusters.brokers and not work.markers else None,
     )
-
-
-def _used(clusters: Clusters) -> float:
-    """CPU seconds of the brokers so far."""
-    times = [psutil.Process(pid).cpu_times() for pid in clusters.brokers]
-    return sum(each.user + each.system for each in times)
 
 
 @contextmanager

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import psutil
 
-__all__ = ["Cpu", "Ledger", "Process", "TreeAccount", "sample"]
+__all__ = ["Cpu", "Ledger", "Process", "TreeAccount", "sample", "used_by"]
 
 ProcessKey = tuple[int, float]
 """A process for ever: its id and when it was created, for ids are used again."""
@@ -137,3 +137,9 @@ def sample(root: psutil.Process) -> dict[ProcessKey, Process]:
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return seen
+
+
+def used_by(pids: Iterable[int]) -> float:
+    """CPU seconds that these living processes have used so far, without what they started. Raises NoSuchProcess."""
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    return sum(each.user + each.system for each in times)

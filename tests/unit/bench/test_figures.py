@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.figures import (
+    Busy,
     Copy,
     Failed,
     Latency,
@@ -145,7 +146,12 @@ def test_a_failed_limit_leaves_the_ratios_between_the_systems() -> None:
 
 def test_the_keys_of_a_latency_part() -> None:
     def spread(step: float) -> Latency:
-        return Latency(ordered_ms=tuple(step * each for each in range(1, 1001)), offered_per_s=500.0)
+        return Latency(
+            ordered_ms=tuple(step * each for each in range(1, 1001)),
+            acknowledged_ms=(0.25,),
+            busy=Busy(system=0.35, brokers=0.9, bench=0.4),
+            offered_per_s=500.0,
+        )
 
     part = LatencyPart(
         name="latency_500", floor=spread(0.1), systems={"lockstep": spread(0.5), "mm2": spread(1.0)}, facts={}
@@ -157,6 +163,13 @@ def test_the_keys_of_a_latency_part() -> None:
     assert keys["latency_500.p50_ms.floor"] == 50
     assert keys["latency_500.p50_ratio_to_mm2"] == 0.5
     assert keys["latency_500.samples.lockstep"] == 1000
+    assert keys["latency_500.p99_acknowledged_ms.lockstep"] == 0.25
+    assert keys["latency_500.brokers_cpu_share.mm2"] == 0.9
+
+
+def test_what_each_used_is_seconds_in_a_second() -> None:
+    before, after = Busy(system=1.0, brokers=10.0, bench=2.0), Busy(system=7.0, brokers=46.0, bench=17.0)
+    assert after.since(before, 30.0) == Busy(system=0.2, brokers=1.2, bench=0.5)
 
 
 def test_the_keys_of_a_start_part() -> None:

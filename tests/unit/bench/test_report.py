@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from tests.bench.figures import Copy, Failed, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
+from tests.bench.figures import Busy, Copy, Failed, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
 from tests.bench.readings import SHEETS, Readings, ReadingsPart
 from tests.bench.report import markdown, show, table
 from tests.bench.usage import Cpu
@@ -23,13 +23,14 @@ THROUGHPUT = ThroughputPart(
     limit=Limit(fetch_only=(8000.0,), produce_only=(4000.0,), both_at_once=(2500.0,)),
     systems={"lockstep": COPY, "mm2_tuned": COPY, "mm2": Failed(reason="ended by itself", log="lz4-mm2.log")},
 )  # fmt: skip
+BUSY = Busy(system=0.35, brokers=0.9, bench=0.4)
 LATENCY = LatencyPart(
     name="latency_500",
     facts={"per_s": 500, "partitions": 8, "warm_up_s": 15, "measured_s": 30},
-    floor=Latency(ordered_ms=(0.5,), offered_per_s=500.0),
+    floor=Latency(ordered_ms=(0.5,), acknowledged_ms=(0.25,), busy=BUSY, offered_per_s=500.0),
     systems={
-        "lockstep": Latency(ordered_ms=(1.0,), offered_per_s=500.0),
-        "mm2": Latency(ordered_ms=(4.0,), offered_per_s=500.0),
+        "lockstep": Latency(ordered_ms=(1.0,), acknowledged_ms=(0.25,), busy=BUSY, offered_per_s=500.0),
+        "mm2": Latency(ordered_ms=(4.0,), acknowledged_ms=(0.25,), busy=BUSY, offered_per_s=500.0),
     },
 )
 START = StartPart(
@@ -72,6 +73,8 @@ def test_a_latency_table_compares_with_mm2_as_shipped() -> None:
     rows = {row[0].strip(): row[1:] for row in table(LATENCY).rows()}
     assert rows["p50 ms"] == ["1.00", "4.00", "0.50"]
     assert rows["p50 ms to shipped MM2"] == ["0.25x", "1.00x", "0.12x"]
+    assert rows["p50 ms until A has it"] == ["0.25", "0.25", "0.25"]
+    assert rows["CPU, % of a core"] == ["35", "35", "-"]
 
 
 def test_every_row_is_as_wide_as_the_table() -> None:
