@@ -6,17 +6,15 @@ from typing import Any
 
 from kio.serial import entity_reader
 
-from lockstep_data_plane.connection import encoded, message
+from lockstep_data_plane.connection import NAMES, encoded, message
 from lockstep_data_plane.frames import Encoded
-
-NAMES = {0: ("produce", "ProduceRequest"), 1: ("fetch", "FetchRequest")}
 
 
 def read_back(request: Encoded) -> Any:
     """The request as kio reads it, which must be all of it."""
-    api, entity = NAMES[request.api_key]
+    api = NAMES[request.api_key]
     data = b"".join(request.parts)
-    found, size = entity_reader(getattr(message(api, request.version, "request"), entity))(data, 0)
+    found, size = entity_reader(getattr(message(api, request.version, "request"), f"{api.title()}Request"))(data, 0)
     assert size == len(data)
     return found
 

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from lockstep_data_plane.batches.varint import unsigned
 from lockstep_data_plane.frames import Parts
 
 __all__ = ["NO_TAGS", "NULL", "by_topic", "length", "string"]
 
 NO_TAGS = NULL = b"\0"
-_SHORT = tuple(bytes([written]) for written in range(0x80))
 _NO_ID = bytes(16)
 
 
 def length(count: int) -> bytes:
     """Of an array, a string or bytes with so many entries: an unsigned varint of one more, for 0 is null."""
-    left = count + 1
-    if left < 0x80:
-        return _SHORT[left]
-    written = bytearray()
-    while left >= 0x80:
-        written.append(left & 0x7F | 0x80)
-        left >>= 7
-    written.append(left)
-    return bytes(written)
+    return unsigned(count + 1)
 
 
 def string(text: str) -> bytes:

@@ -13,6 +13,7 @@ from uuid import UUID
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.cluster import Leader, TopicPartition
 from lockstep_data_plane.compact import NO_TAGS, by_topic, string
+from lockstep_data_plane.connection import APIS
 from lockstep_data_plane.fetch_session import Plan
 from lockstep_data_plane.frames import Encoded, Parts
 
@@ -24,7 +25,7 @@ BY_TOPIC_ID = 13
 REPLICA_IN_TAGS = 15
 """The first version that says only in a tag who fetches, and nothing where that is no broker (KIP-903)."""
 
-API_KEY = 1
+API_KEY = APIS["fetch"].key
 UNKNOWN = -1
 _PARTITION = struct.Struct(">iiqiqi")
 _HEAD = struct.Struct(">iiibii")

@@ -15,6 +15,7 @@ from lockstep_data_plane.batches.piece import Piece
 from lockstep_data_plane.batches.stamp import Stamped
 from lockstep_data_plane.cluster import Leader, TopicPartition
 from lockstep_data_plane.compact import NO_TAGS, NULL, by_topic, length, string
+from lockstep_data_plane.connection import APIS
 from lockstep_data_plane.frames import Encoded, Parts
 
 __all__ = ["PRODUCE_BY_TOPIC_ID", "Answer", "answer_of", "produce_request"]
@@ -24,7 +25,7 @@ PRODUCE_BY_TOPIC_ID = 13
 
 ACKNOWLEDGED_BY_ALL = -1
 
-API_KEY = 0
+API_KEY = APIS["produce"].key
 Data = bytes | memoryview | Stamped
 
 _HEAD = struct.Struct(">hi")

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from lockstep_data_plane.batches.layout import CRC, CRC_AT, HEADER_SIZE
 from lockstep_data_plane.batches.piece import Piece
-from lockstep_data_plane.batches.plain import unstamped, varint
+from lockstep_data_plane.batches.plain import unstamped
 from lockstep_data_plane.batches.stamp import crc_of
+from lockstep_data_plane.batches.varint import zigzag
 
 __all__ = ["joined"]
 
@@ -28,8 +29,8 @@ def joined(group: Sequence[Piece]) -> Piece | None:
         if piece.count != 1 or (begin := _begin(data)) is None:
             return None
         rest = data[begin + len(PLAIN) :]
-        deltas = varint(timestamp - base) + varint(delta)
-        parts += (varint(1 + len(deltas) + len(rest)), b"\0", deltas, rest)
+        deltas = zigzag(timestamp - base) + zigzag(delta)
+        parts += (zigzag(1 + len(deltas) + len(rest)), b"\0", deltas, rest)
         newest, oldest = max(newest, timestamp), min(oldest, timestamp)
     made, count = unstamped(b"".join(parts), len(group), base, newest), len(group)
     CRC.pack_into(made, CRC_AT, crc_of(made))

@@ -12,8 +12,9 @@ from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.batches.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from lockstep_data_plane.batches.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, PREFIX, Batch
+from lockstep_data_plane.batches.varint import zigzag
 
-__all__ = ["Record", "encode", "records_of", "unstamped", "varint"]
+__all__ = ["Record", "encode", "records_of", "unstamped"]
 
 DECOMPRESS = {
     NONE: bytes,
@@ -23,7 +24,6 @@ DECOMPRESS = {
     ZSTD: codecs.zstd_decode,
 }
 NAMES = ("utf-8", "surrogateescape")
-ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
 class Record(NamedTuple):
@@ -97,24 +97,11 @@ def unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
 
 
 def _encoded(delta: int, base: int, record: Record) -> bytes:
-    body = b"\0" + varint(record.timestamp - base) + varint(delta) + _sized(record.key) + _sized(record.value)
-    body += varint(len(record.headers))
+    body = b"\0" + zigzag(record.timestamp - base) + zigzag(delta) + _sized(record.key) + _sized(record.value)
+    body += zigzag(len(record.headers))
     body += b"".join(_sized(name.encode(*NAMES)) + _sized(value) for name, value in record.headers)
-    return varint(len(body)) + body
+    return zigzag(len(body)) + body
 
 
 def _sized(value: bytes | None) -> bytes:
-    return varint(-1) if value is None else varint(len(value)) + value
-
-
-def varint(value: int) -> bytes:
-    """Zigzag, then seven bits a byte, lowest first."""
-    rest = (value << 1) ^ (value >> 63)
-    if rest <= 0x7F:
-        return ONE_BYTE[rest]
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return zigzag(-1) if value is None else zigzag(len(value)) + value

@@ -1,0 +1,24 @@
+"""Numbers of as many bytes as they need: seven bits a byte, lowest first, the highest bit where another one follows."""
+
+from __future__ import annotations
+
+__all__ = ["unsigned", "zigzag"]
+
+_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
+
+
+def zigzag(value: int) -> bytes:
+    """As records have them: numbers near 0 are short, whatever their sign."""
+    return unsigned((value << 1) ^ (value >> 63))
+
+
+def unsigned(value: int) -> bytes:
+    """As flexible messages have them (KIP-482)."""
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
