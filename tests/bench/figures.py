@@ -199,12 +199,14 @@ class Latency:
     def at(self, quantile: float) -> float:
         return percentile(self.ordered_ms, quantile)
 
+    def acknowledged_at(self, quantile: float) -> float:
+        return percentile(self.acknowledged_ms, quantile)
+
     def figures(self) -> dict[str, Scalar]:
         named: dict[str, Scalar] = {f"{name}_ms": self.at(quantile) for name, quantile in QUANTILES.items()}
-        for name in WRITTEN:
-            named[f"{name}_acknowledged_ms"] = percentile(self.acknowledged_ms, QUANTILES[name])
         return (
             named
+            | {f"{name}_acknowledged_ms": self.acknowledged_at(QUANTILES[name]) for name in WRITTEN}
             | self.busy.figures()
             | {
                 "max_ms": self.ordered_ms[-1],

@@ -138,10 +138,13 @@ class Writer:
         self._ending.set()
         self._thread.join()
 
-    def _delivered(self, sent: int, error: Any, message: Any) -> None:
+    def _delivered(self, error: Any, _: Any) -> None:
         if error is not None:
             self.refused.append(str(error))
-        else:
+
+    def _looked_at(self, sent: int, error: Any, message: Any) -> None:
+        self._delivered(error, message)
+        if error is None:
             self.acknowledged.append((sent, message.latency()))
 
     def _write(self) -> None:
@@ -150,6 +153,7 @@ class Writer:
                 "bootstrap.servers": self._course.source,
                 "linger.ms": 0,
                 "acks": "all",
+                "on_delivery": self._delivered,
             }
         )
         orders, number, due = Orders.drawn(), 0, time.perf_counter()
@@ -162,7 +166,7 @@ class Writer:
                     producer.poll(early)
             now = time.monotonic_ns()
             value = b'{"sent_ns":"%019d",' % now + orders.value(number)[1:]
-            said = partial(self._delivered, now) if number % ACKNOWLEDGED_EACH == 0 else None
+            said = partial(self._looked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
             producer.produce(self._course.topic, value, orders.key(number), number % self._course.partitions, said)
             producer.poll(0)
             self.sent.append(now)

@@ -24,7 +24,6 @@ from tests.bench.figures import (
     Start,
     StartPart,
     ThroughputPart,
-    percentile,
     ratio,
 )
 from tests.bench.readings import SHEETS, ReadingsPart
@@ -240,8 +239,7 @@ def _latency(part: LatencyPart) -> Table:
             beside = theirs.at(QUANTILES[quantile]) if theirs else None
             cells[f"  {_quantile(quantile)} to shipped MM2"] = _times(ratio(what.at(QUANTILES[quantile]), beside))
         for quantile in WRITTEN:
-            until = percentile(what.acknowledged_ms, QUANTILES[quantile])
-            cells[f"{_quantile(quantile)} until A has it"] = f"{until:.2f}"
+            cells[f"{_quantile(quantile)} until A has it"] = f"{what.acknowledged_at(QUANTILES[quantile]):.2f}"
         columns[name] = cells | {
             "longest, ms": f"{what.ordered_ms[-1]:.1f}",
             "CPU, % of a core": f"{what.busy.system * 100:.0f}" if what is not part.floor else EMPTY,
