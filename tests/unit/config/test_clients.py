@@ -153,7 +153,7 @@ def test_a_users_client_id_goes_before_the_role(load_text: LoadText) -> None:
     settings = settings_of(load_text, "A.consumer.client.id = mine\n")
     named = source_consumer(settings, "replication-consumer")["client.id"]
     assert named == "mine|A->B|MirrorSourceConnector|replication-consumer"
-    assert client_id(settings, "heartbeats-target-admin") == "A->B|MirrorHeartbeatConnector|heartbeats-target-admin"
+    assert client_id(settings, "heartbeats-target-admin", {}) == "A->B|MirrorHeartbeatConnector|heartbeats-target-admin"
 
 
 def test_mm2_030_109_the_clients_of_offset_syncs_follow_their_topic(load_text: LoadText) -> None:

@@ -96,7 +96,7 @@ def test_mm2_090_the_worker_is_the_targets(load_text: LoadText) -> None:
     assert settings.control.offset_storage_topic == "mm2-offsets.A.internal"
     assert settings.clients.data_producer["max.request.size"] == "4000000"
     assert settings.clients.data_producer["ssl.key.password"] == "secret"
-    assert client_id(settings, "replication-consumer") == "A->B|MirrorSourceConnector|replication-consumer"
+    assert client_id(settings, "replication-consumer", {}) == "A->B|MirrorSourceConnector|replication-consumer"
 
 
 def test_mm2_072_091_every_ordered_pair_has_heartbeats(load_text: LoadText) -> None:

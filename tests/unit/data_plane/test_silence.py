@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_data_plane.silence import AWAY_S, Silence
+from lockstep_data_plane.silence import Silence
 from lockstep_protocol.state import SlotStatus
+from lockstep_runtime.looks import AWAY_S
 
 HOUR_MS = 3_600_000
 STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=10 * HOUR_MS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_runtime.hearing import AWAY, DEAF_AFTER, Hearing
+from lockstep_runtime.hearing import DEAF_AFTER, Hearing
+from lockstep_runtime.looks import AWAY_S
 
 
 def deaf_after(heard_until: float, *, unreachable_until: float = 0.0, frozen_from: float | None = None) -> float:
@@ -29,4 +30,4 @@ def test_while_the_cluster_is_away_nobody_is_deaf() -> None:
 
 def test_who_was_frozen_itself_listens_anew() -> None:
     assert deaf_after(0.0, frozen_from=120.0) == 120.0 + 10 * DEAF_AFTER + DEAF_AFTER + 1
-    assert AWAY < 10 * DEAF_AFTER
+    assert AWAY_S < 10 * DEAF_AFTER

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_config import clients as client_settings
+from lockstep_config.clients import client_id
 from lockstep_data_plane.already_there import Misnumbered
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.batches.layout import Batch
@@ -69,12 +69,12 @@ class Copying:
         self._source = cluster_of(
             flow.source,
             settings.clients.source_consumer,
-            _client_id(settings, settings.clients.source_consumer, f"replication-consumer-{ledger.slot}"),
+            client_id(settings, f"replication-consumer-{ledger.slot}", settings.clients.source_consumer),
         )
         self._target = cluster_of(
             flow.target,
             settings.clients.data_producer,
-            _client_id(settings, settings.clients.data_producer, f"replication-producer-{ledger.slot}"),
+            client_id(settings, f"replication-producer-{ledger.slot}", settings.clients.data_producer),
         )
         self._telling = Telling(settings, ledger, troubles, self._source, self._target)
         self._failing = Failing(self._source, self._target, self._telling, on_failed=self._stop)
@@ -309,7 +309,3 @@ class Copying:
             self._ledger.timings.acknowledged(partition, receipts, now_ms())
             partition.durable.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
             self._telling.well(partition)
-
-
-def _client_id(settings: FlowSettings, properties: Mapping[str, str], role: str) -> str:
-    return client_settings.client_id(settings, role, properties.get("client.id", "").strip())

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_config import FlowSettings
-from lockstep_config import clients as client_settings
+from lockstep_config.clients import client_id
 from lockstep_data_plane.cluster import cluster_of, kafka_error
 from lockstep_data_plane.connection import message
 from lockstep_protocol.names import Flow
@@ -43,8 +43,8 @@ def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_clus
 
 async def new_producer_id(settings: FlowSettings) -> int:
     """A producer id that the target has never given to anybody. Raises BrokerUnreachable, kafka_error."""
-    name = client_settings.client_id(settings, "producer-id")
-    target = cluster_of(settings.flow.target, settings.clients.data_producer, name)
+    properties = settings.clients.data_producer
+    target = cluster_of(settings.flow.target, properties, client_id(settings, "producer-id", properties))
     try:
         await target.refresh([])
         connection = await target.any_connection()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Silence"]
+from lockstep_runtime.looks import Looks
 
-AWAY_S = 10.0
-"""Who looks every second and has not looked for so long was frozen itself, and has yet to hear what was said then."""
+__all__ = ["Silence"]
 
 
 class Silence:
@@ -15,13 +14,12 @@ class Silence:
     def __init__(self) -> None:
         self._said: object = None
         self._heard_at: float | None = None
-        self._looked_at: float | None = None
+        self._looks = Looks()
 
     def look(self, said: object, now: float) -> float:
         """Seconds since it said something new; 0.0 as long as it says nothing. `said`: the last thing heard of it, None
         for nothing; `now` a time in seconds of a clock that does not go back."""
-        away = self._looked_at is not None and now - self._looked_at > AWAY_S
-        self._looked_at = now
+        away = self._looks.away(now)
         if said != self._said or away:
             self._said, self._heard_at = said, now
         return 0.0 if said is None or self._heard_at is None else now - self._heard_at

@@ -131,8 +131,10 @@ def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
     return list(found.values())
 
 
-def client_id(settings: FlowSettings, role: str, of_user: str = "", connector: str = "") -> str:
-    """`[user's|]S->T|connector|role`, as MM2 names its clients."""
+def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:
+    """`[user's|]S->T|connector|role`, as MM2 names its clients; the user's is the `client.id` of the client's
+    properties."""
+    of_user = properties.get("client.id", "").strip()
     if not connector:
         connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), OURS)
     return "|".join(part for part in (of_user, str(settings.flow), connector, role) if part)
@@ -195,7 +197,7 @@ def _client(
             conf |= stores_translated(material_of(tls_of(properties)))
     if uses_sasl(properties) and isinstance(login := login_of(properties), TokenSettings):
         conf["oauth_cb"] = TokenCallback(source_of(login))
-    conf["client.id"] = client_id(settings, role, properties.get("client.id", "").strip(), connector)
+    conf["client.id"] = client_id(settings, role, properties, connector)
     return conf
 
 
