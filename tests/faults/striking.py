@@ -105,6 +105,16 @@ def broker_restarted(scene: Scene, broker: Broker) -> int:
     return 2
 
 
+def broker_away(scene: Scene, broker: Broker, seconds: float) -> int:
+    """Down for so long that whoever tries again has come to wait his longest."""
+    scene.say(f"{broker.alias} is away for {seconds:g} s")
+    broker.stop()
+    time.sleep(seconds)
+    broker.start()
+    scene.goes_on()
+    return 1
+
+
 def cut(scene: Scene, proxy: Proxy, times: int) -> int:
     """Connections reset with requests in flight: appended or not, nobody knows."""
     for turn in range(times):
@@ -279,6 +289,8 @@ FAULTS: Sequence[Fault] = (
     Fault("kill -9 of control services", lambda scene: killed(scene, ["control service"], 4)),
     Fault("source broker restarts", lambda scene: broker_restarted(scene, scene.there.source)),
     Fault("target broker restarts", lambda scene: broker_restarted(scene, scene.there.target)),
+    Fault("source broker away for 90 s", lambda scene: broker_away(scene, scene.there.source, 90.0)),
+    Fault("target broker away for 90 s", lambda scene: broker_away(scene, scene.there.target, 90.0)),
     Fault("connections to the source cut", lambda scene: cut(scene, _before(scene.there.source), 6)),
     Fault("connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 6)),
     Fault("connections to the source stalled 30 s", lambda scene: stalled(scene, _before(scene.there.source), 30.0)),

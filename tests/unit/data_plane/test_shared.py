@@ -42,15 +42,44 @@ async def test_who_asks_at_the_same_time_shares_and_who_asks_later_does_not() ->
     assert work.finished == before + 1
 
 
-async def test_what_failed_was_not_done_and_is_tried_again_by_who_waits() -> None:
+async def test_what_failed_has_failed_for_all_who_asked_before_it_began() -> None:
     work = Work()
     work.fails = True
     shared = Shared(work)
-    first, second = asyncio.create_task(shared.done()), asyncio.create_task(shared.done())
+    first = asyncio.create_task(shared.done())
+    await asyncio.sleep(0.001)
+    late = [asyncio.create_task(shared.done()) for _ in range(3)]
     await asyncio.sleep(0.001)
     assert (work.begun, work.finished) == (1, 0)
     work.going_on.set()
     with pytest.raises(ConnectionError):
         await first
+    await asyncio.gather(*late)
+    assert (work.begun, work.finished) == (2, 1), "they asked while it failed: it is tried again, once for all three"
+
+    work.going_on.clear()
+    waits = asyncio.create_task(shared.done())
+    await asyncio.sleep(0.001)
+    late = [asyncio.create_task(shared.done()) for _ in range(3)]
+    await asyncio.sleep(0.001)
+    work.going_on.set()
+    await asyncio.sleep(0)
+    work.fails = True
+    await waits
+    outcomes = await asyncio.gather(*late, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ConnectionError] * 3
+    assert work.begun == 4, "what nobody can find out is not asked once for each"
+    await shared.done()
+    assert work.begun == 5
+
+
+async def test_who_is_cancelled_leaves_the_work_to_the_next() -> None:
+    work = Work()
+    shared = Shared(work)
+    first, second = asyncio.create_task(shared.done()), asyncio.create_task(shared.done())
+    await asyncio.sleep(0.001)
+    first.cancel()
+    await asyncio.sleep(0.001)
+    work.going_on.set()
     await second
-    assert (work.begun, work.finished) == (2, 1)
+    assert (first.cancelled(), work.begun, work.finished) == (True, 2, 1)

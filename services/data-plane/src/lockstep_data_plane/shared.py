@@ -15,14 +15,22 @@ class Shared:
         self._work = work
         self._working = asyncio.Lock()
         self._begun = float("-inf")
+        self._failure: Exception | None = None
 
     async def done(self) -> None:
-        """Returns once the work was done from beginning to end after this call: who asks while it is being done shares
-        the next time. Raises what the work raises; whoever waits then tries again."""
+        """Returns once the work was done from beginning to end after this call, and raises what it raised then: who
+        asks while it is being done shares the next time. Who is cancelled leaves it to the next who waits."""
         asked = asyncio.get_running_loop().time()
         async with self._working:
-            if self._begun > asked:
-                return
-            begun = asyncio.get_running_loop().time()
+            if self._begun <= asked:
+                await self._anew()
+            if self._failure is not None:
+                raise self._failure.with_traceback(None)
+
+    async def _anew(self) -> None:
+        begun, failure = asyncio.get_running_loop().time(), None
+        try:
             await self._work()
-            self._begun = begun
+        except Exception as exc:  # noqa: BLE001  # raised for each who asked
+            failure = exc
+        self._begun, self._failure = begun, failure

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiokafka.errors import KafkaError
 
 from lockstep_config.model import DataPlaneSettings
+from lockstep_data_plane.awaiting import Awaiting
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Fenced
@@ -51,6 +52,7 @@ class Tending:
     producing: Producing
     changes: Mapping[Partition, asyncio.Event]
     """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
+    awaiting: Awaiting = field(default_factory=Awaiting)
 
     async def tend(self, partition: Partition, on_turn: Callable[[Partition], None]) -> None:
         """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
@@ -122,6 +124,9 @@ class Tending:
     async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
         try:
             await self._resume(partition)
+        except BrokerUnreachable as exc:
+            self.telling.trouble(partition, exc)
+            await self.awaiting.pause(self.changes[partition], backoff.next())
         except PASSING as exc:
             self.telling.trouble(partition, exc)
             await self._pause(partition, backoff.next())
@@ -152,5 +157,6 @@ class Tending:
         transactions = self.transacting.begin(partition) if row.transactional else None
         partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
         self.fetching.attach(partition)
+        self.awaiting.got_through()
         if partition.to_number:
             self.telling.recovered(partition, row.upstream)

@@ -1,0 +1,81 @@
+"""Who waits for a broker hears of the first that got through, and tries no more often than it may (`awaiting.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from lockstep_data_plane import awaiting
+from lockstep_data_plane.awaiting import Awaiting
+
+LONG = 3_600.0
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awaiting, "AT_LEAST_S", 0.02)
+
+
+async def _waiting(company: Awaiting, changes: list[asyncio.Event], seconds: float) -> list[asyncio.Task[None]]:
+    waits = [asyncio.create_task(company.pause(changed, seconds)) for changed in changes]
+    await asyncio.sleep(0)
+    return waits
+
+
+async def test_one_that_gets_through_wakes_all_who_wait() -> None:
+    company, changes = Awaiting(), [asyncio.Event() for _ in range(3)]
+    waits = await _waiting(company, changes, LONG)
+    await asyncio.sleep(0.05)
+    assert not any(wait.done() for wait in waits)
+    company.got_through()
+    await asyncio.wait_for(asyncio.gather(*waits), 1.0)
+
+
+async def test_who_has_only_just_failed_waits_its_least_and_no_longer() -> None:
+    company, begun = Awaiting(), time.monotonic()
+    waits = await _waiting(company, [asyncio.Event()], LONG)
+    company.got_through()
+    await asyncio.sleep(0)
+    assert not waits[0].done(), "it would ask again and again while one after the other gets through"
+    await asyncio.wait_for(waits[0], 1.0)
+    assert time.monotonic() - begun >= 0.02
+
+
+async def test_what_got_through_before_wakes_nobody() -> None:
+    company = Awaiting()
+    company.got_through()
+    waits = await _waiting(company, [asyncio.Event()], LONG)
+    await asyncio.sleep(0.05)
+    assert not waits[0].done()
+    waits[0].cancel()
+
+
+async def test_a_change_of_its_own_ends_it_at_once() -> None:
+    company, changed = Awaiting(), asyncio.Event()
+    changed.set()
+    await asyncio.wait_for(company.pause(changed, LONG), 1.0)
+    changed.clear()
+    waits = await _waiting(company, [changed], LONG)
+    await asyncio.sleep(0.05)
+    changed.set()
+    await asyncio.wait_for(waits[0], 1.0)
+
+
+async def test_nobody_waits_longer_than_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awaiting, "AT_MOST_S", 0.06)
+    company, begun = Awaiting(), time.monotonic()
+    await asyncio.wait_for(company.pause(asyncio.Event(), LONG), 1.0)
+    assert time.monotonic() - begun >= 0.06
+    company.got_through()
+
+
+async def test_who_is_cancelled_is_no_longer_woken() -> None:
+    company, changed = Awaiting(), asyncio.Event()
+    waits = await _waiting(company, [changed], LONG)
+    await asyncio.sleep(0.05)
+    waits[0].cancel()
+    await asyncio.wait(waits)
+    company.got_through()
+    assert not changed.is_set()
