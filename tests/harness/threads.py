@@ -18,14 +18,15 @@ WAITS = frozenset({"ep_poll", "do_epoll_wait"})
 
 def polling(pid: int) -> list[int]:
     """The threads of a process, other than its first, that wait for events as an asyncio loop does."""
-    tasks = Path(f"/proc/{pid}/task")
-    return [
-        int(task.name)
-        for task in sorted(tasks.iterdir())
-        if int(task.name) != pid
-        and (task / "wchan").read_text() in WAITS
-        and not (task / "comm").read_text().startswith("rdk:")
-    ]
+    others = (task for task in sorted(Path(f"/proc/{pid}/task").iterdir()) if int(task.name) != pid)
+    return [int(task.name) for task in others if _polls(task)]
+
+
+def _polls(task: Path) -> bool:
+    try:
+        return (task / "wchan").read_text() in WAITS and not (task / "comm").read_text().startswith("rdk:")
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it ended since it was listed
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
-from lockstep_runtime.sasl_session import EARLIEST, LATEST
+from lockstep_runtime.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
 from tests.harness.eventually import eventually
 
 DESCRIBE_PRODUCERS, HANDSHAKE, AUTHENTICATE = 61, 17, 36
@@ -101,6 +101,21 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
     await eventually(lambda: peer.connection.logins == 2, within=10)
     assert bounds == [(EARLIEST, LATEST)]  # a session of 0 has no end
     peer.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("session_s", "waits_s", "after_s"),
+    [
+        (3600.0, 0.0, 2880.0),
+        (3600.0, WAITS_S, 2880.0),  # long sessions have room for what a broker keeps
+        (5.0, 0.0, 4.0),
+        (5.0, WAITS_S, 1.5),
+        (2.0, WAITS_S, 1.1),  # a broker ends who logs in twice within a second
+        (SHORTEST_S, 0.0, 1.1),
+    ],
+)
+def test_a_login_is_early_enough_for_what_a_broker_keeps(session_s: float, waits_s: float, after_s: float) -> None:
+    assert login_after(session_s, 0.8, waits_s) == pytest.approx(after_s)
 
 
 async def test_nothing_is_asked_in_a_session_that_is_too_short_to_renew() -> None:

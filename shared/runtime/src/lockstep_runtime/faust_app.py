@@ -20,6 +20,7 @@ from lockstep_config import FlowSettings, clients
 from lockstep_protocol.names import service_group
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
+from lockstep_runtime.sasl_session import WAITS_S
 
 __all__ = ["build_app"]
 
@@ -34,9 +35,6 @@ that is newly ours is read when this is over, so it is no longer. Faust asks eve
 LOOK_EVERY_S = 3.0
 """How often aiokafka's fetcher looks whether anything is to do that it was not woken for; by default every 0.2 s."""
 
-WAITS_MS = 3_000
-"""How long a broker may keep a question for records that do not come; Faust lets it for half as long."""
-
 COMMITS_EVERY_S = 15.0
 """How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""
 
@@ -49,7 +47,7 @@ class Thread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._consumer_timeout = LOOK_EVERY_S
-        consumer._fetch_max_wait_ms = WAITS_MS
+        consumer._fetch_max_wait_ms = round(WAITS_S * 1000)  # Faust lets it for half as long
         return consumer
 
     @Service.task

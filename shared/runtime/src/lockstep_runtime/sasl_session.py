@@ -18,22 +18,34 @@ from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
 
-__all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "SessionConnection", "renew_sessions"]
+__all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "WAITS_S", "SessionConnection", "login_after", "renew_sessions"]
 
 EARLIEST, LATEST = 0.7, 0.85
 """Parts of a session after which it logs in again, at random between them: connections that were opened together do not
 all log in together. Java's are 0.85 and 0.95; what is sent before may reach a busy broker a good while later."""
 
-
 MARGIN_S = 0.5
 """At least so much of a session is left then."""
 
-SHORTEST_S = 1.6
-"""A broker takes one login a second from a connection, and ends it for a second one. A session that is shorter, of a
-token near its end, could not be renewed in time: nothing is asked in it, and the next login follows."""
+SOONEST_S = 1.1
+"""A broker takes one login a second from a connection."""
+
+WAITS_S = 3.0
+"""How long a broker may keep a question of Faust's consumers for records that do not come. What is asked on the same
+connection meanwhile it looks at only then, and ends the connection when the session is over by that time."""
+
+SHORTEST_S = SOONEST_S + MARGIN_S
+"""A session that is shorter, of a token near its end, could not be renewed in time: nothing is asked in it, and the
+next login follows."""
 
 TRIES = 5
 """After so many sessions in a row that are too short they always are."""
+
+
+def login_after(session_s: float, part: float, waits_s: float) -> float:
+    """Seconds into a session after which to log in anew: at this part of it, and early enough for a question that the
+    broker keeps for `waits_s` and one behind it, as far as that leaves the second between two logins."""
+    return min(session_s * part, max(session_s - waits_s - MARGIN_S, SOONEST_S))
 
 
 class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
@@ -41,6 +53,9 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
 
     logins = 0
     """How often it logged in so far."""
+
+    waits_s = 0.0
+    """How long a broker may keep what is asked, where more is asked behind it."""
 
     # Of the class as well: one whose making failed is closed by the garbage collector.
     _due: asyncio.TimerHandle | None = None
@@ -73,7 +88,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
             )
         if self._session_s > 0 and self._writer is not None:
             part = random.uniform(EARLIEST, LATEST)  # noqa: S311  # spreads load, keeps no secret
-            due = min(self._session_s * part, self._session_s - MARGIN_S)
+            due = login_after(self._session_s, part, self.waits_s)
             self._due = self._loop.call_later(due, self._begin_login)
 
     def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
@@ -140,6 +155,7 @@ def renew_sessions() -> None:
 
 async def _opened(host: str, port: int, **settings: Any) -> SessionConnection:
     connection = SessionConnection(host, port, **settings)
+    connection.waits_s = WAITS_S
     await connection.connect()
     return connection
 
