@@ -9,6 +9,8 @@ import pytest
 
 from lockstep_data_plane import awaiting
 from lockstep_data_plane.awaiting import Awaiting
+from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_runtime.errors import ClusterTrouble
 
 LONG = 3_600.0
 
@@ -79,3 +81,16 @@ async def test_who_is_cancelled_is_no_longer_woken() -> None:
     await asyncio.wait(waits)
     company.got_through()
     assert not changed.is_set()
+
+
+async def test_only_what_others_find_out_too_is_waited_for_with_them() -> None:
+    company = Awaiting()
+    refused = ClusterTrouble("B", "cluster B: topic mm2-lockstep-quarantine.A.internal may not be written")
+    away = BrokerUnreachable("127.0.0.1:9092: connection refused", "B")
+    apart = asyncio.create_task(company.after(refused, asyncio.Event(), LONG))
+    together = asyncio.create_task(company.after(away, asyncio.Event(), LONG))
+    await asyncio.sleep(0.05)
+    company.got_through()
+    await asyncio.wait_for(together, 1.0)
+    assert not apart.done(), "that a broker is back changes nothing about a refusal"
+    apart.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_runtime.waiting import set_within
 
 __all__ = ["AT_MOST_S", "Awaiting"]
@@ -22,6 +23,14 @@ class Awaiting:
     def __init__(self) -> None:
         self._asleep: set[asyncio.Event] = set()
         self._through = 0
+
+    async def after(self, trouble: BaseException, changed: asyncio.Event, seconds: float) -> None:
+        """Before the next try: as `pause` where no broker was to be had, which others find out too; else until
+        `changed` is set, at most so many seconds."""
+        if isinstance(trouble, BrokerUnreachable):
+            await self.pause(changed, seconds)
+        else:
+            await set_within(changed, seconds)
 
     async def pause(self, changed: asyncio.Event, seconds: float) -> None:
         """Before the next try: until `changed` is set, or another got through, at most so many seconds and

@@ -78,7 +78,7 @@ class Tending:
         """Before resuming after a failure: at once when something had got through since the last time, else later and
         later."""
         if partition.fruitless:
-            await self._pause(partition, backoff.next())
+            await set_within(self.changes[partition], backoff.next())
         else:
             backoff.reset()
 
@@ -99,8 +99,7 @@ class Tending:
                 await self.ledger.write(row)
                 partition.durable.know(row)
         except PASSING as exc:
-            self.telling.trouble(partition, exc)
-            await self._pause(partition, backoff.next())
+            await self._in_trouble(partition, exc, backoff)
             return
         except Halt as exc:
             partition.refusal, partition.reason = None, str(exc)
@@ -124,20 +123,18 @@ class Tending:
     async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
         try:
             await self._resume(partition)
-        except BrokerUnreachable as exc:
-            self.telling.trouble(partition, exc)
-            await self.awaiting.pause(self.changes[partition], backoff.next())
         except PASSING as exc:
-            self.telling.trouble(partition, exc)
-            await self._pause(partition, backoff.next())
+            await self._in_trouble(partition, exc, backoff)
         except Halt as exc:
             if partition.can(Happening.REFUSED):
                 partition.case = exc.case.value
                 partition.on(Happening.REFUSED, str(exc))
                 self.telling.halted(partition)
 
-    async def _pause(self, partition: Partition, seconds: float) -> None:
-        await set_within(self.changes[partition], seconds)
+    async def _in_trouble(self, partition: Partition, trouble: BaseException, backoff: Backoff) -> None:
+        """Say so, and leave it alone before the next try."""
+        self.telling.trouble(partition, trouble)
+        await self.awaiting.after(trouble, self.changes[partition], backoff.next())
 
     async def _resume(self, partition: Partition) -> None:
         topic = self.topics[partition.topic]
