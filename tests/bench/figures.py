@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 OURS = "lockstep"
+TWO_SLOTS = "lockstep_two_slots"
 PEERS = ("mm2_tuned", "mm2")
 UNDELAYED = "undelayed"
 PLAIN = "plain"

@@ -13,6 +13,7 @@ from tests.bench.figures import (
     OPEN,
     PLAIN,
     QUANTILES,
+    TWO_SLOTS,
     WRITTEN,
     Copy,
     Failed,
@@ -30,7 +31,13 @@ from tests.bench.readings import SHEETS, ReadingsPart
 
 __all__ = ["Table", "markdown", "show", "table"]
 
-NAMES = {"lockstep": "Lockstep", "mm2_tuned": "MM2 tuned", "mm2": "MM2 as shipped", "floor": "no mirror"}
+NAMES = {
+    "lockstep": "Lockstep",
+    TWO_SLOTS: "with two slots",
+    "mm2_tuned": "MM2 tuned",
+    "mm2": "MM2 as shipped",
+    "floor": "no mirror",
+}
 FAILED = "FAILED"
 EMPTY = "-"
 
@@ -252,6 +259,7 @@ def _latency(part: LatencyPart) -> Table:
     notes = [
         f"{part.facts['measured_s']:g} s after {part.facts['warm_up_s']:g} s of warm-up, {part.facts['partitions']} "
         "partitions, no linger in the writer; from just before produce on A to the arrival at a consumer of B. "
+        "Lockstep with one slot, as MM2 as shipped has one task. "
         "No mirror: the same writer and reader, both on A. Until A has it: until A acknowledged the record to the "
         "writer, whatever mirrors it.",
     ]

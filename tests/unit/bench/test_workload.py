@@ -13,6 +13,7 @@ from tests.bench.compacted import key_of, left_of
 from tests.bench.compare import places
 from tests.bench.limit import requests
 from tests.bench.orders import Orders
+from tests.bench.parts import by_slots
 from tests.bench.systems import SYSTEMS
 from tests.bench.wire import record_count, whole_batches
 from tests.harness.mm2 import properties
@@ -99,3 +100,12 @@ def test_all_systems_get_the_same_flow() -> None:
     assert all(set(plain) <= set(file) for file in files)
     assert SYSTEMS["mm2"].settings("lz4") == {}
     assert SYSTEMS["lockstep"].settings("lz4") == {"tasks.max": "2"}
+
+
+def test_latency_is_of_one_slot_and_what_two_take_stands_beside_it() -> None:
+    found = {system.name: system.settings("none") for system in by_slots(list(SYSTEMS.values()))}
+    assert list(found) == ["lockstep", "lockstep_two_slots", "mm2_tuned", "mm2"]
+    assert found["lockstep"]["tasks.max"] == "1"
+    assert found["lockstep_two_slots"]["tasks.max"] == "2"
+    assert found["mm2_tuned"] == SYSTEMS["mm2_tuned"].settings("none")
+    assert by_slots([SYSTEMS["mm2"]]) == [SYSTEMS["mm2"]]
