@@ -9,6 +9,7 @@ from lockstep_data_plane.swarm import (
     MUCH_BYTES,
     PACE_S,
     QUIET_S,
+    RESTS,
     SWARM_PER_S,
     Swarm,
     rest_s,
@@ -43,9 +44,9 @@ def test_a_swarm_that_is_over_is_forgotten() -> None:
 
 
 def test_who_takes_long_is_asked_less_often_up_to_a_bound() -> None:
-    for took_s in (0.0005, 0.001, 0.003):
-        assert rest_s(took_s) == took_s
-    for took_s in (0.003, 0.004, 0.005):
+    for took_s in (0.0002, 0.001, 0.0014):
+        assert rest_s(took_s) == RESTS * took_s
+    for took_s in (0.002, 0.004, 0.005):
         assert took_s + rest_s(took_s) == pytest.approx(PACE_S)
     assert rest_s(PACE_S) == rest_s(1.0) == 0
 
