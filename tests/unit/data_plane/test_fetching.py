@@ -248,10 +248,10 @@ def two_shards(fetching: Fetching) -> tuple[Shard, Shard]:
 
 
 def brings(*shards: Shard, size: int = 500, until: float) -> None:
-    """Each of them brings a thousand batches a second of so many bytes, from the beginning until then."""
+    """Each of them brings a thousand answers a second, of two batches in so many bytes, from 0 until then."""
     for number in range(round(until * 1000)):
         for shard in shards:
-            shard.swarm.paced(1, size, number / 1000)
+            shard.swarm.paced(2, size, number / 1000)
 
 
 def numbers(shard: Shard) -> list[int]:
