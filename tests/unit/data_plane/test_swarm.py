@@ -1,4 +1,4 @@
-"""Single records are fetched a few at a time where they come by the hundreds, and at once where they do not."""
+"""Single records are fetched a few at a time where they come by the thousand, and at once where they do not."""
 
 import pytest
 
