@@ -115,6 +115,22 @@ def broker_away(scene: Scene, broker: Broker, seconds: float) -> int:
     return 1
 
 
+def broker_back_by_turns(scene: Scene, broker: Broker, seconds: float, times: int) -> int:
+    """Away for so long, then there and gone by turns: whoever has only just found it loses it once more."""
+    proxy = _before(broker)
+    scene.say(f"{broker.alias} is away for {seconds:g} s, and then {times} times for one more")
+    proxy.refuse()
+    time.sleep(seconds)
+    for _ in range(times):
+        proxy.heal()
+        time.sleep(scene.dice.uniform(0.1, 1.5))
+        proxy.refuse()
+        time.sleep(1.0)
+    proxy.heal()
+    scene.goes_on()
+    return 1 + times
+
+
 def cut(scene: Scene, proxy: Proxy, times: int) -> int:
     """Connections reset with requests in flight: appended or not, nobody knows."""
     for turn in range(times):
@@ -291,6 +307,8 @@ FAULTS: Sequence[Fault] = (
     Fault("target broker restarts", lambda scene: broker_restarted(scene, scene.there.target)),
     Fault("source broker away for 70 s", lambda scene: broker_away(scene, scene.there.source, 70.0)),
     Fault("target broker away for 70 s", lambda scene: broker_away(scene, scene.there.target, 70.0)),
+    Fault("source broker back by turns", lambda scene: broker_back_by_turns(scene, scene.there.source, 40.0, 6)),
+    Fault("target broker back by turns", lambda scene: broker_back_by_turns(scene, scene.there.target, 40.0, 6)),
     Fault("connections to the source cut", lambda scene: cut(scene, _before(scene.there.source), 6)),
     Fault("connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 6)),
     Fault("connections to the source stalled 30 s", lambda scene: stalled(scene, _before(scene.there.source), 30.0)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 
 from aiokafka.errors import KafkaError
 
@@ -18,6 +19,7 @@ from lockstep_data_plane.coordinator import Fenced
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.pauses import Pauses
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Producing
 from lockstep_data_plane.resume import NotReplicated
@@ -26,7 +28,6 @@ from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, OffsetRuns
 from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import set_within
 
 __all__ = ["PASSING", "Tending"]
@@ -56,37 +57,35 @@ class Tending:
 
     async def tend(self, partition: Partition, on_turn: Callable[[Partition], None]) -> None:
         """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
-        changed, backoff = self.changes[partition], Backoff()
+        changed, pauses = self.changes[partition], Pauses()
         while partition.phase is not Phase.RELEASED:
             on_turn(partition)
             changed.clear()
             if partition.phase is Phase.RESUMING:
-                await self._try_to_resume(partition, backoff)
+                await self._try_to_resume(partition, pauses)
             elif partition.phase is Phase.DRAINING and partition.quiet and self.transacting.busy(partition):
                 await self.transacting.ended(partition)
             elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
-                await self._quarantine(partition, backoff)
+                await self._quarantine(partition, pauses)
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
                 if self._settled(partition) is Phase.RESUMING:
-                    await self._breathe(partition, backoff)
+                    await self._breathe(partition, pauses)
             else:
                 await changed.wait()
         self.producing.detach(partition)
         await self._ledger_flush(partition)
 
-    async def _breathe(self, partition: Partition, backoff: Backoff) -> None:
-        """Before resuming after a failure: at once when something had got through since the last time, else later and
-        later."""
-        if partition.fruitless:
-            await set_within(self.changes[partition], backoff.next())
-        else:
-            backoff.reset()
+    async def _breathe(self, partition: Partition, pauses: Pauses) -> None:
+        """Before resuming after a copy that failed."""
+        seconds = pauses.before_copying(monotonic(), fruitless=partition.fruitless)
+        if seconds:
+            await set_within(self.changes[partition], seconds)
 
     def _quarantines(self, partition: Partition) -> bool:
         wanted = self.plane.on_refused.of(partition.topic) == "quarantine"
         return wanted and partition.refusal is not None and not partition.leaving
 
-    async def _quarantine(self, partition: Partition, backoff: Backoff) -> None:
+    async def _quarantine(self, partition: Partition, pauses: Pauses) -> None:
         """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
         both are acknowledged the partition waits; a crash between them quarantines again."""
         refusal = partition.refusal
@@ -99,7 +98,7 @@ class Tending:
                 await self.ledger.write(row)
                 partition.durable.know(row)
         except PASSING as exc:
-            await self._in_trouble(partition, exc, backoff)
+            await self._in_trouble(partition, exc, pauses)
             return
         except Halt as exc:
             partition.refusal, partition.reason = None, str(exc)
@@ -120,21 +119,22 @@ class Tending:
         except ClusterTrouble as trouble:
             self.telling.of_slot(PROGRESS, trouble)
 
-    async def _try_to_resume(self, partition: Partition, backoff: Backoff) -> None:
+    async def _try_to_resume(self, partition: Partition, pauses: Pauses) -> None:
         try:
             await self._resume(partition)
+            pauses.resumed(monotonic())
         except PASSING as exc:
-            await self._in_trouble(partition, exc, backoff)
+            await self._in_trouble(partition, exc, pauses)
         except Halt as exc:
             if partition.can(Happening.REFUSED):
                 partition.case = exc.case.value
                 partition.on(Happening.REFUSED, str(exc))
                 self.telling.halted(partition)
 
-    async def _in_trouble(self, partition: Partition, trouble: BaseException, backoff: Backoff) -> None:
+    async def _in_trouble(self, partition: Partition, trouble: BaseException, pauses: Pauses) -> None:
         """Say so, and leave it alone before the next try."""
         self.telling.trouble(partition, trouble)
-        await self.awaiting.after(trouble, self.changes[partition], backoff.next())
+        await self.awaiting.after(trouble, self.changes[partition], pauses.before_resuming())
 
     async def _resume(self, partition: Partition) -> None:
         topic = self.topics[partition.topic]

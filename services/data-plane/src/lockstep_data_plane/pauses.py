@@ -1,0 +1,39 @@
+"""How long a partition in trouble is left alone before it tries again (no I/O, no clock)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lockstep_runtime.retry import Backoff
+
+__all__ = ["Pauses"]
+
+
+@dataclass(slots=True)
+class Pauses:
+    """Those of one partition. What fails while it resumes and what fails while it copies are counted each for itself:
+    however long its cluster was away, a copy that fails once behind that is tried again soon. Times are seconds of one
+    clock that is never set back."""
+
+    _resuming: Backoff = field(default_factory=Backoff)
+    _copying: Backoff = field(default_factory=Backoff)
+    _resumed_at: float = 0.0
+
+    def before_resuming(self) -> float:
+        """It could not resume: seconds until the next try, twice as many each time up to 30."""
+        return self._resuming.next()
+
+    def resumed(self, now: float) -> None:
+        """It copies."""
+        self._resuming.reset()
+        self._resumed_at = now
+
+    def before_copying(self, now: float, *, fruitless: bool) -> float:
+        """The copy failed: seconds until it resumes. None where something had got through since it resumed last; else
+        twice as many each time up to 30. One failure is forgotten for each ten seconds that it went well, for one that
+        has nothing to copy gets nothing through either."""
+        if not fruitless:
+            self._copying.reset()
+            return 0.0
+        self._copying.worked(now - self._resumed_at)
+        return self._copying.next()

@@ -1,0 +1,64 @@
+"""How long a partition in trouble is left alone (`pauses.py`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from lockstep_data_plane.pauses import Pauses
+
+LONGEST_S = 30.0
+
+
+def _after_an_outage(tries: int = 8) -> Pauses:
+    pauses = Pauses()
+    for _ in range(tries):
+        pauses.before_resuming()
+    pauses.resumed(0.0)
+    return pauses
+
+
+def test_who_cannot_resume_waits_twice_as_long_each_time_and_not_for_ever() -> None:
+    pauses = Pauses()
+    waits = [pauses.before_resuming() for _ in range(8)]
+    assert waits[0] <= 0.5
+    assert all(later == min(2 * sooner, LONGEST_S) for sooner, later in pairwise(waits))
+    assert waits[-1] == LONGEST_S
+
+
+def test_an_outage_is_forgotten_by_the_copy_that_fails_behind_it() -> None:
+    """A broker that is back may go once more: that it was away for long before is no reason to wait."""
+    pauses = _after_an_outage()
+    assert pauses.before_copying(0.1, fruitless=True) == Pauses().before_copying(0.1, fruitless=True)
+
+
+def test_an_outage_is_forgotten_by_the_next() -> None:
+    pauses = _after_an_outage()
+    assert pauses.before_resuming() == Pauses().before_resuming()
+
+
+def test_what_got_through_is_no_reason_to_wait() -> None:
+    pauses = _after_an_outage()
+    assert pauses.before_copying(1.0, fruitless=False) == 0.0
+
+
+def test_a_copy_that_fails_at_once_each_time_waits_longer_and_longer() -> None:
+    """As where the target refuses every append, although its log can be read."""
+    pauses, now, waits = Pauses(), 0.0, []
+    for _ in range(9):
+        pauses.resumed(now)
+        waits.append(pauses.before_copying(now + 0.1, fruitless=True))
+        now += 0.1 + waits[-1]
+    assert waits[:3] == [0.5, 1.0, 2.0]
+    assert waits[-1] == LONGEST_S
+    pauses.resumed(now)
+    assert pauses.before_copying(now + 0.1, fruitless=False) == 0.0
+    pauses.resumed(now)
+    assert pauses.before_copying(now + 0.1, fruitless=True) == waits[0]
+
+
+def test_one_that_has_nothing_to_copy_does_not_pile_up_the_restarts_of_months() -> None:
+    pauses, now = Pauses(), 0.0
+    for _ in range(12):
+        pauses.resumed(now)
+        now += 86_400.0
+        assert pauses.before_copying(now, fruitless=True) == 0.5
