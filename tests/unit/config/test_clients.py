@@ -59,6 +59,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
         "bootstrap.servers": "a:9092",
         "security.protocol": "PLAINTEXT",
         "client.id": "A->B|MirrorSourceConnector|replication-source-admin",
+        "reconnect.backoff.max.ms": "1000",
     }
     assert target_producer(settings, "state-producer") == {
         "bootstrap.servers": "b:9092",
@@ -66,6 +67,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
         "client.id": "A->B|Lockstep|state-producer",
         "acks": "all",
         "enable.idempotence": "true",
+        "reconnect.backoff.max.ms": "1000",
     }
     assert target_consumer(settings, "checkpoints-target-consumer") == {
         "bootstrap.servers": "b:9092",
@@ -75,6 +77,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
         "enable.auto.commit": "false",
         "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",
+        "reconnect.backoff.max.ms": "1000",
     }
 
 

@@ -45,7 +45,6 @@ LISTENING = {
     "fetch.wait.max.ms": "5000",
     "fetch.message.max.bytes": "65536",
     "queued.max.messages.kbytes": "1024",
-    "reconnect.backoff.max.ms": "2000",
     "allow.auto.create.topics": "false",
     "log_level": "0",
 }

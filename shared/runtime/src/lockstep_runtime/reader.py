@@ -46,7 +46,6 @@ FOLLOWING = {
     "fetch.wait.max.ms": "500",
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
-    "reconnect.backoff.max.ms": "2000",
     "allow.auto.create.topics": "false",
     "log_level": "0",
 }

@@ -1,0 +1,23 @@
+"""A reader of control topics takes the settings of the cluster as they come (`reader.py`)."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from lockstep_config.permissions import NO_ACCESS
+from lockstep_runtime.reader import Reader
+
+
+@pytest.mark.parametrize("most_ms", ["20", "1000", "60000"])
+def test_who_is_to_look_for_brokers_more_seldom_or_oftener_reads_all_the_same(most_ms: str) -> None:
+    """librdkafka refuses a most that is below the least."""
+    conf = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "reconnect.backoff.ms": most_ms,
+        "reconnect.backoff.max.ms": most_ms,
+    }
+    reader = Reader(conf, "mm2-lockstep-state.A.internal", "B", NO_ACCESS, "read_uncommitted", threading.Event())
+    reader.open()
+    reader.close()
