@@ -104,6 +104,16 @@ def test_rows_of_other_services_do_not_matter() -> None:
     assert me.leads()
 
 
+def test_who_claimed_since_a_term_is_told_by_name() -> None:
+    me = Leadership("data-plane")
+    assert me.claimed_since(0) == ""
+    me.saw_leader("data-plane", "one", 7)
+    assert (me.claimed_since(6), me.claimed_since(7)) == ("one", "")
+    me.saw_leader("data-plane", "two", 9)
+    me.saw_leader("topic-sync", "three", 10)
+    assert (me.claimed_since(7), me.claimed_since(9)) == ("two", "")
+
+
 def test_divided_work_is_led_partition_by_partition() -> None:
     me = Leadership("checkpoint", divided=True)
     me.assigned({2, 4})

@@ -25,6 +25,7 @@ from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.running import Running
 from lockstep_data_plane.slot import SlotSpec
 from lockstep_data_plane.spark import Spark
+from lockstep_data_plane.unled import Unled
 from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import (
@@ -83,6 +84,7 @@ class Driver:
         self._measures = Measures(ctx, self._runs_of_slots)
         self._watchdog = Watchdog(STUCK_AFTER_S)
         self._placing = Placing(ctx)
+        self._unled = Unled(ctx, lambda: self._running, self._drain)
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
         self._probed_at = self._looked_at = float("-inf")
@@ -102,6 +104,8 @@ class Driver:
     async def _copy(self) -> None:
         ctx = self.ctx
         try:
+            await self._unled.end()
+            self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await self._control_topics()
             self._producer_id = (await self._origin()).producer_id
             if ctx.settings.data_plane.tasks_max is None:
@@ -116,9 +120,18 @@ class Driver:
                 await self._drain()
         finally:
             self._measures.rest()
-            await self._drain()
+            if self._goes_on_unled:
+                self._unled.begin()
+            else:
+                await self._drain()
             if self._group is not None:
                 await self._group.last_commit()
+
+    @property
+    def _goes_on_unled(self) -> bool:
+        """Whether it is our place in the group that ended the main loop. A legacy flow's slots end with it: only its
+        driver sees when others join the group whose topics they copy."""
+        return not self.ctx.acting and self._group is None
 
     async def _keep_slots(self) -> None:
         """For ever; of a legacy flow until somebody is in its group. Raises ToldToEnd."""
@@ -195,6 +208,8 @@ class Driver:
             settings=self.ctx.settings,
             slot=slot,
             run=f"{self.ctx.instance}-{self.ctx.term}-{self._runs}",
+            instance=self.ctx.instance,
+            term=self.ctx.term,
             producer_id=self._producer_id,
             log_level=self._log[0],
             log_format=self._log[1],

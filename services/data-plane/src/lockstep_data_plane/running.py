@@ -68,6 +68,9 @@ class Running:
                 reason = str(exc)
             if self.ending:
                 return
+            if not ctx.acting:
+                ctx.log.warn(f"slot {self.slot} ended", f"{reason}; whoever leads next starts another", slot=self.slot)
+                return
             self.restarts += 1
             self._failures.add()
             backoff.worked(self._copied_s())

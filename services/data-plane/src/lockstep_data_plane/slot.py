@@ -26,6 +26,7 @@ from lockstep_data_plane.stretches import Copied, Stretches
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import (
     Assignment,
+    Leader,
     MirroredTopic,
     OffsetRuns,
     PartitionProgress,
@@ -58,6 +59,8 @@ RENEWS_WITHIN_S = 10.0
 more, and whatever is in flight then the target's log tells."""
 
 RUNS = f"{OffsetRuns.kind}/".encode()
+DRIVER = "data-plane"
+"""As which the drivers of a flow claim to lead it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,9 @@ class SlotSpec:
     slot: int
     run: str
     producer_id: int
+    instance: str = ""
+    term: int = 0
+    """The driver that began this run, and its term."""
     log_level: str = "info"
     log_format: str = "text"
     beside_driver: bool = False
@@ -98,6 +104,8 @@ class Slot:
         self._assignment = Assignment(slot=spec.slot)
         self._wanted: dict[str, Wanted] = {}
         self._orders: Mapping[TopicPartition, Order] = {}
+        self._succeeded = False
+        """Another instance has taken the lead since this run began, and starts slots of its own."""
         self._changed = asyncio.Event()
         self._ledger = Ledger(spec.settings, spec.slot, spec.run, self._say)
         self._copying = Copying(
@@ -186,7 +194,7 @@ class Slot:
 
     @property
     def _leaving(self) -> bool:
-        return self._assignment.ending or self.renews
+        return self._assignment.ending or self._succeeded or self.renews
 
     async def _wait(self, seconds: float) -> bool:
         """Until something changed, or this long; whether something did."""
@@ -261,9 +269,17 @@ class Slot:
                     self._assignment = row
             elif isinstance(row, Wanted):
                 self._wanted[row.key()] = row
+            elif isinstance(row, Leader) and row.service == DRIVER:
+                self._see_leader(row.instance, record.offset)
             else:
                 continue
             self._changed.set()
+
+    def _see_leader(self, instance: str, term: int) -> None:
+        if self._succeeded or instance == self._spec.instance or term <= self._spec.term:
+            return
+        self._succeeded = True
+        self._say.say(f"slot {self._spec.slot} ends", f"{instance} leads now and starts its own", slot=self._spec.slot)
 
     def _fold_runs(self, key: bytes, value: bytes | None) -> None:
         chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})

@@ -141,6 +141,11 @@ class Leadership:
         ours = (p for p in self._claims if label_of(self._service, p, divided=self._divided) == label)
         return max(map(self.term, ours), default=0)
 
+    def claimed_since(self, term: int, partition: int = 0) -> str:
+        """The instance that claimed last, if that was after `term`; "" as far as nothing like it was read."""
+        highest, instance = self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))
+        return instance if highest > term else ""
+
     def leader(self, partition: int = 0) -> str:
         """The instance that claimed last, as far as read; "" when nobody has."""
         return self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))[1]
