@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lockstep_protocol.state import SlotStatus
@@ -45,6 +46,23 @@ def test_a_target_that_was_away_finds_the_same_slots(mirror: Mirror, there: Mirr
     paused = there.ask("pause", f"topic:{topic}")
     assert paused.kind != "CommandRefused"
     wait_until(lambda: {row.phase for row in there.progress(topic).values()} == {"paused"}, within=LEADS_WITHIN)
+
+
+@pytest.mark.long
+def test_who_is_told_to_end_while_the_target_is_away_takes_its_slots_along(
+    pair: Pair, proxy_b: Proxy, tmp_path: Path
+) -> None:
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap, proxy_b.bootstrap)
+    with Mirror.one_flow(tmp_path, MARK, a, b) as one:
+        topic = create_topic(one.flow.source, unique_name(MARK), partitions=2)
+        with Traffic(one.flow.source, topic, partitions=2, rate=300):
+            one.flow.wait_for_more(topic, 100)
+            proxy_b.refuse()
+            wait_until(lambda: one.data_plane.said("slots go on"), within=STANDS_DOWN_WITHIN)
+            processes = one.processes()
+            assert one.data_plane.stop(within=ENDS_WITHIN) == 0
+            _, alive = psutil.wait_procs(processes, timeout=ENDS_WITHIN)
+            assert alive == []
 
 
 @pytest.mark.long
