@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
 from lockstep_runtime.retry import Backoff, Verdict, classify
 
 
@@ -32,6 +33,14 @@ def test_waits_double_up_to_their_limit_and_begin_anew_after_a_success() -> None
     assert backoff.next() == 0.5
     backoff.failures = 10_000
     assert backoff.next() == 3.0
+
+
+def test_a_cluster_that_is_away_is_asked_again_soon() -> None:
+    backoff = Backoff(first=4.0, limit=30.0)
+    away = ClusterUnreachable("B", "b:9092", "refused")
+    assert [backoff.after(away) for _ in range(3)] == [4.0, 5.0, 5.0]
+    assert backoff.after(ClusterTrouble("B", "whatever")) == 30.0
+    assert backoff.after(None) == 30.0
 
 
 def test_what_went_well_for_a_while_is_tried_again_sooner() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -91,7 +92,7 @@ async def rounds_done(rounds: Rounds) -> None:
     await rounds.refresh()
 
 
-async def test_a_long_round_is_followed_by_a_long_rest() -> None:
+async def test_a_round_that_is_much_work_is_followed_by_a_long_rest() -> None:
     loop = asyncio.get_running_loop()
     rounds = Rounds(FlowLog("test", "A->B"), loop.time)
     began: list[float] = []
@@ -99,20 +100,45 @@ async def test_a_long_round_is_followed_by_a_long_rest() -> None:
 
     async def round_() -> None:
         began.append(loop.time())
-        await asyncio.sleep(0.05)
+        work_for(0.05)
         ended.append(loop.time())
 
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(rounds.every("work", timedelta(seconds=0.06), round_, rest=3.0))
         await eventually(lambda: len(began) == 2)
-        assert began[1] - ended[0] >= 3.0 * (ended[0] - began[0]) - 0.001, "not when the interval was over"
+        assert began[1] - ended[0] >= 3.0 * 0.05 - 0.001, "not when the interval was over"
         work.cancel()
+
+
+async def test_a_round_that_waited_for_a_cluster_is_not_rested_from() -> None:
+    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    began = 0
+
+    async def round_() -> None:
+        nonlocal began
+        began += 1
+        await asyncio.sleep(0.2)
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(rounds.every("work", timedelta(seconds=0.06), round_, rest=1e2))
+        await eventually(lambda: began == 2, within=10.0)
+        work.cancel()
+
+
+def work_for(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
     rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+
+    async def round_() -> None:
+        work_for(0.001)
+
     async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", LONG, lambda: asyncio.sleep(0.01), rest=1e6))
+        work = tasks.create_task(rounds.every("work", LONG, round_, rest=1e6))
         await asyncio.wait_for(rounds_done(rounds), 5.0)
         await asyncio.wait_for(rounds.refresh(), 5.0)
         work.cancel()

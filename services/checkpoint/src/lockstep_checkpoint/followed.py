@@ -95,9 +95,11 @@ class FollowedTopic(Generic[F]):
             await first()
         backoff = Backoff()
         while True:
+            ended: ClusterTrouble | None = None
             try:
                 await self._follow(backoff)
             except ClusterTrouble as trouble:
+                ended = trouble
                 self.fold = None
                 self._why = str(trouble)
                 self.is_missing = isinstance(trouble, TopicMissing)
@@ -107,7 +109,7 @@ class FollowedTopic(Generic[F]):
                 else:
                     self._troubles.began(self._name, trouble)
                 self._judged.set()
-            await set_within(self._changed, backoff.next())
+            await set_within(self._changed, backoff.after(ended))
 
     async def judged(self) -> None:
         """Return once the topic was read to its end for the first time, or it is known why it cannot be."""

@@ -50,19 +50,22 @@ class CheckpointMemory:
         self._begin(WrittenCheckpoints())
         backoff = Backoff()
         while True:
+            ended: ClusterTrouble | None = None
             try:
                 await self._follow(backoff)
             except NotPermitted as denied:
+                ended = denied
                 if not self.unreadable:
                     self.unreadable = True
                     self._begin(WrittenCheckpoints())
                 self._loaded.set()
                 self._ctx.rounds.troubles.began(MEMORY, denied)
             except ClusterTrouble as trouble:
+                ended = trouble
                 if isinstance(trouble, LogTruncated) or self.is_loaded:
                     self._begin(WrittenCheckpoints())
                 self._ctx.rounds.troubles.began(MEMORY, trouble)
-            await asyncio.sleep(backoff.next())
+            await asyncio.sleep(backoff.after(ended))
 
     async def append(
         self, checkpoints: Sequence[Checkpoint], records: Sequence[tuple[bytes | None, bytes | None]]

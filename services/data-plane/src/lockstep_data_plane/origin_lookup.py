@@ -20,7 +20,7 @@ from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import OWN, Rule, bearing_records, origins_of
 from lockstep_data_plane.shard import Delivery
 from lockstep_protocol.names import state_topic
-from lockstep_runtime.retry import Backoff
+from lockstep_runtime.retry import AWAY_AT_MOST_S, Backoff
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["OriginLookup"]
@@ -176,7 +176,7 @@ class OriginLookup:
             self._task = asyncio.create_task(self._look_up(), name="look up origins")
 
     async def _look_up(self) -> None:
-        backoff = Backoff()
+        backoff = Backoff(limit=AWAY_AT_MOST_S)
         loop = asyncio.get_running_loop()
         while self._held:
             wanted, self._wanted = self._wanted, set()

@@ -49,7 +49,8 @@ LOOK_EVERY = timedelta(seconds=2)
 the usual."""
 
 LOOK_REST = 4.0
-"""Times as long as a look took: with 10,000 topics that is most of a second, which every two seconds is half a core."""
+"""Times the processor time that a look took: with 10,000 topics that is most of a second, which every two seconds is
+half a core."""
 
 IDS_EVERY, IDS_AT_LEAST_EVERY = 10.0, 60.0
 """Seconds after which both clusters are looked at though the source lists what it did: that finds topics that were

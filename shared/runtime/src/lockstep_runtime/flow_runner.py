@@ -348,7 +348,8 @@ class FlowRunner:
         """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
         backoff = Backoff()
         while True:
-            self._acting_since = self.ctx.clock.monotonic()
+            began, ended = self.ctx.clock.monotonic(), None
+            self._acting_since = began
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._attend())
@@ -358,9 +359,11 @@ class FlowRunner:
                 self.ctx.log.debug("stood down", str(_first(group)))
                 self._nudged.set()
             except* ClusterTrouble as group:
-                self.ctx.rounds.troubles.began(self._whole, _first(group))
+                ended = _first(group)
+                self.ctx.rounds.troubles.began(self._whole, ended)
             self._acting_since = float("inf")
-            await asyncio.sleep(backoff.next())
+            backoff.worked(self.ctx.clock.monotonic() - began)
+            await asyncio.sleep(backoff.after(ended))
 
     async def _attend(self) -> None:
         """Carry out commands: first those without an answer, of before our time, then those that come through the

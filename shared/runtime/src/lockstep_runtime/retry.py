@@ -12,7 +12,9 @@ from enum import Enum
 
 from confluent_kafka import KafkaError
 
-__all__ = ["Backoff", "Verdict", "classify"]
+from lockstep_runtime.errors import ClusterUnreachable
+
+__all__ = ["AWAY_AT_MOST_S", "Backoff", "Verdict", "classify"]
 
 
 class Verdict(Enum):
@@ -94,6 +96,10 @@ def classify(code: int) -> Verdict:
     return Verdict.FATAL
 
 
+AWAY_AT_MOST_S = 5.0
+"""Between two questions to a cluster that is away: one costs next to nothing, and all waits for its return."""
+
+
 @dataclass(slots=True)
 class Backoff:
     """Waits that double from `first` up to `limit` seconds; `reset` after a success. No randomness: few of us share a
@@ -109,6 +115,12 @@ class Backoff:
         wait: float = min(self.limit, self.first * 2.0 ** min(self.failures, 30))
         self.failures += 1
         return wait
+
+    def after(self, trouble: Exception | None) -> float:
+        """As `next`, but a cluster that did not answer is asked again within AWAY_AT_MOST_S. None: whatever it was that
+        ended."""
+        wait = self.next()
+        return min(wait, AWAY_AT_MOST_S) if isinstance(trouble, ClusterUnreachable) else wait
 
     def reset(self) -> None:
         self.failures = 0

@@ -4,6 +4,7 @@ trouble."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
@@ -131,12 +132,13 @@ class Rounds:
     ) -> None:
         """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
 
-        `rest`: but no sooner after a round's end than so many times as long as it took, so that work that grows with
-        the cluster does not come to fill the time; who hurries a round does not wait for that either.
+        `rest`: but no sooner after a round's end than so many times the processor time that the process took for it,
+        so that work that grows with the cluster does not come to fill a core; who hurries a round does not wait for
+        that either. What waited for a cluster costs nothing.
 
         A ClusterTrouble, or a failing class that the file names, is named once and retried with back-off from half a
-        second, at most 30 s or the interval, whichever is more. Everything else gets out. `name` is shown: use words
-        such as "topic refresh".
+        second, at most 30 s or the interval, whichever is less, and 5 s where the cluster does not answer. Everything
+        else gets out. `name` is shown: use words such as "topic refresh".
         """
         asked = self._asked.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
@@ -148,7 +150,7 @@ class Rounds:
             asked.clear()
             # Who asks while the round is under way wants one that began afterwards.
             waiting = self._waiting.pop(name, [])
-            began = self._monotonic()
+            began, worked = self._monotonic(), time.process_time()
             try:
                 with self._around(name):
                     await round_()
@@ -156,7 +158,7 @@ class Rounds:
                 self.troubles.began(name, trouble)
                 self._ended(name, True)
                 _answer(waiting, trouble)
-                wait = backoff.next()
+                wait = backoff.after(trouble)
             except BaseException:
                 for future in waiting:
                     future.cancel()
@@ -167,7 +169,7 @@ class Rounds:
                 backoff.reset()
                 _answer(waiting, None)
                 took = self._monotonic() - began
-                wait = max(interval.total_seconds() - took, rest * took)
+                wait = max(interval.total_seconds() - took, rest * (time.process_time() - worked))
             if wait > 0:
                 await set_within(asked, wait)
 
