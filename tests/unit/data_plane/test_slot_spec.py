@@ -1,4 +1,4 @@
-"""Which clusters a slot leaves to its driver, to say that they are away."""
+"""Which clusters a slot leaves to its driver, to say that they are away, and when it is another driver's turn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.slot_spec import SlotSpec
 from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Leader
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 OTHER_LOGIN = "B.producer.security.protocol = SSL\n"
@@ -25,3 +26,24 @@ def test_the_driver_says_what_it_reaches_as_its_slots_do(
     file.write_text(FILE + lines)
     settings = load(file, {}).flow(Flow("A", "B"))
     assert SlotSpec(settings=settings, slot=0, run="r", producer_id=1, beside_driver=beside).driver_says == left
+
+
+@pytest.mark.parametrize(
+    ("service", "instance", "term", "succeeded"),
+    [
+        ("data-plane", "two", 8, True),
+        ("data-plane", "two", 7, False),
+        ("data-plane", "two", 6, False),
+        ("data-plane", "one", 8, False),
+        ("topic-sync", "two", 8, False),
+    ],
+    ids=["a later claim", "its own claim's place", "an earlier claim", "its own driver once more", "another service"],
+)
+def test_a_later_claim_of_another_driver_ends_a_slot(
+    tmp_path: Path, service: str, instance: str, term: int, succeeded: bool
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE)
+    settings = load(file, {}).flow(Flow("A", "B"))
+    spec = SlotSpec(settings=settings, slot=0, run="r", producer_id=1, instance="one", term=7)
+    assert spec.is_succeeded_by(Leader(service=service, instance=instance), term) is succeeded

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.ailing import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, Ailment
 from lockstep_data_plane.assign import TopicPartition, assign
 from lockstep_data_plane.cluster import kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.legacy_group import PositionsOfGroup
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
-from lockstep_data_plane.obeying import Order, at_rest, closed_slots, has_failed, orders, starts_asked
+from lockstep_data_plane.obeying import at_rest, closed_slots, has_failed, starts_asked
 from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.running import Running
-from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.slot_spec import SlotSpec
+from lockstep_data_plane.source_watch import SourceWatch
 from lockstep_data_plane.spark import Spark
 from lockstep_data_plane.unled import Unled
-from lockstep_data_plane.watchdog import Watchdog
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import (
     Assignment,
@@ -41,22 +39,16 @@ from lockstep_protocol.state import (
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, ToldToEnd
+from lockstep_runtime.errors import ClusterUnreachable, ToldToEnd
 from lockstep_runtime.state_log import StoodDown
-from lockstep_runtime.waiting import set_within, share_kept_s, to_next_tick
+from lockstep_runtime.waiting import set_within, to_next_tick
 from lockstep_runtime.wanted import Phase
 
 __all__ = ["Driver", "slots_of"]
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
-WATCH_EVERY_S = 10.0
-
-ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
-"""Of a core, which asking the source for the ends of all its logs is not to cost more than: of thousands of partitions
-it is some 40 ms of processor, and the slots see the ends of what they fetch. But so often in any case."""
-
-STUCK_AFTER_S = 60.0
+WEIGH_EVERY_S = 10.0
 
 
 def slots_of(settings: FlowSettings) -> int:
@@ -82,13 +74,11 @@ class Driver:
         self._running: dict[int, Running] = {}
         self._changed = asyncio.Event()
         self._measures = Measures(ctx, self._runs_of_slots)
-        self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._source_watch = SourceWatch(ctx, self._measures, self._limit)
         self._placing = Placing(ctx)
         self._unled = Unled(ctx, lambda: self._running, self._drain)
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
-        self._probed_at = self._looked_at = float("-inf")
-        self._looks_after_s = 0.0
         legacy = ctx.settings.data_plane.legacy
         self._group = None if legacy is None else PositionsOfGroup(ctx, legacy)
         self._aborts = legacy is not None and legacy.abort_on_send_failure
@@ -140,7 +130,7 @@ class Driver:
                 self._changed.clear()
                 await self._plan()
             await self._watch()
-            await self._watch_source()
+            await self._source_watch.look_if_due()
             await self._even_out()
             if self._group is not None:
                 await self._group.commit_if_due()
@@ -271,7 +261,7 @@ class Driver:
         """Let two slots exchange a partition when what they move has been uneven for long."""
         ctx = self.ctx
         now = ctx.clock.monotonic()
-        if now - self._weighed_at < WATCH_EVERY_S:
+        if now - self._weighed_at < WEIGH_EVERY_S:
             return
         self._weighed_at = now
         self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
@@ -293,84 +283,7 @@ class Driver:
                 running.task.result()
                 self._changed.set()
                 continue
-            if running.spec is None:
-                continue
-            if running.told_at is not None:
-                await self._see_it_end(running, running.spec, running.told_at)
-            else:
-                await self._see_it_live(running, running.spec)
-
-    async def _see_it_live(self, running: Running, spec: SlotSpec) -> None:
-        ctx, ailing, slot = self.ctx, running.ailing, f"slot {running.slot}"
-        status = ctx.state.get(SlotStatus, str(running.slot))
-        said = status if status is not None and status.run == spec.run else None
-        if said is None and ailing.late:
-            ailing.at_work(await self.spark.is_at_work(spec), ctx.clock.monotonic())
-        ailment = ailing.look(said, ctx.clock.monotonic(), self._troubled_at)
-        if ailment is Ailment.LATE:
-            text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
-            text += f"for it ({await self.spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
-            await ctx.event("SlotNotStarted", slot, text, loud=True, slot=running.slot)
-        elif ailment is Ailment.FROZEN:
-            text = f"{slot} has said nothing for {ailing.silent_s:.0f} s; ending its task, another takes over"
-            await ctx.event("SlotFrozen", slot, text, loud=True, slot=running.slot, run=spec.run)
-            await self.spark.cancel(spec)
-
-    async def _see_it_end(self, running: Running, spec: SlotSpec, told_at: float) -> None:
-        if running.ailing.end(told_at, self.ctx.clock.monotonic()) is not None:
-            text = f"slot {running.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
-            self.ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=running.slot)
-            await self.spark.cancel(spec)
-
-    async def _watch_source(self) -> None:
-        ctx = self.ctx
-        now = ctx.clock.monotonic()
-        if now - self._probed_at < WATCH_EVERY_S:
-            return
-        self._probed_at = now
-        try:
-            await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            if now - self._looked_at >= self._looks_after_s:
-                began = time.process_time()
-                await self._watch_partitions(now)
-                self._looks_after_s = share_kept_s(
-                    time.process_time() - began, ENDS_SHARE, soonest=WATCH_EVERY_S, latest=ENDS_AT_LEAST_EVERY_S
-                )
-        except ClusterTrouble as trouble:
-            if trouble.alias != ctx.source.alias:
-                raise
-            ctx.rounds.troubles.began("watching the source", trouble)
-        else:
-            ctx.rounds.troubles.over("watching the source")
-
-    async def _watch_partitions(self, now: float) -> None:
-        """Ask the source itself how far its logs go: a slot that does not move cannot say that it should."""
-        ctx = self.ctx
-        ordered = self._ordered()
-        rows = [p for p in ctx.state.all(PartitionProgress) if (p.topic, p.partition) in ordered]
-        committed = ctx.settings.data_plane.isolation_level == "read_committed"
-        ends = await ctx.source.end_offsets([(p.topic, p.partition) for p in rows], read_committed=committed)
-        self._looked_at = now
-        resting = {tp for tp, order in ordered.items() if order.rests}
-        found, over = self._watchdog.look(rows, ends, now, resting)
-        for stuck in found:
-            name = f"{stuck.tp[0]}-{stuck.tp[1]}"
-            text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
-            await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
-        for topic, number in over:
-            await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
-        self._measures.looked(self._watchdog.stuck, ends, resting)
-
-    def _ordered(self) -> dict[TopicPartition, Order]:
-        """What every partition that a slot has is to do."""
-        ctx = self.ctx
-        return {
-            tp: order
-            for slot in range(self._limit)
-            for tp, order in orders(
-                ctx.state.rows, slot, self._assignment(slot).partitions, ctx.settings.states
-            ).items()
-        }
+            await running.look(self._troubled_at)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from lockstep_data_plane.ailing import Ailing
+from lockstep_data_plane.ailing import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, Ailing, Ailment
 from lockstep_data_plane.metrics import SLOT_RESTARTS
 from lockstep_data_plane.obeying import slot_scope, starts_asked, tries_of
-from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.slot_spec import SlotSpec
 from lockstep_data_plane.spark import SlotFailed, Spark
+from lockstep_protocol.state import SlotStatus
 from lockstep_protocol.verbs import RESTART, Connector
 from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
 from lockstep_runtime.context import FlowContext
@@ -52,6 +53,38 @@ class Running:
             self.told_at = self._ctx.clock.monotonic()
             self._told.set()
 
+    async def look(self, troubled_at: float) -> None:
+        """Say what is newly wrong with the present run, and end one that is frozen or does not drain. `troubled_at`:
+        when the target was last away, of which a slot's silence says nothing."""
+        if self.spec is None:
+            return
+        if self.told_at is not None:
+            await self._see_it_end(self.spec, self.told_at)
+        else:
+            await self._see_it_live(self.spec, troubled_at)
+
+    async def _see_it_live(self, spec: SlotSpec, troubled_at: float) -> None:
+        ctx, ailing, slot = self._ctx, self.ailing, f"slot {self.slot}"
+        status = ctx.state.get(SlotStatus, str(self.slot))
+        said = status if status is not None and status.run == spec.run else None
+        if said is None and ailing.late:
+            ailing.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
+        ailment = ailing.look(said, ctx.clock.monotonic(), troubled_at)
+        if ailment is Ailment.LATE:
+            text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
+            text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
+            await ctx.event("SlotNotStarted", slot, text, loud=True, slot=self.slot)
+        elif ailment is Ailment.FROZEN:
+            text = f"{slot} has said nothing for {ailing.silent_s:.0f} s; ending its task, another takes over"
+            await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
+            await self._spark.cancel(spec)
+
+    async def _see_it_end(self, spec: SlotSpec, told_at: float) -> None:
+        if self.ailing.end(told_at, self._ctx.clock.monotonic()) is not None:
+            text = f"slot {self.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
+            self._ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
+            await self._spark.cancel(spec)
+
     async def _keep(self) -> None:
         ctx = self._ctx
         tries = tries_of(ctx.state.rows, self.slot)
@@ -61,15 +94,16 @@ class Running:
         while not self.ending:
             self.spec = self._new_spec(self.slot)
             self.ailing = Ailing(ctx.clock.monotonic())
+            say = ctx.log.warn
             try:
                 await self._spark.run_slot(self.spec)
-                reason = "it ended by itself"
+                say, reason = ctx.log.say, "it ended by itself"
             except SlotFailed as exc:
                 reason = str(exc)
             if self.ending:
                 return
             if not ctx.acting:
-                ctx.log.warn(f"slot {self.slot} ended", f"{reason}; whoever leads next starts another", slot=self.slot)
+                say(f"slot {self.slot} ended", f"{reason}; whoever leads next starts another", slot=self.slot)
                 return
             self.restarts += 1
             self._failures.add()

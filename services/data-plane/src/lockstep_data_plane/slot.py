@@ -10,18 +10,16 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from lockstep_config import FlowSettings
 from lockstep_config import clients as client_settings
-from lockstep_config.layering import Side
 from lockstep_config.permissions import access_of
 from lockstep_data_plane.certificates import Certificates
 from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.copying import Copying
 from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.obeying import Order, orders
+from lockstep_data_plane.slot_spec import SlotSpec
 from lockstep_data_plane.stretches import Copied, Stretches
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import (
@@ -41,7 +39,7 @@ from lockstep_runtime.rounds import Troubles
 from lockstep_runtime.tracing import NO_TRACING, Tracing
 from lockstep_runtime.waiting import cancelled, set_within
 
-__all__ = ["Slot", "SlotSpec"]
+__all__ = ["Slot"]
 
 ALIVE_EVERY_S = 5.0
 """How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as
@@ -59,33 +57,6 @@ RENEWS_WITHIN_S = 10.0
 more, and whatever is in flight then the target's log tells."""
 
 RUNS = f"{OffsetRuns.kind}/".encode()
-DRIVER = "data-plane"
-"""As which the drivers of a flow claim to lead it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotSpec:
-    """Who a slot is. Everything else it reads from Kafka."""
-
-    settings: FlowSettings
-    slot: int
-    run: str
-    producer_id: int
-    instance: str = ""
-    term: int = 0
-    """The driver that began this run, and its term."""
-    log_level: str = "info"
-    log_format: str = "text"
-    beside_driver: bool = False
-    """On the driver's own machine, so that it reaches what the driver does."""
-
-    @property
-    def driver_says(self) -> frozenset[str]:
-        """The clusters of which the driver notices as well when they cannot be reached."""
-        flow = self.settings.flow
-        sides: tuple[tuple[Side, str], ...] = (("source", flow.source), ("target", flow.target))
-        alike = (alias for side, alias in sides if client_settings.connects_in_one_way(self.settings, side))
-        return frozenset(alike if self.beside_driver else ())
 
 
 class Slot:
@@ -269,17 +240,17 @@ class Slot:
                     self._assignment = row
             elif isinstance(row, Wanted):
                 self._wanted[row.key()] = row
-            elif isinstance(row, Leader) and row.service == DRIVER:
-                self._see_leader(row.instance, record.offset)
+            elif isinstance(row, Leader):
+                self._see_leader(row, record.offset)
             else:
                 continue
             self._changed.set()
 
-    def _see_leader(self, instance: str, term: int) -> None:
-        if self._succeeded or instance == self._spec.instance or term <= self._spec.term:
-            return
-        self._succeeded = True
-        self._say.say(f"slot {self._spec.slot} ends", f"{instance} leads now and starts its own", slot=self._spec.slot)
+    def _see_leader(self, row: Leader, term: int) -> None:
+        if not self._succeeded and self._spec.is_succeeded_by(row, term):
+            self._succeeded = True
+            text = f"{row.instance} leads now and starts its own"
+            self._say.say(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
 
     def _fold_runs(self, key: bytes, value: bytes | None) -> None:
         chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})

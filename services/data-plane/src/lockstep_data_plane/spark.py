@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep_config.spark import SparkSettings
-from lockstep_data_plane.slot import SlotSpec
+from lockstep_data_plane.slot_spec import SlotSpec
 from lockstep_data_plane.spark_conf import Pod, executors_python, in_folder, settings_for, without_secrets
 from lockstep_data_plane.spark_folder import new_folder
 from lockstep_data_plane.spark_secrets import told_secretly

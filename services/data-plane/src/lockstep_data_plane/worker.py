@@ -6,7 +6,8 @@ import asyncio
 import os
 import sys
 
-from lockstep_data_plane.slot import Slot, SlotSpec
+from lockstep_data_plane.slot import Slot
+from lockstep_data_plane.slot_spec import SlotSpec
 from lockstep_runtime import log, memory
 from lockstep_runtime.tracing import NO_TRACING, Tracing
 from lockstep_runtime.tracing_start import start_tracing

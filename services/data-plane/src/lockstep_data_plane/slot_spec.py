@@ -1,0 +1,45 @@
+"""Who one run of a slot is: all that its task is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep_config import FlowSettings
+from lockstep_config import clients as client_settings
+from lockstep_config.layering import Side
+from lockstep_protocol.state import Leader
+
+__all__ = ["SlotSpec"]
+
+DRIVER = "data-plane"
+"""As which the drivers of a flow claim to lead it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotSpec:
+    """Who a slot is. Everything else it reads from Kafka."""
+
+    settings: FlowSettings
+    slot: int
+    run: str
+    producer_id: int
+    instance: str = ""
+    term: int = 0
+    """The driver that began this run, and its term."""
+    log_level: str = "info"
+    log_format: str = "text"
+    beside_driver: bool = False
+    """On the driver's own machine, so that it reaches what the driver does."""
+
+    @property
+    def driver_says(self) -> frozenset[str]:
+        """The clusters of which the driver notices as well when they cannot be reached."""
+        flow = self.settings.flow
+        sides: tuple[tuple[Side, str], ...] = (("source", flow.source), ("target", flow.target))
+        alike = (alias for side, alias in sides if client_settings.connects_in_one_way(self.settings, side))
+        return frozenset(alike if self.beside_driver else ())
+
+    def is_succeeded_by(self, row: Leader, term: int) -> bool:
+        """Whether the row, read at offset `term`, says that another instance leads the flow's drivers since the run
+        began: that one starts slots of its own."""
+        return row.service == DRIVER and row.instance != self.instance and term > self.term
