@@ -104,14 +104,17 @@ def test_rows_of_other_services_do_not_matter() -> None:
     assert me.leads()
 
 
-def test_who_claimed_since_a_term_is_told_by_name() -> None:
+def test_others_who_claimed_since_a_term_are_known_also_when_we_did_again() -> None:
     me = Leadership("data-plane")
-    assert me.claimed_since(0) == ""
+    assert not me.others_since(0, "one")
     me.saw_leader("data-plane", "one", 7)
-    assert (me.claimed_since(6), me.claimed_since(7)) == ("one", "")
+    assert not me.others_since(0, "one")
     me.saw_leader("data-plane", "two", 9)
     me.saw_leader("topic-sync", "three", 10)
-    assert (me.claimed_since(7), me.claimed_since(9)) == ("two", "")
+    me.saw_leader("data-plane", "one", 11)
+    assert [me.others_since(term, "one") for term in (7, 8, 9, 11)] == [True, True, False, False]
+    me.forget()
+    assert not me.others_since(7, "one")
 
 
 def test_divided_work_is_led_partition_by_partition() -> None:

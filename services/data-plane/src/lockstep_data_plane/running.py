@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from lockstep_data_plane.ailing import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, Ailing, Ailment
 from lockstep_data_plane.metrics import SLOT_RESTARTS
@@ -16,6 +17,7 @@ from lockstep_protocol.verbs import RESTART, Connector
 from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.retry import Backoff
+from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within
 
 __all__ = ["Running"]
@@ -86,6 +88,10 @@ class Running:
             await self._spark.cancel(spec)
 
     async def _keep(self) -> None:
+        with suppress(StoodDown):  # whoever leads next starts another
+            await self._start_again_and_again()
+
+    async def _start_again_and_again(self) -> None:
         ctx = self._ctx
         tries = tries_of(ctx.state.rows, self.slot)
         if tries.reason:
@@ -125,6 +131,8 @@ class Running:
             if spent:
                 return
             await set_within(self._told, wait)
+            if not ctx.acting:
+                return
 
     async def _count(self, reason: str) -> bool:
         """Write the failure down where they are limited; whether it was one too many."""

@@ -61,7 +61,7 @@ class Unled:
         return spec is not None and spec.settings is self._ctx.settings and not self._succeeded(spec.term)
 
     def _succeeded(self, term: int) -> bool:
-        return self._ctx.leadership.claimed_since(term) not in ("", self._ctx.instance)
+        return self._ctx.leadership.others_since(term, self._ctx.instance)
 
     async def _until_not_ours(self) -> None:
         ctx, led_since = self._ctx, float("inf")

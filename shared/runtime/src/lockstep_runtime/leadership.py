@@ -67,6 +67,8 @@ class Leadership:
         self._held: frozenset[int] = frozenset()
         self._claims: dict[int, _Claim] = {}
         self._highest: dict[str, tuple[int, str]] = {}
+        self._claimants: dict[str, dict[str, int]] = {}
+        """The last claim of each instance, by label."""
 
     @property
     def held(self) -> frozenset[int]:
@@ -86,6 +88,7 @@ class Leadership:
     def forget(self) -> None:
         """The state topic is read anew, perhaps another one under the same name: offsets read so far mean nothing."""
         self._highest.clear()
+        self._claimants.clear()
         self._claims.clear()
         self._held = frozenset()
 
@@ -106,6 +109,7 @@ class Leadership:
         if offset <= self._highest.get(label, (-1, ""))[0]:
             return
         self._highest[label] = (offset, instance)
+        self._claimants.setdefault(label, {})[instance] = offset
         for partition in self._claims:
             if label_of(self._service, partition, divided=self._divided) == label:
                 self._judge(partition)
@@ -141,10 +145,10 @@ class Leadership:
         ours = (p for p in self._claims if label_of(self._service, p, divided=self._divided) == label)
         return max(map(self.term, ours), default=0)
 
-    def claimed_since(self, term: int, partition: int = 0) -> str:
-        """The instance that claimed last, if that was after `term`; "" as far as nothing like it was read."""
-        highest, instance = self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))
-        return instance if highest > term else ""
+    def others_since(self, term: int, instance: str, partition: int = 0) -> bool:
+        """Whether another than this instance has claimed after `term`, as far as read; also one who was succeeded."""
+        claimants = self._claimants.get(label_of(self._service, partition, divided=self._divided), {})
+        return any(offset > term for other, offset in claimants.items() if other != instance)
 
     def leader(self, partition: int = 0) -> str:
         """The instance that claimed last, as far as read; "" when nobody has."""
