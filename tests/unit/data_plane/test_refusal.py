@@ -15,7 +15,8 @@ from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.refusal import of_batch, of_piece, of_record
 from lockstep_protocol.state import PartitionProgress
-from tests.unit.data_plane.batch_bytes import batch, record, records
+from tests.unit.data_plane.batch_bytes import GZIP, batch, record, records
+from tests.unit.data_plane.old_sets import Message, message_set
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 
@@ -81,6 +82,19 @@ def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:
     assert why.value.refusal is not None
     assert why.value.refusal.ranges == ((2, 3),)
     assert queued(p) == [0, 1]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_a_set_of_the_old_formats_that_cannot_be_read_is_not_offered(magic: int, codec: int) -> None:
+    """So it halts: the offsets are inside it."""
+    broken = bytearray(message_set(magic, [Message(2, None, b"a"), Message(3, None, b"b")], codec))
+    broken[-1] ^= 1
+    p = resumed()
+    with pytest.raises(BatchRefused) as why:
+        p.admit([batch(records(0, 2)), *scan(bytes(broken))], AbortedTransactions())
+    assert why.value.refusal is None
+    assert queued(p)[:2] == [0, 1]
 
 
 def test_a_record_too_large_is_offered_alone() -> None:

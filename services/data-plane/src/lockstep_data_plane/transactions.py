@@ -20,7 +20,7 @@ SHORTEST_S = 0.1
 """A transaction of a partition that lags stays open at least so long."""
 
 SHARE = 20.0
-"""... and this many times as long as ending one and opening the next takes, so that this is a tenth at most."""
+"""... and this many times as long as ending one and opening the next takes, so that this is a twentieth at most."""
 
 LONGEST_S = 5.0
 """... but not longer: readers of committed records wait for its end."""
