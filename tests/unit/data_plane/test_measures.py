@@ -43,7 +43,7 @@ class Driver:
     def __init__(self) -> None:
         self.now = T
         self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
-        self.clock = Clock(wall_ms=lambda: self.now)
+        self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
         self.measures = Measures(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
@@ -222,6 +222,25 @@ class TestLag:
         driver.measures.looked([("t", 0)], {("t", 0): 100})
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_stuck") == 1
+
+    def test_of_one_whose_slot_died_up_to_date_it_grows_from_the_look_that_saw_more(self) -> None:
+        driver = copying(upstream=9, lag_records=0)
+        driver.now += 3_600_000
+        driver.measures.looked((), {("t", 0): 100})
+        driver.now += 10_000
+        assert driver.value("lockstep_lag_records") == 90
+        assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
+        assert driver.value("lockstep_lag_seconds") == 10
+        driver.say(row(upstream=99))
+        assert driver.value("lockstep_lag_records") == driver.value("lockstep_lag_seconds") == 0
+
+    def test_what_a_driver_saw_before_others_led_does_not_count(self) -> None:
+        driver = copying(upstream=9)
+        driver.measures.looked((), {("t", 0): 100})
+        driver.measures.rest()
+        driver.assign(("t", 0))
+        driver.now += 10_000
+        assert driver.value("lockstep_lag_records") == 0
 
     def test_of_one_that_an_operator_lets_rest_too_and_it_is_not_stuck(self) -> None:
         driver = copying(phase="paused", upstream=9, lag_records=1)

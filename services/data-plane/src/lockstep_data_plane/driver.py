@@ -157,7 +157,7 @@ class Driver:
             **({} if self._group is None else {"legacy": self._group.status()}),
             "producer_id": self._producer_id,
             "partitions": len(partitions),
-            "lag_records": sum(p.lag_records for p in partitions),
+            "lag_records": sum(self._measures.lag(p).records for p in partitions),
             "paused": len(at_rest(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }

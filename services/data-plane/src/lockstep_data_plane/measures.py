@@ -12,6 +12,7 @@ from lockstep_data_plane.assign import TopicPartition
 from lockstep_data_plane.counting import Count
 from lockstep_data_plane.gaps import Case
 from lockstep_data_plane.obeying import has_failed
+from lockstep_data_plane.sighted import Lag, Sighted
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime import common_metrics as common
 from lockstep_runtime.context import FlowContext
@@ -68,7 +69,7 @@ class Measures:
         self._syncs: dict[int, Count] = defaultdict(Count)
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
-        self._ends: Mapping[TopicPartition, int] = {}
+        self._sighted = Sighted()
         ctx.state.listen(self.saw)
         ctx.metrics.ask(self.samples)
 
@@ -87,7 +88,7 @@ class Measures:
 
     def rest(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
-        self._followed, self._stuck, self._resting, self._ends = frozenset(), (), (), {}
+        self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), Sighted()
 
     def looked(
         self,
@@ -97,7 +98,9 @@ class Measures:
     ) -> None:
         """What the driver itself saw on the source: partitions that stand still, and the next offset of each; and those
         that an operator wants to rest."""
-        self._stuck, self._ends, self._resting = stuck, ends, resting
+        self._stuck, self._resting = stuck, resting
+        rows = (self._ctx.state.get(PartitionProgress, topic, str(number)) for topic, number in self._followed)
+        self._sighted.look((row for row in rows if row is not None), ends, self._ctx.clock.monotonic())
 
     def saw(self, row: Row) -> None:
         """A row has changed."""
@@ -150,11 +153,11 @@ class Measures:
     def _partition(self, slot: int, row: PartitionProgress) -> Iterator[Sample]:
         flow, now = self._ctx.flow, self._ctx.clock.wall_ms()
         tp = (row.topic, row.partition)
-        lag, waits_ms = self._lag(row), max(0, now - row.at_ms)
+        lag = self.lag(row)
         ours = (str(flow), row.topic, str(row.partition))
         tally = self._tallies[tp]
-        yield Sample(m.LAG, ours, lag)
-        yield Sample(m.LAG_SECONDS, ours, (row.lag_ms + waits_ms) / 1000 if lag else 0.0)
+        yield Sample(m.LAG, ours, lag.records)
+        yield Sample(m.LAG_SECONDS, ours, lag.seconds)
         yield Sample(m.LATENCY, ours, row.latency_ms / 1000)
         yield Sample(m.UPSTREAM, ours, row.upstream)
         yield Sample(m.RECORDS, ours, tally.records.total)
@@ -164,7 +167,7 @@ class Measures:
         yield Sample(m.HALTED, ours, row.phase == "halted")
         yield Sample(m.STUCK, ours, tp in self._stuck)
         yield Sample(m.PAUSED, ours, tp in self._resting)
-        yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag)
+        yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag.records)
         mirrored = self._ctx.state.get(MirroredTopic, row.topic)
         remote = mirrored.target_topic if mirrored is not None else row.topic
         theirs = (flow.source, flow.target, remote, str(row.partition))
@@ -176,12 +179,11 @@ class Measures:
             for metric, value in zip(four, stats(window, now), strict=True):
                 yield Sample(metric, theirs, value)
 
-    def _lag(self, row: PartitionProgress) -> int:
-        """A partition that does not move cannot say how far its source has got."""
-        tp = (row.topic, row.partition)
-        if row.phase == "halted" or tp in self._stuck or tp in self._resting:
-            return max(row.lag_records, self._ends.get(tp, 0) - 1 - row.upstream)
-        return row.lag_records
+    def lag(self, row: PartitionProgress) -> Lag:
+        """Of the partition with this row, its newest."""
+        tp, clock = (row.topic, row.partition), self._ctx.clock
+        stands = row.phase == "halted" or tp in self._stuck or tp in self._resting
+        return self._sighted.lag(row, stands=stands, now=clock.monotonic(), wall_ms=clock.wall_ms())
 
     def _flow(self, rows: Collection[PartitionProgress]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)

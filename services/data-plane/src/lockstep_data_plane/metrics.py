@@ -109,15 +109,15 @@ LAG = Metric(
     "lockstep_lag_records",
     GAUGE,
     PARTITION,
-    "Offsets of the source not yet durable on the target; of one that is halted, paused or stuck, up to the source's"
-    " end as the driver sees it every 10 seconds",
+    "Offsets of the source not yet durable on the target, as the slot said last; of one that is halted, paused or"
+    " stuck, or of which nothing is heard, up to the source's end as the driver saw it last",
 )
 LAG_SECONDS = Metric(
     "lockstep_lag_seconds",
     GAUGE,
     PARTITION,
-    "Age of the oldest record fetched and not yet durable on the target; 0 without lag, and it grows on while a slot"
-    " says nothing",
+    "Age of the oldest record fetched and not yet durable on the target; of what the driver alone has seen, since it"
+    " saw it first; 0 without lag, and it grows on while a slot says nothing",
 )
 LATENCY = Metric(
     "lockstep_latency_seconds", GAUGE, PARTITION, "From record timestamp to acknowledgement, of the last batch"
