@@ -1,14 +1,21 @@
 """Records and their progress in one transaction (`exactly.once.source.support=enabled`, `mm2.md` §4.8)."""
 
+import json
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lockstep_data_plane.batches.layout import CONTROL, TRANSACTIONAL, Batch
+from lockstep_protocol.codec import encode_source_progress_reset
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.names import progress_topic
 from tests.conftest import Pair
+from tests.harness.batches import read_batches
 from tests.harness.clusters import (
     Record,
     compare,
@@ -21,8 +28,11 @@ from tests.harness.clusters import (
 )
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
+from tests.unit.data_plane.batch_bytes import decoded
 
 SOON = 90.0
+COMMIT = 1
+"""Which end a marker stands for: the last byte of its key."""
 
 
 def numbered(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
@@ -85,6 +95,49 @@ def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
         assert last[partition] <= progress < ends[partition], "what is committed, and perhaps a marker behind it"
     rows = flow.wait_written_down(topic)
     assert all(row.transactional for row in rows.values())
+    for partition in rows:
+        there = [r.offset or 0 for r in read_topic(flow.source, topic) if r.partition == partition]
+        data = commits(read_batches(flow.target, flow.remote(topic), partition))
+        progress = commits(progress_batches(flow, topic, partition))
+        assert [who for who, _ in data] == [who for who, _ in progress], "appended by one producer, committed as one"
+        visible = 0
+        for (_, batches), (_, (named,)) in zip(data, progress, strict=True):
+            visible += sum(batch.record_count for batch in batches)
+            (record,) = decoded(named.data)
+            upstream = json.loads(record.value or b"")["offset"]
+            assert visible == len([offset for offset in there if offset <= upstream]), "of these records, no others"
+    assert flow.events("PartitionHalted", topic) == []
+
+
+def progress_batches(flow: MirroredFlow, topic: str, partition: int) -> list[Batch]:
+    """Where progress of a partition lies, in order, and every marker around it."""
+    (key, _) = encode_source_progress_reset(flow.flow.source, topic, partition)
+    control = progress_topic(flow.flow)
+    number = partition_for(key, len(end_offsets(flow.target, control)))
+    return [
+        batch
+        for batch in read_batches(flow.target, control, number)
+        if batch.attributes & CONTROL or any(r.key == key and r.value for r in decoded(batch.data))
+    ]
+
+
+def commits(batches: list[Batch]) -> list[tuple[tuple[int, int], list[Batch]]]:
+    """Producer id, epoch and batches of each committed transaction, in the order in which they ended. Raises
+    AssertionError for a batch that is part of none."""
+    under_way: defaultdict[tuple[int, int], list[Batch]] = defaultdict(list)
+    found: list[tuple[tuple[int, int], list[Batch]]] = []
+    for batch in batches:
+        who = (batch.producer_id, batch.producer_epoch)
+        if not batch.attributes & CONTROL:
+            assert batch.attributes & TRANSACTIONAL, f"{batch} is outside of any transaction"
+            under_way[who].append(batch)
+            continue
+        (marker,) = decoded(batch.data)
+        ended = under_way.pop(who, [])
+        if ended and marker.key is not None and marker.key[-1] == COMMIT:
+            found.append((who, ended))
+    assert not any(under_way.values()), "each has ended"
+    return found
 
 
 @pytest.mark.long
