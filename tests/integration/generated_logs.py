@@ -199,7 +199,7 @@ class Writer:
         """All batches of a log that fits into one fetch."""
         leader = self._cluster.leader_of(tp)
         connection = await self._cluster.connection(leader.broker, "raw")
-        wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2))]
+        wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2), -1)]
         answer = await connection.call(fetch_request(connection.version("fetch"), wanted, FetchSettings(max_wait_ms=0)))
         every = read_answer(wanted, answer, topic_names(wanted))
         return [batch for fetched in every for batch in scan(fetched.records)]

@@ -7,7 +7,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,9 +20,11 @@ from lockstep_config.model import FetchSettings
 from lockstep_data_plane import swarm
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.cluster import cluster_of
+from lockstep_data_plane.cluster import Cluster, cluster_of
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.errors import DIVERGED
 from lockstep_data_plane.fetching import Fetching
+from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.producing import Producing, Unanswered
@@ -31,6 +36,7 @@ from tests.harness.clusters import Record, create_topic, end_offsets, produce, u
 from tests.harness.eventually import eventually
 from tests.harness.wire import set_quota
 from tests.unit.data_plane.batch_bytes import batch, record
+from tests.unit.data_plane.by_kio import read_back
 
 QUOTA = 150_000.0
 RECORDS, RECORD_BYTES = 44, 10_000
@@ -39,6 +45,8 @@ RECORDS, RECORD_BYTES = 44, 10_000
 PARTITIONS, SINGLE, LARGE = 4, 20_000, 400
 SOME_RECORDS = 600
 """In batches of their own. A fetch brings a whole batch, however large, of one partition all the same."""
+
+OFFSET_OUT_OF_RANGE, UNKNOWN_LEADER_EPOCH = 1, 75
 
 COUNTS_OVER_S = {"quota.window.num": "2"}
 """Brokers count over eleven seconds by default."""
@@ -213,6 +221,122 @@ async def test_single_records_come_over_one_connection_much_over_two_and_nothing
         await fetching.close()
         await cluster.close()
     assert offsets == {number: list(range((SINGLE + LARGE) // PARTITIONS + 1)) for number in range(PARTITIONS)}
+
+
+@dataclass(slots=True)
+class Reading:
+    """Fetches of a test's own, what they brought, and each request that they sent, as kio reads it."""
+
+    cluster: Cluster
+    fetching: Fetching
+    offsets: dict[int, list[int]]
+    codes: list[int]
+    asked: list[Any]
+
+    def said(self) -> list[dict[int, Any]]:
+        """What each request says of partitions, by their numbers."""
+        return [{part.partition: part for topic in each.topics for part in topic.partitions} for each in self.asked]
+
+
+@asynccontextmanager
+async def reading(bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reading]:
+    """Nothing is fetched yet."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    codes: list[int] = []
+    asked: list[Any] = []
+    ask = Connection.ask
+
+    def noted(connection: Connection, entity: Any, *more: Any) -> asyncio.Future[Any]:
+        if isinstance(entity, Encoded):
+            asked.append(read_back(entity))
+        return ask(connection, entity, *more)
+
+    def fetched(delivery: Delivery) -> None:
+        if delivery.fetched.code:
+            codes.append(delivery.fetched.code)
+            found.fetching.detach(delivery.partition)
+        for each in delivery.batches:
+            offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
+
+    def trouble(partition: Partition, why: str) -> None:
+        raise AssertionError(why)
+
+    monkeypatch.setattr(Connection, "ask", noted)
+    monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
+    cluster = cluster_of("a", {"bootstrap.servers": bootstrap}, "test")
+    fetching = Fetching(
+        cluster,
+        FetchSettings(max_wait_ms=100),
+        "read_uncommitted",
+        room=1 << 20,
+        has_room=lambda partition: True,
+        on_fetched=fetched,
+        on_delivered=lambda: None,
+        on_trouble=trouble,
+    )
+    found = Reading(cluster, fetching, offsets, codes, asked)
+    try:
+        await cluster.refresh([topic])
+        yield found
+        assert fetching.crashed() is None
+    finally:
+        await fetching.close()
+        await cluster.close()
+
+
+async def test_a_session_holds_and_what_follows_names_only_what_moved(
+    broker_a: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic(broker_a.bootstrap, partitions=PARTITIONS)
+    produce(broker_a.bootstrap, topic, [Record(value=b"1", partition=number) for number in range(PARTITIONS)])
+    async with reading(broker_a.bootstrap, topic, monkeypatch) as all_of_it:
+        for number in range(PARTITIONS):
+            all_of_it.fetching.attach(copying(topic, number))
+        await eventually(lambda: sum(map(len, all_of_it.offsets.values())) == PARTITIONS, within=20)
+        await eventually(lambda: all_of_it.said()[-3:] == [{}] * 3, within=20, what="nothing moves, nothing is named")
+        for number in range(3):
+            produce(broker_a.bootstrap, topic, [Record(value=b"2", partition=2)])
+            await eventually(partial(_is, all_of_it.offsets[2], 2 + number), within=20)
+        await eventually(lambda: all_of_it.said()[-1:] == [{}], within=20)
+    first, *after = all_of_it.asked
+    assert (first.session_id, first.session_epoch) == (0, 0)
+    assert set(all_of_it.said()[0]) == set(range(PARTITIONS))
+    (session,) = {each.session_id for each in after}
+    assert session != 0, "the broker has made one, and knows it each time"
+    assert [each.session_epoch for each in after] == list(range(1, len(after) + 1))
+    moved = [{n: part.fetch_offset for n, part in each.items()} for each in all_of_it.said()[1:] if each]
+    assert [each for each in moved if 2 in each][-3:] == [{2: 2}, {2: 3}, {2: 4}], "each alone"
+    assert sum(map(len, moved)) == PARTITIONS + 3, "and nothing is named that has not moved"
+
+
+async def test_the_broker_is_told_the_leader_epochs_and_refuses_a_later_one_and_a_log_that_is_not_its_own(
+    broker_a: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic(broker_a.bootstrap)
+    produce(broker_a.bootstrap, topic, [Record(value=b"1")])
+    async with reading(broker_a.bootstrap, topic, monkeypatch) as told:
+        leader = told.cluster.leader_of((topic, 0))
+        assert leader.epoch >= 0
+        partition = copying(topic)
+        told.fetching.attach(partition)
+        await eventually(lambda: told.said()[-1:] == [{}], within=20)
+        said = [(part.current_leader_epoch, part.last_fetched_epoch) for each in told.said() for part in each.values()]
+        assert said == [(leader.epoch, -1), (leader.epoch, leader.epoch)], "and the record itself bears it"
+        told.cluster._leaders[topic, 0] = replace(leader, epoch=leader.epoch + 1)
+        told.fetching.attach(partition)
+        await eventually(partial(_is_code, told.codes, UNKNOWN_LEADER_EPOCH), within=20)
+        told.cluster._leaders[topic, 0] = leader
+        partition.fetched_epoch = leader.epoch + 1  # as if another leader had given us what this one never had
+        told.fetching.attach(partition)
+        await eventually(partial(_is_code, told.codes, OFFSET_OUT_OF_RANGE), within=20)
+        partition.fetched_epoch = leader.epoch
+        partition.fetch_from = 5  # and more of it than this log holds
+        told.fetching.attach(partition)
+        await eventually(partial(_is_code, told.codes, DIVERGED), within=20)
+
+
+def _is_code(codes: list[int], code: int) -> bool:
+    return codes[-1:] == [code]
 
 
 @pytest.mark.long

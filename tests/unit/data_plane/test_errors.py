@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_data_plane.errors import MEANING, Fate, fate_of
+from lockstep_data_plane.errors import DIVERGED, MEANING, Fate, fate_of
 
 PASSING, REFUSED, TOO_LARGE = Fate.PASSING, Fate.REFUSED, Fate.TOO_LARGE
 
@@ -13,6 +13,7 @@ PASSING, REFUSED, TOO_LARGE = Fate.PASSING, Fate.REFUSED, Fate.TOO_LARGE
 @pytest.mark.parametrize(
     ("code", "fate", "name"),
     [
+        (DIVERGED, PASSING, "diverging epoch"),
         (1, PASSING, "OFFSET_OUT_OF_RANGE"),
         (2, REFUSED, "CORRUPT_MESSAGE"),
         (3, PASSING, "UNKNOWN_TOPIC_OR_PARTITION"),

@@ -16,7 +16,7 @@ def leader(topic: int = 1) -> Leader:
 
 
 def wanted(**offsets: int) -> list[Wanted]:
-    return [((name, 0), leader(), offset) for name, offset in offsets.items()]
+    return [((name, 0), leader(), offset, -1) for name, offset in offsets.items()]
 
 
 def test_everything_first_then_what_changed() -> None:
@@ -51,11 +51,20 @@ def test_a_lost_session_begins_anew() -> None:
 
 def test_a_topic_created_again_is_forgotten_and_named() -> None:
     session = FetchSession()
-    session.plan([(("a", 0), leader(1), 5)])
+    session.plan([(("a", 0), leader(1), 5, -1)])
     session.answered(77)
-    plan = session.plan([(("a", 0), leader(2), 0)])
+    plan = session.plan([(("a", 0), leader(2), 0, -1)])
     assert [each[1].topic_id for each in plan.changed] == [UUID(int=2)]
     assert [known.topic_id for _, known in plan.forgotten] == [UUID(int=1)]
+
+
+def test_a_partition_whose_leader_has_another_epoch_is_named_and_no_other() -> None:
+    session = FetchSession()
+    session.plan(wanted(a=5, b=5))
+    session.answered(77)
+    plan = session.plan([(("a", 0), Leader(1, 3, UUID(int=1)), 5, 2), *wanted(b=5)])
+    assert [(tp, leader.epoch, before) for tp, leader, _, before in plan.changed] == [(("a", 0), 3, 2)]
+    assert plan.forgotten == []
 
 
 def test_the_number_of_a_request_wraps_to_one() -> None:
@@ -81,7 +90,7 @@ class Broker:
         assert plan.epoch == self.epoch
         for tp, _ in plan.forgotten:
             del self.partitions[tp]
-        self.partitions.update({tp: offset for tp, _, offset in plan.changed})
+        self.partitions.update({tp: offset for tp, _, offset, _ in plan.changed})
         self.epoch += 1
         session.answered(77)
         return self.partitions
@@ -99,4 +108,4 @@ def test_the_broker_always_knows_exactly_what_is_wanted(rounds: list[dict[str, i
             session.lost()
         else:
             asked = wanted(**offsets)
-            assert broker.fetch(session, asked) == {tp: offset for tp, _, offset in asked}
+            assert broker.fetch(session, asked) == {tp: offset for tp, _, offset, _ in asked}

@@ -20,13 +20,15 @@ VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)
 IDS = {"orders": UUID(int=7), "café": UUID(int=2**127 + 1), "x" * 249: UUID(int=3), "no id": None}
 PLACES = st.tuples(st.sampled_from(sorted(IDS)), st.integers(0, 2**31 - 1))
 SIZES = st.integers(0, 2**31 - 1)
+EPOCHS = st.integers(-1, 2**31 - 1)
 
 
 class Asked(NamedTuple):
     """What a fetch is to say."""
 
     version: int
-    wanted: list[tuple[TopicPartition, int]]
+    wanted: list[tuple[TopicPartition, int, int, int]]
+    """Each partition with the epoch of its leader, the offset, and the epoch of the record before."""
     forgotten: list[TopicPartition]
     session: tuple[int, int] | None
     settings: FetchSettings
@@ -46,8 +48,14 @@ def by_kio(asked: Asked) -> bytes:
         )
 
     topics: dict[str, list[Any]] = {}
-    for (topic, number), offset in wanted:
-        part = m.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=settings.max_partition_bytes)
+    for (topic, number), led, offset, before in wanted:
+        part = m.FetchPartition(
+            partition=number,
+            current_leader_epoch=led,
+            fetch_offset=offset,
+            last_fetched_epoch=before,
+            partition_max_bytes=settings.max_partition_bytes,
+        )
         topics.setdefault(topic, []).append(part)
     gone: dict[str, list[int]] = {}
     for topic, number in () if session is None else forgotten:
@@ -70,7 +78,7 @@ def by_kio(asked: Asked) -> bytes:
     st.builds(
         Asked,
         version=st.sampled_from(VERSIONS),
-        wanted=st.lists(st.tuples(PLACES, st.integers(0, 2**63 - 1)), max_size=150),
+        wanted=st.lists(st.tuples(PLACES, EPOCHS, st.integers(0, 2**63 - 1), EPOCHS), max_size=150),
         forgotten=st.lists(PLACES, max_size=6),
         session=st.none() | st.tuples(SIZES, SIZES),
         settings=st.builds(
@@ -81,7 +89,7 @@ def by_kio(asked: Asked) -> bytes:
     )
 )
 def test_it_is_what_kio_writes(asked: Asked) -> None:
-    every = [(tp, Leader(1, 0, IDS[tp[0]]), offset) for tp, offset in asked.wanted]
+    every = [(tp, Leader(1, led, IDS[tp[0]]), offset, before) for tp, led, offset, before in asked.wanted]
     left = [(tp, Leader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
     plan = None if asked.session is None else Plan(*asked.session, every, left)
     request = fetch_request(

@@ -14,9 +14,11 @@ from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import APIS, Connection, message
+from lockstep_data_plane.errors import DIVERGED, FENCED_LEADER_EPOCH, Fate, fate_of
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.phases import Happening
 from lockstep_data_plane.shard import Question, Shard
 from lockstep_data_plane.swarm import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
 from lockstep_protocol.state import PartitionProgress
@@ -68,17 +70,22 @@ def connection() -> Connection:
 def question(partition: Partition) -> Question:
     """What asks for this partition alone."""
     leader = Leader(LEADER, 0, TOPIC_ID)
-    asked = {partition.tp: (partition, partition.incarnation, leader, partition.fetch_from)}
+    wanted = (partition.tp, leader, partition.fetch_from, partition.fetched_epoch)
+    asked = {partition.tp: (partition, partition.incarnation, wanted)}
     return Question(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False)
 
 
-def answer(*, code: int = 0, near: int = -1, data: bytes = b"", session: int = 0, silent: bool = False) -> Any:
-    """An answer for partition 0 of topic t, or one that says nothing of any."""
+def answer(
+    *, code: int = 0, near: int = -1, data: bytes = b"", session: int = 0, silent: bool = False, parted: int = -1
+) -> Any:
+    """An answer for partition 0 of topic t, or one that says nothing of any. `parted`: where its log parts from what
+    was fetched."""
     m = message("fetch", 13, "response")
     part = m.PartitionData(
         partition_index=0,
         error_code=code,
         high_watermark=-1 if near >= 0 else 100,
+        diverging_epoch=m.EpochEndOffset(epoch=2 if parted >= 0 else -1, end_offset=parted),
         last_stable_offset=-1,
         log_start_offset=-1,
         aborted_transactions=None,
@@ -129,6 +136,66 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
     assert shard_of(fetching, partition) is shard
 
 
+async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetching.cluster._leaders["t", 0] = Leader(LEADER, 5, TOPIC_ID)
+    partition, made = copying(), connection()
+    asked: list[Any] = []
+    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
+    fetching.attach(partition)
+    shard = shard_of(fetching, partition)
+
+    def said() -> tuple[int, int, int]:
+        shard._ask(made)
+        (part,) = asked[-1].topics[0].partitions
+        return part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch
+
+    assert said() == (5, 0, -1)
+    fetched = batch_bytes(records(0, 3), leader_epoch=4) + batch_bytes(records(3, 1), leader_epoch=5)
+    answered(shard, partition, data=fetched)
+    assert said() == (5, 4, 5)
+    partition.on(Happening.FAILED)
+    partition.on(Happening.SETTLED)
+    partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), -1, -1)
+    fetching.attach(partition)
+    assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
+
+
+@pytest.mark.parametrize("said", [{"code": FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])
+async def test_a_leader_of_another_epoch_and_a_log_that_parted_are_delivered_as_what_resuming_settles(
+    fetching: Fetching, said: dict[str, Any]
+) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    shard = shard_of(fetching, partition)
+    (delivery,) = shard._take_apart(question(partition), answer(**said))
+    assert delivery.fetched.code == said.get("code", DIVERGED)
+    assert fate_of(delivery.fetched.code)[0] is Fate.PASSING
+    assert delivery.batches == ()
+
+
+async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_and_is_not_avoided(
+    fetching: Fetching,
+) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    answered(shard_of(fetching, partition), partition, near=NEAR)
+    near = shard_of(fetching, partition)
+    (delivery,) = near._take_apart(question(partition), answer(code=FENCED_LEADER_EPOCH))
+    assert delivery.fetched.code == FENCED_LEADER_EPOCH
+    assert fetching.rack([partition]) == "here"
+
+
+async def test_where_a_replicas_log_parts_the_leader_is_asked_for_it_may_only_lag(fetching: Fetching) -> None:
+    partition = copying()
+    fetching.attach(partition)
+    answered(shard_of(fetching, partition), partition, near=NEAR)
+    near = shard_of(fetching, partition)
+    assert list(near._take_apart(question(partition), answer(parted=7))) == []
+    assert shard_of(fetching, partition).broker == LEADER
+
+
 async def test_a_partition_that_counts_is_read_from_its_leader(fetching: Fetching) -> None:
     partition = copying(behind=9)
     assert partition.to_number == 10
@@ -158,7 +225,7 @@ async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetching)
 
 
 async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None:
-    wanted = [(("t", 0), Leader(LEADER, 0, TOPIC_ID), 5)]
+    wanted = [(("t", 0), Leader(LEADER, 0, TOPIC_ID), 5, -1)]
     plain = read_back(fetch_request(13, wanted, FetchSettings(max_partition_bytes=70)))
     assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
     more = read_back(fetch_request(13, wanted, FetchSettings(), rack="here", partition_bytes=99))
@@ -166,7 +233,7 @@ async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None
 
 
 async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks() -> None:
-    wanted = [(("t", 0), Leader(LEADER, 0, None), 5)]
+    wanted = [(("t", 0), Leader(LEADER, 0, None), 5, -1)]
     request = read_back(fetch_request(13, wanted, FetchSettings(), by_id=False))
     assert (int(request.__version__), request.topics[0].topic) == (12, "t")
     m = message("fetch", 12, "response")

@@ -102,6 +102,18 @@ async def test_an_answer_without_records_is_not_the_end() -> None:
     assert [batch.base_offset for batch in found] == list(range(5))
 
 
+async def test_who_says_that_it_does_not_lead_counts_as_the_leader_no_more() -> None:
+    """Else a partition that has not begun, and so asks for no metadata anew, would ask the same broker for ever."""
+    leading = Leading(LOG, [])
+    cluster = cluster_led_by(leading)
+    assert await cluster.end_offset(TP) == len(LOG)
+    assert cluster.leader(TP) is not None
+    leading.leads = False
+    with pytest.raises(kafka_error):
+        await cluster.end_offset(TP)
+    assert cluster.leader(TP) is None
+
+
 async def test_what_the_broker_does_not_give_is_named() -> None:
     with pytest.raises(ConnectionError, match=r"cluster a gives nothing of t-0 at offset 0.* 5"):
         await read_all(Leading(LOG, [True] * 10), 5)

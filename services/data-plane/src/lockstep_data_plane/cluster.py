@@ -14,7 +14,7 @@ from uuid import UUID
 
 from lockstep_config.clients import aiokafka_connection
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
-from lockstep_data_plane.errors import NOT_ON_TOPIC
+from lockstep_data_plane.errors import LED_ELSEWHERE, NOT_ON_TOPIC
 from lockstep_data_plane.quota import Quota
 
 __all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
@@ -162,6 +162,13 @@ class Cluster:
             self._leaders.pop(tp, None)
             raise
 
+    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> kafka_error:
+        """The error of an answer about the partition, `needs` being the operation on its topic that it takes. Where
+        another may lead by now nobody counts as its leader until the metadata is asked for again."""
+        if code in LED_ELSEWHERE:
+            self._leaders.pop(tp, None)
+        return kafka_error(code, about, self.alias, ("topic", tp[0], needs))
+
     def partitions(self, topic: str) -> int:
         """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
         return self._counts.get(topic, 0)
@@ -233,7 +240,7 @@ class Cluster:
         found = answer.topics[0].partitions[0]
         if found.error_code != NO_ERROR:
             about = f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}"
-            raise kafka_error(int(found.error_code), about, self.alias, ("topic", tp[0], "Describe"))
+            raise self.refused(tp, int(found.error_code), about, "Describe")
         return int(found.offset)
 
     async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
@@ -242,13 +249,16 @@ class Cluster:
         leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")
         m = message("offset_for_leader_epoch", connection.version("offset_for_leader_epoch"), "request")
-        partition = m.OffsetForLeaderPartition(partition=tp[1], current_leader_epoch=-1, leader_epoch=leader_epoch)
+        # The epoch that is fetched at afterwards, so that no other leader has been there between.
+        partition = m.OffsetForLeaderPartition(
+            partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
+        )
         topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
         answer = await connection.call(m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
         found = answer.topics[0].partitions[0]
         if found.error_code != NO_ERROR:
             about = f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}"
-            raise kafka_error(int(found.error_code), about, self.alias, ("topic", tp[0], "Describe"))
+            raise self.refused(tp, int(found.error_code), about, "Describe")
         return int(found.end_offset)
 
 

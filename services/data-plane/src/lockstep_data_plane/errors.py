@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["DENIED", "NOT_ON_TOPIC", "Fate", "fate_of"]
+__all__ = ["DENIED", "DIVERGED", "FENCED_LEADER_EPOCH", "LED_ELSEWHERE", "NOT_ON_TOPIC", "Fate", "fate_of"]
 
 
 class Fate(Enum):
@@ -16,7 +16,16 @@ class Fate(Enum):
     TOO_LARGE = "too large"
 
 
+DIVERGED = -2
+"""Not a code of Kafka's: an answer without an error that names a diverging epoch."""
+
+FENCED_LEADER_EPOCH = 74
+
 MEANING: dict[int, tuple[Fate, str]] = {
+    DIVERGED: (
+        Fate.PASSING,
+        "the log does not hold what was fetched before the position (diverging epoch)",
+    ),  # resuming looks how far it does, and names the gap
     1: (
         Fate.PASSING,
         "the position is outside the log (OFFSET_OUT_OF_RANGE)",
@@ -40,7 +49,7 @@ MEANING: dict[int, tuple[Fate, str]] = {
     47: (Fate.PASSING, "a later epoch of ours has written (INVALID_PRODUCER_EPOCH)"),
     56: (Fate.PASSING, "the broker's disk fails (KAFKA_STORAGE_ERROR)"),
     59: (Fate.PASSING, "the broker has forgotten our producer (UNKNOWN_PRODUCER_ID)"),
-    74: (Fate.PASSING, "the leader changed (FENCED_LEADER_EPOCH)"),
+    FENCED_LEADER_EPOCH: (Fate.PASSING, "the leader changed (FENCED_LEADER_EPOCH)"),
     75: (Fate.PASSING, "the broker does not know the leader epoch yet (UNKNOWN_LEADER_EPOCH)"),
     76: (Fate.REFUSED, "the broker does not know the codec (UNSUPPORTED_COMPRESSION_TYPE)"),
     78: (Fate.PASSING, "the offset is not available yet (OFFSET_NOT_AVAILABLE)"),
@@ -53,6 +62,9 @@ MEANING: dict[int, tuple[Fate, str]] = {
 NOT_ON_TOPIC = 29
 DENIED = frozenset({NOT_ON_TOPIC, 30, 31, 53})
 """A permission is missing: on the topic, the group, the cluster, the transactional id."""
+
+LED_ELSEWHERE = frozenset({3, 5, 6, FENCED_LEADER_EPOCH, 75})
+"""Who leads the partition is not who we took for it, or does not know it yet."""
 
 
 def fate_of(code: int) -> tuple[Fate, str]:

@@ -10,8 +10,9 @@ from lockstep_data_plane.cluster import Leader, TopicPartition
 
 __all__ = ["SESSION_LOST", "FetchSession", "Plan", "Wanted"]
 
-Wanted = tuple[TopicPartition, Leader, int]
-"""A partition, its leader as we know it, and the offset to fetch from."""
+Wanted = tuple[TopicPartition, Leader, int, int]
+"""A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that; -1
+where that one was not fetched."""
 
 SESSION_LOST = frozenset({70, 71, 106})
 """FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR: begin anew with everything."""
@@ -35,24 +36,24 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = 0
-        self._known: dict[TopicPartition, tuple[Leader, int]] = {}
+        self._known: dict[TopicPartition, tuple[Leader, int, int]] = {}
 
     def plan(self, wanted: Sequence[Wanted]) -> Plan:
         """What to send so that the broker answers for exactly `wanted`. In the order given where everything is sent;
         in a session the broker itself sees that each partition has its turn."""
         if self._id == NO_SESSION:
-            self._known = {tp: (leader, offset) for tp, leader, offset in wanted}
+            self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
             return Plan(NO_SESSION, 0, wanted, ())
         changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
-        there = {tp for tp, _, _ in wanted}
-        forgotten = [(tp, leader) for tp, (leader, _) in self._known.items() if tp not in there]
+        there = {tp for tp, _, _, _ in wanted}
+        forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
         # A topic that was created again under the same name is another one to the broker: both lists name it.
         forgotten += [
             (tp, self._known[tp][0])
-            for tp, leader, _ in changed
+            for tp, leader, _, _ in changed
             if tp in self._known and self._known[tp][0].topic_id != leader.topic_id
         ]
-        self._known = {tp: (leader, offset) for tp, leader, offset in wanted}
+        self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
         return Plan(self._id, self._epoch, changed, forgotten)
 
     def onward(self, moved: Sequence[Wanted]) -> Plan | None:
@@ -60,8 +61,8 @@ class FetchSession:
         on. None where it knows nothing of the last plan."""
         if self._id == NO_SESSION:
             return None
-        for tp, leader, offset in moved:
-            self._known[tp] = (leader, offset)
+        for tp, leader, offset, before in moved:
+            self._known[tp] = (leader, offset, before)
         return Plan(self._id, self._epoch, moved, ())
 
     def answered(self, session_id: int) -> None:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lockstep_config.model import FetchSettings
-from lockstep_data_plane.cluster import Leader, TopicPartition
+from lockstep_data_plane.cluster import TopicPartition
 from lockstep_data_plane.compact import NO_TAGS, by_topic, string
 from lockstep_data_plane.connection import APIS
-from lockstep_data_plane.fetch_session import Plan
+from lockstep_data_plane.errors import DIVERGED
+from lockstep_data_plane.fetch_session import Plan, Wanted
 from lockstep_data_plane.frames import Encoded, Parts
 
 __all__ = ["Fetched", "fetch_request", "read_answer", "topic_names"]
@@ -36,7 +37,7 @@ NOBODY = -1
 
 
 class Fetched(NamedTuple):
-    """What a fetch says of one partition."""
+    """What a fetch says of one partition. `code`: Kafka's, or DIVERGED."""
 
     tp: TopicPartition
     code: int
@@ -50,7 +51,7 @@ class Fetched(NamedTuple):
 
 def fetch_request(
     version: int,
-    wanted: Sequence[tuple[TopicPartition, Leader, int]],
+    wanted: Sequence[Wanted],
     settings: FetchSettings,
     *,
     isolation: str = "read_uncommitted",
@@ -63,13 +64,16 @@ def fetch_request(
     """A fetch of these partitions from these offsets, by topic id where this version speaks of ids and its topics have
     one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
     to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
-    `partition_bytes`, or what the settings say."""
+    `partition_bytes`, or what the settings say.
+
+    Each partition goes with the leader epoch that we know, so that a broker of another one refuses it, and with that of
+    the record before the one it is to begin with, so that a log without that record says so (KIP-320, KIP-595)."""
     version = version if by_id else min(version, BY_TOPIC_ID - 1)
     named_by_id = version >= BY_TOPIC_ID
     at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes
     topics: dict[UUID | str | None, list[Parts]] = {}
-    for (topic, number), leader, offset in wanted:
-        entry = (_PARTITION.pack(number, UNKNOWN, offset, UNKNOWN, UNKNOWN, at_most), NO_TAGS)
+    for (topic, number), leader, offset, before in wanted:
+        entry = (_PARTITION.pack(number, leader.epoch, offset, before, UNKNOWN, at_most), NO_TAGS)
         topics.setdefault(leader.topic_id if named_by_id else topic, []).append(entry)
     forgotten: dict[UUID | str | None, list[Parts]] = {}
     for (topic, number), leader in session.forgotten if session is not None else ():
@@ -87,21 +91,19 @@ def fetch_request(
     return Encoded(API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), string(rack), NO_TAGS])
 
 
-def topic_names(wanted: Iterable[tuple[TopicPartition, Leader, int]]) -> Mapping[Any, str]:
+def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
     """The names of these topics, by what an answer may call them: their ids, and their names."""
     names: dict[Any, str] = {}
-    for (topic, _), leader, _ in wanted:
+    for (topic, _), leader, _, _ in wanted:
         names[leader.topic_id] = names[topic] = topic
     return names
 
 
-def read_answer(
-    wanted: Iterable[tuple[TopicPartition, Leader, int]], answer: Any, names: Mapping[Any, str]
-) -> Iterator[Fetched]:
+def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str]) -> Iterator[Fetched]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
     for. ``names``: `topic_names` of what was asked for."""
     if answer.error_code != 0:
-        for tp, _, _ in wanted:
+        for tp, _, _, _ in wanted:
             yield Fetched(tp, int(answer.error_code), -1, -1, (), b"")
         return
     by_id = int(answer.__version__) >= BY_TOPIC_ID
@@ -112,7 +114,7 @@ def read_answer(
         for p in topic.partitions:
             yield Fetched(
                 (name, int(p.partition_index)),
-                int(p.error_code),
+                int(p.error_code) or (DIVERGED if p.diverging_epoch.end_offset != UNKNOWN else 0),
                 int(p.high_watermark),
                 int(p.last_stable_offset),
                 tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),

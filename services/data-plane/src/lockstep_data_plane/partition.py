@@ -73,6 +73,9 @@ class Partition:
         """The next upstream offset to judge."""
         self.fetch_from = 0
         """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
+        self.fetched_epoch = -1
+        """The leader epoch of the record before `fetch_from`; -1: that one was not fetched since the last resume, which
+        looked for itself whether the log still held it."""
         self._there = AlreadyThere()
         self.fruitless = True
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
@@ -166,6 +169,7 @@ class Partition:
         self.transactions = transactions
         self.chain = self._new_chain(row, sequence, downstream, others)
         self.position = self.fetch_from = row.upstream + 1
+        self.fetched_epoch = -1
         there = appended_since(row, sequence, others)
         self._there = AlreadyThere(there, downstream, alone=downstream - row.downstream == there, last=last)
         self.misnumbered = False

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.judge import AbortedTransactions
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
 
 __all__ = ["Cursor", "end_of", "log_between"]
 
 AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
+
+UNSAID = -1
+"""No leader epoch."""
 
 ENOUGH, AGAIN_MS = 3, 200
 """An answer may hold nothing although there is something: a new leader does not know yet what is replicated, a remote
@@ -37,7 +41,8 @@ async def log_between(
             )
         leader = cluster.leader_of(tp)
         connection = await cluster.connection(leader.broker, "tail")
-        wanted = [(tp, leader, offset)]
+        # Whoever leads now: what is read is held against what is known of this log, or was said of its end.
+        wanted = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]
         wait_ms = AGAIN_MS if in_vain else None
         by_id = leader.topic_id is not None
         request = fetch_request(
@@ -49,7 +54,7 @@ async def log_between(
         for fetched in read_answer(wanted, answer, topic_names(wanted)):
             if fetched.code != 0:
                 about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
-                raise kafka_error(fetched.code, about, cluster.alias, ("topic", tp[0], "Read"))
+                raise cluster.refused(tp, fetched.code, about, "Read")
             if isolation == "read_committed":
                 end = min(end, fetched.last_stable)
             if batches := list(scan(fetched.records)):

@@ -19,7 +19,8 @@ from aiokafka.errors import KafkaError
 from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.cluster import Leader, TopicPartition
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan
+from lockstep_data_plane.errors import FENCED_LEADER_EPOCH
+from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan, Wanted
 from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer, topic_names
 from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.partition import Partition
@@ -63,8 +64,8 @@ class Brought(NamedTuple):
 
 NOTHING = Brought(0, 0, ())
 
-Asked = tuple[Partition, int, Leader, int]
-"""A partition, its incarnation, its leader, and the offset asked for."""
+Asked = tuple[Partition, int, Wanted]
+"""A partition, its incarnation, and what was asked of it."""
 
 
 @dataclass(slots=True)
@@ -167,8 +168,8 @@ class Shard:
             return None
         self._turn += 1
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
-        asked = {p.tp: (p, p.incarnation, self.partitions[p], p.fetch_from) for p in (*roomy[begin:], *roomy[:begin])}
-        wanted = [(tp, leader, offset) for tp, (_, _, leader, offset) in asked.items()]
+        asked = {p.tp: (p, p.incarnation, self._wanted(p)) for p in (*roomy[begin:], *roomy[:begin])}
+        wanted = [each for _, _, each in asked.values()]
         by_id = all(leader.topic_id is not None for leader in self.partitions.values())
         lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
         self._last = question = Question(asked, topic_names(wanted), by_id, lasts)
@@ -185,11 +186,15 @@ class Shard:
         """
         if not last.lasts or not all(map(self._fetching.has_room, (*last.moved, *last.moved_before))):
             return None
-        for p in last.moved:
-            last.asked[p.tp] = p, p.incarnation, self.partitions[p], p.fetch_from
-        plan = self._session.onward([(p.tp, self.partitions[p], p.fetch_from) for p in last.moved])
+        moved = [self._wanted(p) for p in last.moved]
+        for p, wanted in zip(last.moved, moved, strict=True):
+            last.asked[p.tp] = p, p.incarnation, wanted
+        plan = self._session.onward(moved)
         last.moved, last.moved_before = [], last.moved
         return plan
+
+    def _wanted(self, partition: Partition) -> Wanted:
+        return partition.tp, self.partitions[partition], partition.fetch_from, partition.fetched_epoch
 
     def _request(
         self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
@@ -213,9 +218,9 @@ class Shard:
         self._session.answered(int(answer.session_id))
         asked = question.asked
         # In a session only what has something to say is in an answer: nothing here looks at all that was asked for.
-        wanted = ((tp, leader, offset) for tp, (_, _, leader, offset) in asked.items())
+        wanted = (each for _, _, each in asked.values())
         for fetched in read_answer(wanted, answer, question.names):
-            partition, incarnation, _, _ = asked[fetched.tp]
+            partition, incarnation, _ = asked[fetched.tp]
             if partition.incarnation != incarnation:
                 continue
             if fetched.code or fetched.read_from != NOBODY:
@@ -232,9 +237,13 @@ class Shard:
                     self._last = None
                 for batch in batches:
                     partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
+                if batches:
+                    partition.fetched_epoch = batches[-1].leader_epoch
                 question.moved.append(partition)
             leader = self.partitions.get(partition)
-            if fetched.code and leader is not None and leader.broker != self.broker:
+            # A replica that knows a later leader has not failed: where the copy stands is to be looked at.
+            failed = fetched.code not in (0, FENCED_LEADER_EPOCH)
+            if failed and leader is not None and leader.broker != self.broker:
                 self._fetching.replica_failed(partition)
                 continue
             yield Delivery(partition, incarnation, fetched, batches)
