@@ -27,14 +27,18 @@ from lockstep_protocol.state import MirroredTopic, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker
 from tests.harness.clusters import (
+    Record,
     add_partitions,
     admin,
     create_topic,
     delete_topic,
+    produce,
     read_topic,
     set_configs,
     unique_name,
 )
+from tests.harness.metrics import read_page, values, wait_for_value
+from tests.harness.mirror import Mirror
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
@@ -391,6 +395,52 @@ def test_a_missing_permission_is_named_with_its_operation_and_resource(
         line = service.hear("topic failed", subject=name)
         assert f"cluster {flow.target} does not permit to create on topic {remote}" in line["reason"]
         assert service.ready()
+
+
+@pytest.mark.long
+def test_partitions_that_may_not_be_added_are_named_and_begin_when_the_target_has_grown(
+    tmp_path: Path, broker_a: Broker, guarded: Broker
+) -> None:
+    mark = uuid.uuid4().hex[:6]
+    a, b = (broker_a.bootstrap,) * 2, (guarded.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b, "heartbeats.replication.enabled = false") as mirror:
+        flow, topic = mirror.flow, create_topic(broker_a.bootstrap, unique_name(mark), partitions=2)
+        remote = flow.remote(topic)
+
+        def write(count: int) -> None:
+            stem = uuid.uuid4().hex.encode()
+            records = [Record(value=b"%b %d" % (stem, n), partition=n % count) for n in range(100 * count)]
+            produce(broker_a.bootstrap, topic, records)
+
+        def in_partitions(numbers: range) -> list[Record]:
+            return [record for record in read_topic(broker_a.bootstrap, topic) if record.partition in numbers]
+
+        write(2)
+        flow.wait_copied(topic)
+        deny(guarded, remote, AclOperation.ALTER)
+        add_partitions(broker_a.bootstrap, topic, 5)
+        write(5)
+        failed = flow.wait_event("TopicFailed", topic)
+        assert failed.detail["partitions"] == [2, 3, 4]
+        assert f"does not permit to add partitions on topic {remote}" in failed.detail["reason"]
+        wait_for_value(mirror.topic_sync, 3, "lockstep_missing_partitions", flow=str(flow))
+        wait_for_value(mirror.topic_sync, 1, "lockstep_topics", flow=str(flow), phase="failing")
+        flow.wait_holds(topic, in_partitions(range(2)))
+        write(5)  # those that are there go on, and take nothing of the others
+        flow.wait_holds(topic, in_partitions(range(2)))
+        assert partitions(guarded, remote) == 2
+        row = flow.mirrored(topic)
+        assert row is not None
+        assert (row.phase, row.partitions, row.missing) == ("mirrored", 2, 3)
+
+        allow_again(guarded, remote, AclOperation.ALTER)
+        assert len(flow.wait_copied(topic)) == 2 * 100 + 2 * 5 * 100
+        wait_until(lambda: (row := flow.mirrored(topic)) and (row.reason, row.missing) == ("", 0), within=60)
+        page = read_page(mirror.topic_sync.page("/metrics")[1])
+        assert values(page, "lockstep_missing_partitions") == [0]
+        assert values(page, "lockstep_topics", phase="failing") == [0]
+        assert len(flow.events("TopicFailed", topic)) == 1
+        assert flow.events("PartitionHalted") == flow.events("GapFound") == []
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_protocol.state import MirroredTopic
-from lockstep_topic_sync.mirrored import Seen, gone_rows, mirrored_row, what_happened
+from lockstep_topic_sync.mirrored import STANDINGS, Seen, gone_rows, mirrored_row, standing, what_happened
 from lockstep_topic_sync.plan import Topic
 from lockstep_topic_sync.retries import Retries
 
@@ -60,6 +60,39 @@ def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
     row = mirrored_row(Seen(SOURCE, "A.orders", replace(TARGET, partitions=3), CONFIGS, "no room"), ROW)
     assert row is not None
     assert (row.phase, row.reason, row.partitions, row.target_partitions) == ("mirrored", "no room", 3, 3)
+    assert row.missing == 1
+    (failed,) = what_happened(ROW, row)
+    assert failed.detail == {"reason": "no room", "partitions": [3]}
+    assert "partition 3 is not copied" in failed.text
+    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
+
+
+def test_more_that_cannot_be_added_for_the_same_reason_are_named_as_well() -> None:
+    few = replace(ROW, partitions=2, target_partitions=2, missing=2, reason="no room")
+    seen = Seen(replace(SOURCE, partitions=7), "A.orders", replace(TARGET, partitions=2), CONFIGS, "no room")
+    row = mirrored_row(seen, few)
+    assert row == replace(few, missing=5)
+    (failed,) = what_happened(few, row)
+    assert failed.detail["partitions"] == [2, 3, 4, 5, 6]
+    assert failed.text.startswith("orders -> A.orders: partitions 2 to 6 are not copied")
+    assert what_happened(row, row) == []
+
+
+def test_a_topic_without_a_target_lacks_no_partitions_but_everything() -> None:
+    row = mirrored_row(Seen(SOURCE, "A.orders", None, None, "no room"), None)
+    assert row is not None
+    assert row.missing == 0
+    assert what_happened(None, row)[0].detail == {"reason": "no room"}
+
+
+def test_topics_are_counted_by_how_they_stand_and_failing_ones_apart_from_those_that_are_well() -> None:
+    few = replace(ROW, source_topic="few", reason="no room", missing=2)
+    failed = replace(ROW, source_topic="none", phase="failed", reason="no room")
+    newer = replace(ROW, source_topic="newer", phase="unheard-of")
+    assert standing([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
+        "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0,
+    }  # fmt: skip
+    assert standing([]) == dict.fromkeys(STANDINGS, 0)
 
 
 def test_mm2_120_configs_that_cannot_be_read_or_set_leave_the_topic_mirrored_with_the_reason() -> None:
@@ -86,6 +119,7 @@ def test_topics_that_are_gone_or_no_longer_wanted_are_said_so_once() -> None:
     (excluded,) = gone_rows([ROW, other], selected=["pay"], on_source=["pay", "orders"])
     assert excluded == replace(ROW, phase="excluded")
     assert gone_rows([deleted], selected=[], on_source=[]) == []
+    assert gone_rows([replace(ROW, reason="no room", missing=1)], selected=[], on_source=[]) == [deleted]
     assert gone_rows([excluded], selected=[], on_source=[])[0].phase == "deleted"
 
 

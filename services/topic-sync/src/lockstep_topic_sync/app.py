@@ -29,6 +29,7 @@ from lockstep_topic_sync.mirrored import (
     Seen,
     gone_rows,
     mirrored_row,
+    standing,
     unseen_row,
     what_happened,
 )
@@ -332,9 +333,10 @@ class TopicSync:
             quiet = count > SAID
             await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, quiet=quiet, **happened.detail)
         self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
-        for phase in ("mirrored", "failed", "deleted", "excluded"):
-            count = sum(row.phase == phase for row in ctx.state.all(MirroredTopic))
+        there = ctx.state.all(MirroredTopic)
+        for phase, count in standing(there).items():
             ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)
+        ctx.metrics.of(metrics.MISSING_PARTITIONS, str(ctx.flow)).set(sum(row.missing for row in there))
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

@@ -2,14 +2,20 @@
 
 from lockstep_runtime.metrics import Metric, Type
 
-__all__ = ["METRICS", "TOPICS"]
+__all__ = ["METRICS", "MISSING_PARTITIONS", "TOPICS"]
 
 TOPICS = Metric(
     "lockstep_topics",
     Type.GAUGE,
     ("flow", "phase"),
-    "Topics of the flow: `mirrored`, `failed` (tried again), `deleted` (gone on the source), `excluded` (no longer"
-    " selected)",
+    "Topics of the flow: `mirrored`, `failing` (mirrored, and lacks partitions, or its configs fail; tried again),"
+    " `failed` (not mirrored; tried again), `deleted` (gone on the source), `excluded` (no longer selected)",
+)
+MISSING_PARTITIONS = Metric(
+    "lockstep_missing_partitions",
+    Type.GAUGE,
+    ("flow",),
+    "Partitions of the source that the target does not have and that could not be added: nothing of them is copied",
 )
 
-METRICS = (TOPICS,)
+METRICS = (TOPICS, MISSING_PARTITIONS)

@@ -9,7 +9,20 @@ from typing import Any
 from lockstep_protocol.state import MirroredTopic
 from lockstep_topic_sync.plan import Topic
 
-__all__ = ["TARGET_CONFIGS", "Happened", "Seen", "gone_rows", "mirrored_row", "unseen_row", "what_happened"]
+__all__ = [
+    "STANDINGS",
+    "TARGET_CONFIGS",
+    "Happened",
+    "Seen",
+    "gone_rows",
+    "mirrored_row",
+    "standing",
+    "unseen_row",
+    "what_happened",
+]
+
+STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded")
+"""A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
 
 TARGET_CONFIGS = ("cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type")
 """What the data plane has to know of a target topic, in the order in which a row has them."""
@@ -58,7 +71,8 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
     """The row of a selected topic, or None while the target has to be looked at again before anything can be said.
 
     `failed` only while there is no target topic: where adding partitions fails, those that are there go on being
-    mirrored (`partitions` counts them) and `reason` says what is wrong, as it does where only the configs fail.
+    mirrored (`partitions` counts them, `missing` the others) and `reason` says what is wrong, as it does where only the
+    configs fail.
     """
     source, target = seen.source, seen.target
     of_configs = f"its configs: {seen.configs_failure}" if seen.configs_failure else ""
@@ -77,6 +91,7 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
         target_partitions=0 if target is None else target.partitions,
         phase="failed" if target is None else "mirrored",
         reason=seen.failure if seen.behind else of_configs,
+        missing=0 if target is None else source.partitions - seen.copied,
         target_configs=configs,
     )
 
@@ -99,7 +114,7 @@ def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source
             continue
         phase = "excluded" if row.source_topic in there else "deleted"
         if row.phase != phase:
-            rows.append(replace(row, phase=phase, reason=""))
+            rows.append(replace(row, phase=phase, reason="", missing=0))
     return rows
 
 
@@ -107,8 +122,10 @@ def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Ha
     """The events that the change of a row stands for. Creations and growth are told by whoever carried them out."""
     name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
     events = []
-    if after.reason and (before is None or before.reason != after.reason):
-        events.append(Happened("TopicFailed", name, f"{pair}: {after.reason}", {"reason": after.reason}))
+    if after.reason and (before is None or (before.reason, before.missing) != (after.reason, after.missing)):
+        missing = range(after.partitions, after.partitions + after.missing)
+        detail = {"reason": after.reason, "partitions": list(missing)} if missing else {"reason": after.reason}
+        events.append(Happened("TopicFailed", name, f"{pair}: {_not_copied(missing)}{after.reason}", detail))
     if after.phase == "deleted" and before is not None and before.phase != "deleted":
         events.append(Happened("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
     if after.phase == "excluded" and before is not None and before.phase != "excluded":
@@ -125,3 +142,21 @@ def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Ha
                 text = f"{name if side == 'source' else after.target_topic} on the {side}: id {old} is now {new}"
                 events.append(Happened("TopicRecreated", name, text, {"side": side, "before": old, "after": new}))
     return events
+
+
+def _not_copied(missing: range) -> str:
+    if not missing:
+        return ""
+    if len(missing) == 1:
+        return f"partition {missing[0]} is not copied, the target has none of that number: "
+    return f"partitions {missing[0]} to {missing[-1]} are not copied, the target has none of these numbers: "
+
+
+def standing(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
+    """How many topics stand how, by the words of `STANDINGS`."""
+    counts = dict.fromkeys(STANDINGS, 0)
+    for row in rows:
+        how = "failing" if row.phase == "mirrored" and row.reason else row.phase
+        if how in counts:  # a newer release may know other phases
+            counts[how] += 1
+    return counts

@@ -49,7 +49,7 @@ __all__ = [
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
-    phase: `mirrored` (both exist, the target has at least as many partitions, or keys choose among those it has) |
+    phase: `mirrored` (both exist, and all but `missing` partitions have a place on the target, or keys choose one) |
     `failed` (reason says why; tried again) | `deleted` (gone on the source) | `excluded` (no longer selected). Topic
     ids are Kafka's own base64 text.
     """
@@ -62,6 +62,9 @@ class MirroredTopic(Row):
     target_partitions: int = 0
     phase: str = "mirrored"
     reason: str = ""
+    missing: int = 0
+    """Partitions of the source that the target of a mirrored topic lacks, so that they are not copied: those from
+    `partitions` on."""
     target_configs: tuple[tuple[str, str], ...] = ()
     """What the data plane needs of the target topic: max.message.bytes, message.timestamp.type, cleanup.policy,
     compression.type."""
