@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import secrets
 import signal
 import sys
 import tempfile
@@ -18,7 +19,8 @@ from rich.console import Console
 
 from tests.bench.brokers import two_clusters
 from tests.bench.distance import Distance
-from tests.bench.figures import Part, Scalar, failures, flat
+from tests.bench.figures import Part, Scalar
+from tests.bench.flat_keys import failures, flat
 from tests.bench.load import NotLoaded
 from tests.bench.parts import BY_DEFAULT, PARTS, run
 from tests.bench.report import markdown, show
@@ -46,6 +48,10 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     ):
         option = "--" + name.lower().replace("_", "-")
         parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
+    seed = environ.get("SEED")
+    parser.add_argument(
+        "--seed", type=int, default=int(seed) if seed else secrets.randbelow(1_000_000), help="the moments of kills"
+    )
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     chosen = parser.parse_args()
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
@@ -109,6 +115,7 @@ def main() -> int:
                 batch_bytes=chosen.batch_bytes,
                 measured_s=chosen.latency_seconds,
                 warm_up_s=chosen.warm_up_seconds,
+                seed=chosen.seed,
                 output=chosen.output,
                 work=Path(work),
                 say=say,

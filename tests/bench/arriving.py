@@ -21,7 +21,7 @@ from tests.bench.systems import System, SystemEnded, SystemRun
 from tests.bench.wire import Connection, end_offsets
 from tests.harness.eventually import NeverHappened, wait_until
 
-__all__ = ["longest_gap", "new_topics", "ten_topics", "ten_topics_unmirrored"]
+__all__ = ["gaps", "longest_gap", "new_topics", "ten_topics", "ten_topics_unmirrored"]
 
 FIRST_RECORD_WITHIN_S = 240.0
 MIRRORED_WITHIN_S = 120.0
@@ -40,6 +40,18 @@ def longest_gap(arrived: Sequence[float], began: float, ended: float) -> float:
     """
     within = [each for each in arrived if began <= each <= ended]
     return max(after - before for before, after in pairwise([began, *within, ended]))
+
+
+def gaps(arrived: Sequence[Sequence[float]], began: float, added: float, ended: float) -> Mapping[str, float]:
+    """The longest gap of any partition before and from the moment when topics were added."""
+    before = max(longest_gap(each, began, added) for each in arrived)
+    after = max(longest_gap(each, added, ended) for each in arrived)
+    return {
+        "longest_gap_before_ms": before * 1e3,
+        "longest_gap_ms": after * 1e3,
+        "longest_gap_over_before_ms": (after - before) * 1e3,
+        "gap_ratio": after / before,
+    }
 
 
 def new_topics(clusters: Clusters, partitions: int, first: str, system: System, file: Path, log: Path) -> Readings:
@@ -108,14 +120,7 @@ def _two_minutes(
         _take(read.consumer, arrived, added + MINUTE_S, check)
         ended = time.monotonic()
         took_s = adding.result() - added
-    before = max(longest_gap(each, began, added) for each in arrived)
-    after = max(longest_gap(each, added, ended) for each in arrived)
-    return {
-        "longest_gap_before_ms": before * 1e3,
-        "longest_gap_ms": after * 1e3,
-        "gap_ratio": after / before,
-        "all_mirrored_s": took_s,
-    }
+    return {**gaps(arrived, began, added, ended), "all_mirrored_s": took_s}
 
 
 def _add(clusters: Clusters, partitions: int) -> float:

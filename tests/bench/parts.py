@@ -23,6 +23,7 @@ from tests.bench.figures import (
     StartPart,
     ThroughputPart,
 )
+from tests.bench.killing import KILLS, kills
 from tests.bench.latency import Course, floor, latency
 from tests.bench.limit import LogShape, fetch_only, log_shape
 from tests.bench.load import load
@@ -289,6 +290,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     TLS: _tls,
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
     START: _start,
+    KILLS: kills,
     **ALONE,
 }
 PARTS = tuple(WAYS)

@@ -85,9 +85,20 @@ SHEETS: Mapping[str, Sheet] = {
         "Ten topics added under load",
         {
             "longest_gap_before_ms": Row("longest gap between arrivals, ms: the minute before", 0),
-            "longest_gap_ms": Row("  the minute from when they were added", 0, "at most 50 more"),
+            "longest_gap_ms": Row("  the minute from when they were added", 0),
+            "longest_gap_over_before_ms": Row("  how much longer", 0, "at most 50"),
             "gap_ratio": Row("  to the minute before", 2),
             "all_mirrored_s": Row("until each had its first mirrored record, s", 1),
+        },
+    ),
+    "kills": Sheet(
+        "100,000 records/s for a minute, three kill -9",
+        {
+            "lost": Row("records lost", 0, "0"),
+            "doubled": Row("  doubled", 0, "0"),
+            "displaced": Row("  out of order", 0, "0"),
+            "records": Row("records on the source", 0),
+            "kills": Row("kills", 0),
         },
     ),
     "control_plane": Sheet(

@@ -280,6 +280,7 @@ def _quantile(quantile: str) -> str:
 
 
 def _start(part: StartPart) -> Table:
+    shipped, tuned = (part.systems.get(peer) for peer in ("mm2", "mm2_tuned"))
     columns: dict[str, Column] = {}
     notes = []
     for system, what in part.systems.items():
@@ -289,6 +290,8 @@ def _start(part: StartPart) -> Table:
             continue
         columns[name] = {
             "start to first record, s": f"{what.median_s:.1f}",
+            "  to shipped MM2": _times(ratio(what.median_s, shipped.median_s if isinstance(shipped, Start) else None)),
+            "  to tuned MM2": _times(ratio(what.median_s, tuned.median_s if isinstance(tuned, Start) else None)),
             "  each": ", ".join(f"{seconds:.1f}" for seconds in what.seconds),
             "idle RSS, MiB": f"{sum(size for _, size in what.idle_rss) / MEBIBYTE:,.0f}",
             "idle CPU, % of a core": f"{what.idle_cpu_share * 100:.1f}",
@@ -296,7 +299,10 @@ def _start(part: StartPart) -> Table:
         notes.append(f"{name}, idle: {_processes(what)}.")
     return Table(
         "Start and rest",
-        ("start to first record, s", "  each", "idle RSS, MiB", "idle CPU, % of a core"),
+        (
+            *("start to first record, s", "  to shipped MM2", "  to tuned MM2", "  each"),
+            *("idle RSS, MiB", "idle CPU, % of a core"),
+        ),
         columns,
         notes,
     )

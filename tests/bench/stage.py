@@ -51,6 +51,7 @@ class Stage:
     batch_bytes: int
     measured_s: float
     warm_up_s: float
+    seed: int
     output: Path
     work: Path
     say: Callable[[str], None]

@@ -79,19 +79,29 @@ class SystemRun:
 
     def __enter__(self) -> Self:
         self.log.write_bytes(b"")
-        self.began = time.perf_counter()
-        self._process = processes.spawn(self._command, output=self.log, environment=self._environment)
-        self._root = psutil.Process(self._process.pid)
+        self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
         tree = [self._root, *self._children()]
         processes.end(self._process, within=LEAVE_WITHIN_S)
-        left = [process for process in tree if process.is_running()]
-        for process in left:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
+        _kill(tree)
+
+    def kill_and_start(self) -> None:
+        """SIGKILL for all of its processes, and the same command once more; its log goes on.
+
+        What was used before is not in `use` any more.
+        """
+        tree = self._children()
+        processes.kill(self._process)
+        _kill(tree)
+        self.account = TreeAccount()
+        self._start()
+
+    def _start(self) -> None:
+        self.began = time.perf_counter()
+        self._process = processes.spawn(self._command, output=self.log, environment=self._environment)
+        self._root = psutil.Process(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -143,6 +153,15 @@ class SystemRun:
             return self._root.children(recursive=True)
         except psutil.NoSuchProcess:
             return []
+
+
+def _kill(tree: Sequence[psutil.Process]) -> None:
+    """Whichever of these still run."""
+    left = [process for process in tree if process.is_running()]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
 
 
 def _called(command: Sequence[str]) -> str:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import psutil
 from confluent_kafka import KafkaException
 
-from tests.bench.systems import SYSTEMS, SystemRun
+from tests.bench.systems import SYSTEMS, System, SystemRun
 from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import create_topic, end_offsets, wait_for_brokers
 from tests.harness.eventually import wait_until
@@ -27,7 +26,8 @@ from tests.harness.shifted_clock import ShiftedClock, can_shift
 __all__ = ["PARTITIONS", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
 
 PARTITIONS = 4
-SLOTS = 2
+LOCKSTEP = SYSTEMS["lockstep"]
+CODEC = "lz4"  # of what is written
 GOES_ON_WITHIN = 240.0  # a service that crashed often is started again after 30 s, and Spark takes 12
 CAUGHT_UP_WITHIN = 300.0
 SETTLED_S = 3.0
@@ -44,7 +44,7 @@ THREE = {
 }
 FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
-    "offset.storage.replication.factor",
+    *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
 )
 
 
@@ -199,22 +199,23 @@ VICTIMS: Mapping[str, Callable[[Deployment], list[psutil.Process]]] = {
 @contextmanager
 def in_transactions(folder: Path, log: Path) -> Iterator[Deployment]:
     """As `one_broker_each`, with `exactly.once.source.support=enabled`."""
-    with one_broker_each(folder, log, **{"B.exactly.once.source.support": "enabled"}) as there:
+    with one_broker_each(folder, log, LOCKSTEP, **{"B.exactly.once.source.support": "enabled"}) as there:
         there.settled_s = IN_TRANSACTIONS_SETTLED_S
         yield there
 
 
 @contextmanager
-def one_broker_each(folder: Path, log: Path, **more: str) -> Iterator[Deployment]:
+def one_broker_each(folder: Path, log: Path, system: System = LOCKSTEP, **more: str) -> Iterator[Deployment]:
     """Clusters of one broker, both behind proxies. `more` goes into the file."""
     with ExitStack() as stack:
         proxies = [stack.enter_context(Proxy()) for _ in "AB"]
         a, b = (Broker(alias, behind=proxy) for alias, proxy in zip("AB", proxies, strict=True))
         stack.enter_context(started(a, b))
-        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, more)
+        told = {**system.settings(CODEC), **more}
+        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, told)
         clock = ShiftedClock(folder) if can_shift() else None
         environment = None if clock is None else {**os.environ, **clock.environment()}
-        run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], file, log, environment))
+        run = stack.enter_context(SystemRun(system, file, log, environment))
         yield Deployment(a, [b], run, folder, clock=clock)
 
 
@@ -227,11 +228,12 @@ def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
         stack.enter_context(started(a, *targets))
         bootstrap = ",".join(broker.bootstrap for broker in targets)
         wait_for_brokers(bootstrap, len(targets))
-        run = stack.enter_context(SystemRun(SYSTEMS["lockstep"], _file(folder, a.bootstrap, bootstrap, 3), log))
+        file = _file(folder, a.bootstrap, bootstrap, 3, LOCKSTEP.settings(CODEC))
+        run = stack.enter_context(SystemRun(LOCKSTEP, file, log))
         yield Deployment(a, targets, run, folder)
 
 
-def _file(folder: Path, source: str, target: str, factor: int, more: Mapping[str, str] = MappingProxyType({})) -> Path:
+def _file(folder: Path, source: str, target: str, factor: int, more: Mapping[str, str]) -> Path:
     file = folder / "mm2.properties"
     lines = {
         "clusters": "A, B",
@@ -239,7 +241,6 @@ def _file(folder: Path, source: str, target: str, factor: int, more: Mapping[str
         "B.bootstrap.servers": target,
         "A->B.enabled": "true",
         "A->B.topics": "fault-.*",
-        "A->B.tasks.max": str(SLOTS),
         "B->A.enabled": "false",
         "offset-syncs.topic.replication.factor": "1",
         **dict.fromkeys(FACTORS, str(factor)),

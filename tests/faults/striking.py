@@ -6,7 +6,6 @@ processes make of them is their own.
 
 from __future__ import annotations
 
-import random
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,40 +17,19 @@ import psutil
 
 from tests.faults.cutting import CUTS
 from tests.faults.deployment import Deployment
+from tests.faults.killing import MOVES, killed, killed_while_paced
+from tests.faults.scene import Scene
 from tests.harness.broker import Broker
 from tests.harness.clusters import admin, set_configs
 from tests.harness.eventually import wait_until
 from tests.harness.proxy import Proxy
 
-__all__ = ["FAULTS", "IN_TRANSACTIONS", "SHORT", "THREE_BROKERS", "Fault", "Scene", "clock_jumped"]
-
-MOVES = ("driver", "JVM", "Python daemon", "slot")
-"""What moves records, or is needed to; each is killed equally often."""
+__all__ = ["FAULTS", "IN_TRANSACTIONS", "PACED", "SHORT", "THREE_BROKERS", "Fault", "clock_jumped"]
 
 REFUSED_WITHIN = 30.0
 ADMIN_S = 30.0
 HOUR_S = 3600
 Pick = Callable[[Sequence[psutil.Process]], psutil.Process]
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """One fault on its way: what is struck, the topic under traffic, and the dice."""
-
-    there: Deployment
-    topic: str
-    dice: random.Random
-    say: Callable[[str], None]
-
-    def kill(self, kind: str) -> None:
-        """SIGKILL for one of that kind."""
-        victim = self.there.victim(kind, self.dice.choice)
-        self.say(f"kill -9 {kind} {victim.pid}")
-        with suppress(psutil.NoSuchProcess):
-            victim.kill()
-
-    def goes_on(self) -> None:
-        self.there.goes_on(self.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +39,6 @@ class Fault:
     name: str
     strike: Callable[[Scene], int]
     rate: int = 5_000
-
-
-def killed(scene: Scene, kinds: Sequence[str], times: int) -> int:
-    """Each kind so many times, in random order; three of four times once all goes on, else while it still recovers."""
-    order = list(kinds) * times
-    scene.dice.shuffle(order)
-    for kind in order:
-        time.sleep(scene.dice.uniform(0.0, 3.0))
-        scene.kill(kind)
-        if scene.dice.random() < 0.75:
-            scene.goes_on()
-    return len(order)
-
-
-def killed_while_paced(scene: Scene, seconds: float, times: int) -> int:
-    """Three kills at moments drawn before, whatever has recovered by then."""
-    moments = sorted(scene.dice.uniform(0.0, seconds) for _ in range(times))
-    kinds = [scene.dice.choice(MOVES) for _ in moments]
-    began = time.monotonic()
-    for moment, kind in zip(moments, kinds, strict=True):
-        time.sleep(max(0.0, began + moment - time.monotonic()))
-        scene.kill(kind)
-    time.sleep(max(0.0, began + seconds - time.monotonic()))
-    return times
 
 
 def short(scene: Scene) -> int:
@@ -299,9 +253,11 @@ def _before(broker: Broker) -> Proxy:
     return broker.proxy
 
 
+PACED = Fault("kill -9 at 100,000 records/s", killed_while_paced, 100_000)
+
 FAULTS: Sequence[Fault] = (
     Fault("kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 5)),
-    Fault("kill -9 at 100,000 records/s", lambda scene: killed_while_paced(scene, 60.0, 3), 100_000),
+    PACED,
     Fault("kill -9 of control services", lambda scene: killed(scene, ["control service"], 4)),
     Fault("source broker restarts", lambda scene: broker_restarted(scene, scene.there.source)),
     Fault("target broker restarts", lambda scene: broker_restarted(scene, scene.there.target)),
@@ -334,7 +290,7 @@ THREE_BROKERS: Sequence[Fault] = (
 
 IN_TRANSACTIONS: Sequence[Fault] = (
     Fault("in transactions: kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 3)),
-    Fault("in transactions: kill -9 at 100,000 records/s", lambda scene: killed_while_paced(scene, 60.0, 3), 100_000),
+    Fault("in transactions: kill -9 at 100,000 records/s", killed_while_paced, 100_000),
     Fault(
         "in transactions: connections to the target cut",
         lambda scene: cut(scene, _before(scene.there.target), 10),

@@ -15,7 +15,8 @@ from tests.bench.systems import SystemEnded
 from tests.faults.counting import Count, count
 from tests.faults.deployment import PARTITIONS, Deployment
 from tests.faults.numbered import Writer, read_numbers
-from tests.faults.striking import Fault, Scene
+from tests.faults.scene import Scene
+from tests.faults.striking import Fault
 
 __all__ = ["Outcome", "as_json", "as_markdown", "strike", "write"]
 

@@ -14,11 +14,10 @@ from tests.bench.figures import (
     Start,
     StartPart,
     ThroughputPart,
-    failures,
-    flat,
     percentile,
     ratio,
 )
+from tests.bench.flat_keys import failures, flat
 from tests.bench.readings import Readings, ReadingsPart
 from tests.bench.usage import Cpu
 
@@ -180,6 +179,19 @@ def test_the_keys_of_a_start_part() -> None:
     keys = flat([part], {})
     assert keys["startup.startup_s.lockstep"] == 5.0
     assert keys["startup.idle_rss_mib.lockstep"] == 80
+    assert not [key for key in keys if "ratio" in key]
+
+
+def test_a_start_is_compared_by_medians_with_each_mm2_that_was_started() -> None:
+    def started(*seconds: float) -> Start:
+        return Start(seconds=seconds, idle_rss=(), idle_cpu_share=0.0)
+
+    systems: dict[str, Start | Failed] = {"lockstep": started(9.0, 6.0, 5.0), "mm2": started(10.0, 8.0, 7.0)}
+    keys = flat([StartPart(name="startup", systems=systems | {"mm2_tuned": started(7.5)})], {})
+    assert keys["startup.ratio_to_mm2"] == 0.75
+    assert keys["startup.ratio_to_mm2_tuned"] == 0.8
+    failed = flat([StartPart(name="startup", systems=systems | {"mm2": Failed(reason="x")})], {})
+    assert "startup.ratio_to_mm2" not in failed
 
 
 def test_everything_that_failed_is_listed() -> None:

@@ -36,7 +36,10 @@ LATENCY = LatencyPart(
 START = StartPart(
     name="startup",
     facts={},
-    systems={"lockstep": Start(seconds=(4.0, 5.0, 6.0), idle_rss=(("heartbeat", 50 << 20),), idle_cpu_share=0.02)},
+    systems={
+        "lockstep": Start(seconds=(4.0, 5.0, 6.0), idle_rss=(("heartbeat", 50 << 20),), idle_cpu_share=0.02),
+        "mm2": Start(seconds=(8.0,), idle_rss=(), idle_cpu_share=0.02),
+    },
 )
 FAR = replace(
     THROUGHPUT,
@@ -75,6 +78,12 @@ def test_a_latency_table_compares_with_mm2_as_shipped() -> None:
     assert rows["p50 ms to shipped MM2"] == ["0.25x", "1.00x", "0.12x"]
     assert rows["p50 ms until A has it"] == ["0.25", "0.25", "0.25"]
     assert rows["CPU, % of a core"] == ["35", "35", "-"]
+
+
+def test_a_start_has_its_ratio_to_each_mm2_that_was_started() -> None:
+    rows = {row[0].strip(): row[1:] for row in table(START).rows()}
+    assert rows["to shipped MM2"] == ["0.62x", "1.00x"]
+    assert rows["to tuned MM2"] == ["-", "-"]
 
 
 def test_every_row_is_as_wide_as_the_table() -> None:

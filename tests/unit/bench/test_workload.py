@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from tests.bench.arriving import longest_gap
+from tests.bench.arriving import gaps, longest_gap
 from tests.bench.compacted import key_of, left_of
 from tests.bench.compare import places
 from tests.bench.limit import requests
@@ -58,6 +58,16 @@ def test_the_longest_gap_includes_the_edges_and_passes_over_what_lies_outside() 
     assert longest_gap([1.0, 2.0, 4.0, 5.0], 1.5, 5.5) == 2.0
     assert longest_gap([0.0, 9.0], 1.0, 4.0) == 3.0
     assert longest_gap([1.1, 1.2, 1.3], 1.0, 4.0) == pytest.approx(2.7)
+
+
+def test_what_ten_topics_cost_is_the_longest_gap_of_any_partition_over_that_of_any_before() -> None:
+    found = gaps([[1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0]], 1.0, 3.0, 5.0)
+    assert found == {
+        "longest_gap_before_ms": 1_500,
+        "longest_gap_ms": 2_000,
+        "longest_gap_over_before_ms": 500,
+        "gap_ratio": 2 / 1.5,
+    }
 
 
 def test_every_batch_is_in_exactly_one_request_and_a_request_holds_at_most_one_batch_of_a_partition() -> None:
