@@ -9,7 +9,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -415,6 +415,49 @@ async def test_where_none_answers_each_address_is_named() -> None:
         await cluster.refresh([])
     for address in addresses:
         assert address in str(raised.value)
+
+
+@pytest.mark.parametrize("silent", ["takes connections and answers nothing", "takes no connection"])
+async def test_an_address_that_is_silent_is_given_up_for_the_next(
+    broker_a: Broker, monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    monkeypatch.setattr("lockstep_data_plane.cluster.CONNECT_TIMEOUT_MS", 300)
+    with ExitStack() as open_ones:
+        listening = open_ones.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        if silent == "takes no connection":  # as behind a firewall that drops: its queue is full
+            for _ in range(4):
+                waits = open_ones.enter_context(socket.socket())
+                waits.setblocking(False)
+                waits.connect_ex(listening.getsockname())
+        cluster = cluster_of("a", {"bootstrap.servers": f"{address},{broker_a.bootstrap}"}, "test")
+        try:
+            await cluster.refresh([])
+            assert cluster.cluster_id == broker_a.cluster_id
+        finally:
+            await cluster.close()
+        alone = cluster_of("a", {"bootstrap.servers": address}, "test")
+        with pytest.raises(BrokerUnreachable, match=address):
+            await alone.refresh([])
+
+
+async def test_where_all_brokers_known_are_gone_the_bootstrap_addresses_are_tried_again(broker_a: Broker) -> None:
+    before = broker_a.proxy
+    assert before is not None
+    topic = create_topic(broker_a.bootstrap)
+    cluster = cluster_of("a", {"bootstrap.servers": f"{before.bootstrap},{broker_a.bootstrap}"}, "test")
+    try:
+        await cluster.refresh([topic])
+        known = await cluster.any_connection()
+        assert known.port == before.port, "the broker names the proxy to whom it knows by it, and nothing else"
+        before.refuse()
+        await eventually(lambda: known.closed, within=20)
+        await cluster.refresh([topic])
+        assert (await cluster.any_connection()).port == broker_a.port
+        assert await cluster.end_offset((topic, 0)) == 0
+    finally:
+        before.heal()
+        await cluster.close()
 
 
 async def test_every_address_behind_a_name_is_tried(broker_a: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

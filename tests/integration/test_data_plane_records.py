@@ -8,11 +8,13 @@ import time
 
 import pytest
 
+from tests.harness.batches import read_batches
 from tests.harness.clusters import Record, create_topic, produce, produce_transaction, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow
 
 DAY_MS = 86_400_000
+SWARM = 5_000
 
 
 def orders(count: int, *, partitions: int = 1, size: int = 200) -> list[Record]:
@@ -69,6 +71,19 @@ def test_every_codec_in_big_batches_and_alone(there: MirroredFlow, codec: str) -
     produce(there.source, alone, orders(60), codec=codec, settings={"linger.ms": "0", "batch.num.messages": "1"})
     assert len(there.wait_copied(big)) == 1_500
     assert len(there.wait_copied(alone)) == 60
+
+
+def test_single_records_that_wait_are_merged_and_stay_the_same_records_in_order(there: MirroredFlow) -> None:
+    topic = create_topic(there.source, unique_name("there-swarm"))
+    # Before the topic is seen, so that all of it waits.
+    produce(
+        there.source, topic, orders(SWARM, size=20), codec="lz4", settings={"linger.ms": "0", "batch.num.messages": "1"}
+    )
+    assert len(there.wait_copied(topic)) == SWARM
+    sent, copied = read_batches(there.source, topic), read_batches(there.target, there.remote(topic))
+    assert [batch.record_count for batch in sent] == [1] * SWARM
+    assert sum(batch.record_count for batch in copied) == SWARM
+    assert len(copied) < SWARM / 20
 
 
 def test_transactions_under_read_uncommitted_are_copied_without_their_markers(there: MirroredFlow) -> None:
