@@ -20,6 +20,7 @@ from tests.harness.mirror import Mirror, MirroredFlow
 pytestmark = pytest.mark.long
 
 SOON = 120.0
+FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
 
 
 def numbered(count: int, stem: bytes = b"r", first: int = 0) -> list[Record]:
@@ -59,7 +60,8 @@ class Backup:
 
 @pytest.fixture
 def own() -> Iterator[tuple[Broker, Broker]]:
-    pair = Broker("A"), Broker("B")
+    """The target remembers a producer for a second, as a day later: its log alone tells."""
+    pair = Broker("A"), Broker("B", properties=FORGETS)
     with started(*pair):
         yield pair
 
@@ -67,8 +69,24 @@ def own() -> Iterator[tuple[Broker, Broker]]:
 def mirror_of(folder: Path, a: Broker, b: Broker, gap: str) -> Mirror:
     mark = uuid.uuid4().hex[:6]
     return Mirror.one_flow(
-        folder, mark, (a.bootstrap,) * 2, (b.bootstrap,) * 2, f"lockstep.on.gap = halt, {mark}-decided.*={gap}"
+        folder,
+        mark,
+        (a.bootstrap,) * 2,
+        (b.bootstrap,) * 2,
+        f"lockstep.on.gap = halt, {mark}-decided.*={gap}",
+        f"lockstep.on.doubt = halt, {mark}-decided.*=progress",
     )
+
+
+def not_written_down(flow: MirroredFlow, topic: str, upstream: int) -> None:
+    """As if the rows behind `upstream` had never been written: what a crash leaves, at its worst."""
+    row = flow.progress(topic)[0]
+    back = row.upstream - upstream
+    early = replace(row, upstream=upstream, downstream=row.downstream - back, sequence=row.sequence - back, open_run=())
+    key, value = early.encode()
+    producer = Producer({"bootstrap.servers": flow.target})
+    producer.produce(state_topic(flow.flow), value, key, 0)
+    producer.flush(30)
 
 
 def test_a_source_restored_from_an_older_backup_and_grown_again(own: tuple[Broker, Broker], tmp_path: Path) -> None:
@@ -102,7 +120,7 @@ def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_
     with mirror_of(tmp_path, a, b, "restart") as mirror:
         flow = mirror.flow
         mark = flow.flow.source[1:]
-        topics = [create_topic(a.bootstrap, f"{mark}-{name}") for name in ("waits", "decided")]
+        topics = [create_topic(a.bootstrap, f"{mark}-{name}") for name in ("waits", "decided", "grown")]
         for topic in topics:
             produce(a.bootstrap, topic, numbered(100))
             flow.wait_copied(topic, within=SOON)
@@ -122,7 +140,11 @@ def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_
         for row in rows:
             producer.produce(state, row.value, row.key, 0)
         producer.flush(30)
+        produce(b.bootstrap, flow.remote(topics[2]), numbered(80, b"theirs"))  # beyond where the copy stands
         mirror.data_plane.start()
+        grown = flow.wait_event("PartitionHalted", f"{topics[2]}-0", within=SOON)
+        assert "it was truncated and has grown again" in grown.detail["reason"]
+        assert flow.wait_event("GapFound", f"{topics[2]}-0", within=SOON).detail["case"] == "target-truncated"
         flow.wait_event("PartitionHalted", f"{topics[0]}-0", within=SOON)
         assert flow.wait_event("GapFound", f"{topics[0]}-0", within=SOON).detail["case"] == "target-truncated"
         everything = [*numbered(100), *numbered(50, b"later", 100)]
@@ -144,14 +166,8 @@ def test_records_that_left_the_source_after_they_were_copied_and_before_that_was
             flow.wait_copied(topic, within=SOON)
             wait_upstream(flow, topic, 99)
         mirror.kill_data_plane()
-        producer = Producer({"bootstrap.servers": flow.target})
-        for topic in topics:  # as if the last second's rows had never been written
-            row = flow.progress(topic)[0]
-            base = row.downstream - 99
-            early = replace(row, upstream=39, downstream=base + 39, sequence=39, open_run=())
-            key, value = early.encode()
-            producer.produce(state_topic(flow.flow), value, key, 0)
-        producer.flush(30)
+        for topic in topics:
+            not_written_down(flow, topic, 39)
         delete_records(flow.source, topics[0], 70)
         produce(flow.source, topics[1], numbered(50, first=100))
         delete_records(flow.source, topics[1], 120)
@@ -162,3 +178,46 @@ def test_records_that_left_the_source_after_they_were_copied_and_before_that_was
         gap = flow.wait_event("GapFound", f"{topics[1]}-0", within=SOON)
         assert (gap.detail["case"], gap.detail["wanted"], gap.detail["source_start"]) == ("records-gone", 100, 120)
         assert len(read_topic(flow.target, flow.remote(topics[1]))) == 100
+
+
+def test_a_target_whose_retention_has_removed_what_was_appended_and_not_written_down(
+    pair: Pair, own: tuple[Broker, Broker], tmp_path: Path
+) -> None:
+    """A target that remembers us says how much there was; else somebody has to decide."""
+    a, b = own
+    folder, mark = tmp_path / "remembers", f"r{uuid.uuid4().hex[:6]}"
+    folder.mkdir()
+    with (
+        mirror_of(tmp_path, a, b, "halt") as mirror,
+        Mirror.one_flow(folder, mark, (a.bootstrap,) * 2, (pair.b.bootstrap,) * 2) as other,
+    ):
+        flow, remembers = mirror.flow, other.flow
+        waits, decided = (create_topic(a.bootstrap, f"{flow.flow.source[1:]}-{name}") for name in ("waits", "decided"))
+        counted = create_topic(a.bootstrap, f"{remembers.flow.source[1:]}-counted")
+        scenes = ((flow, waits), (flow, decided), (remembers, counted))
+        for of, topic in scenes:
+            produce(a.bootstrap, topic, numbered(100))
+            of.wait_copied(topic, within=SOON)
+            wait_upstream(of, topic, 99)
+        mirror.kill_data_plane()
+        other.kill_data_plane()
+        for of, topic in scenes:
+            not_written_down(of, topic, 39)
+            delete_records(of.target, of.remote(topic), 100)
+            produce(a.bootstrap, topic, numbered(20, first=100))
+        mirror.data_plane.start()
+        other.data_plane.start()
+
+        wait_values(remembers, counted, numbered(20, first=100))
+        assert remembers.events("GapFound", f"{counted}-0") == []
+        row = remembers.wait_written_down(counted, within=SOON)[0]
+        assert (row.upstream, row.sequence, row.downstream) == (119, 119, 119)
+
+        halted = flow.wait_event("PartitionHalted", f"{waits}-0", within=SOON)
+        assert "its leader has forgotten our producer" in halted.detail["reason"]
+        wait_until(lambda: flow.progress(waits)[0].case == "in-doubt", within=SOON, every=0.25)
+        assert read_topic(flow.target, flow.remote(waits)) == []
+
+        wait_values(flow, decided, numbered(80, first=40))
+        doubt = flow.wait_event("ResumedWithDoubt", f"{decided}-0", within=SOON)
+        assert (doubt.detail["begin"], doubt.detail["again"]) == (40, [40, 119])

@@ -29,6 +29,7 @@ from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.producing import Producing, Unanswered
 from lockstep_data_plane.shard import Delivery
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.clock import now_ms
 from tests.harness.broker import Broker, free_port
@@ -88,7 +89,7 @@ def obeyed(asked: list[tuple[float, float]]) -> bool:
 
 def copying(topic: str, number: int = 0) -> Partition:
     partition = Partition(topic, number, topic, 100)
-    partition.resumed(PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), -1, -1)
+    partition.resumed(PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), ChainEnd(-1, -1))
     return partition
 
 

@@ -19,7 +19,7 @@ from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.provenance import OWN
-from lockstep_data_plane.resume import ChainEnd, end_from_log
+from lockstep_data_plane.tail import ChainEnd, end_from_log
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import (
     CONTROL,
@@ -227,6 +227,17 @@ class TargetLog:
     def somebody_else_appends(self) -> None:
         self.append(batch_bytes([record(0, b"foreign")]))
 
+    def cleaned(self, offsets: Set[int]) -> None:
+        """The log's cleaner removes the records at `offsets`. Batches stay, be they empty, and bear what they bore."""
+        batches = []
+        for found in scan(b"".join(self.batches)):
+            left = [r for r in decoded(found.data, found.base_offset) if r.offset not in offsets]
+            bore = (found.producer_id, found.producer_epoch, found.base_sequence)
+            batches.append(
+                batch_bytes(left, base_offset=found.base_offset, last_offset=found.last_offset, producer=bore)
+            )
+        self.batches = batches
+
     def tail(self, offset: int) -> list[Batch]:
         return [b for b in scan(b"".join(self.batches)) if b.last_offset >= offset]
 
@@ -273,7 +284,7 @@ class Slot:
     def _resume(self, row: PartitionProgress) -> None:
         known = ChainEnd(row.sequence, row.downstream, others=row.others)
         end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
-        self.partition.resumed(row, end.sequence, end.downstream, end.last, self._runs, others=end.others)
+        self.partition.resumed(row, end, self._runs)
 
     def fetch(self, count: int) -> None:
         p = self.partition

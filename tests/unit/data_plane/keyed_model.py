@@ -19,6 +19,7 @@ from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import BatchRefused
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.refusal import of_piece
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import TRANSACTIONAL, crc_is_right
@@ -96,7 +97,7 @@ class KeyedSlot:
 
     def _resume(self, row: PartitionProgress) -> None:
         row = replace(row, producer_id=PRODUCER, producer_epoch=self.target.fence(), upstream=self.target.progress)
-        self.partition.resumed(row, -1, -1, transactions=Transactions("id"))
+        self.partition.resumed(row, ChainEnd(-1, -1), transactions=Transactions("id"))
 
     @property
     def _transactions(self) -> Transactions:

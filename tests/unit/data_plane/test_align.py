@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.align import Alignment, Ambiguous
@@ -23,6 +23,37 @@ def test_it_finds_the_first_record_that_the_target_does_not_have(
     assert found == bool(expected)
     assert alignment.next == (expected[0] if expected else None)
     assert alignment.upstream == max((r.offset for r in left if r.offset < copied), default=-1)
+
+
+@given(
+    total=st.integers(1, 14),
+    copied=st.integers(1, 14),
+    gone=st.sets(st.integers(0, 13)),
+    gone_there=st.sets(st.integers(0, 13)),
+)
+@example(total=3, copied=2, gone={1}, gone_there={0})
+@example(total=3, copied=3, gone={2}, gone_there={0, 1})
+@example(total=4, copied=2, gone=set(), gone_there={0, 1})
+def test_where_the_target_has_lost_some_too_it_is_right_or_says_that_nobody_can_tell(
+    total: int, copied: int, gone: set[int], gone_there: set[int]
+) -> None:
+    log = records(0, total)
+    copied = min(copied, total)
+    there = [r for r in log[:copied] if r.offset not in gone_there]
+    lost_there = gone_there & set(range(copied))
+    gone_before = sum(1 for r in there if r.offset < max(lost_there)) if lost_there else -1
+    alignment = Alignment(there, gone_before, copied)
+    left = [r for r in log if r.offset not in gone]
+    expected = [r.offset for r in left if r.offset >= copied]
+    try:
+        found = alignment.take(left)
+        if not found:
+            alignment.ends()
+    except Ambiguous:
+        behind = max((r.offset for r in left if r in there), default=-1)
+        assert max(lost_there, default=-1) > behind, "the last one that both have leaves some untold"
+        return
+    assert (alignment.next if found else None) == (expected[0] if expected else None)
 
 
 def test_records_that_are_the_same_tell_nothing() -> None:

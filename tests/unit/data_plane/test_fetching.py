@@ -21,6 +21,7 @@ from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening
 from lockstep_data_plane.shard import Question, Shard
 from lockstep_data_plane.swarm import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
 from tests.unit.data_plane.by_kio import read_back
@@ -34,7 +35,7 @@ def copying(*, behind: int = -1, number: int = 0) -> Partition:
     """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
     partition = Partition("t", number, "a.t", 100)
     row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
-    partition.resumed(row, behind, behind)
+    partition.resumed(row, ChainEnd(behind, behind))
     return partition
 
 
@@ -157,7 +158,7 @@ async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
     assert said() == (5, 4, 5)
     partition.on(Happening.FAILED)
     partition.on(Happening.SETTLED)
-    partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), -1, -1)
+    partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), ChainEnd(-1, -1))
     fetching.attach(partition)
     assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
 

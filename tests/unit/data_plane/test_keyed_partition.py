@@ -11,6 +11,7 @@ from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.keyed_partition import KeyedPartition
 from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.phases import Happening, Phase
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.state import PartitionProgress
@@ -116,7 +117,7 @@ def partition(upstream: int = -1) -> tuple[KeyedPartition, Transactions]:
     p, transactions = KeyedPartition("t", 0, "t", 100), Transactions("id")
     p.spread_over(PARTITIONS)
     row = PartitionProgress(topic="t", partition=0, upstream=upstream, producer_id=7, transactional=True)
-    p.resumed(row, -1, -1, transactions=transactions)
+    p.resumed(row, ChainEnd(-1, -1), transactions=transactions)
     return p, transactions
 
 

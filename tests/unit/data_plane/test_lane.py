@@ -16,6 +16,7 @@ from lockstep_data_plane.pacing import AHEAD, WINDOW
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.producing import SHARED, Lane, lane_of
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records
@@ -44,7 +45,7 @@ def lane() -> tuple[Lane, Written]:
 def waiting(number: int, batches: int) -> Partition:
     """A partition with so many large batches to send; its first append was acknowledged."""
     p = Partition("t", number, "a.t", 100)
-    p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), -1, -1)
+    p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), ChainEnd(-1, -1))
     large = [batch(records(i, 1)) for i in range(batches + 1)]
     p.admit(large[:1], AbortedTransactions())
     p.acknowledged(p.outlets[0].launch(), 0)

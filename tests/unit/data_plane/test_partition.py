@@ -14,6 +14,7 @@ from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
@@ -41,7 +42,7 @@ def partition(upstream: int = -1, limits: Limits | None = None) -> Partition:
     p = Partition("t", 3, "a.t", 100)
     p.limits = limits or Limits()
     row = PartitionProgress(topic="t", partition=3, upstream=upstream, producer_id=4000, producer_epoch=1)
-    p.resumed(row, -1, -1)
+    p.resumed(row, ChainEnd(-1, -1))
     return p
 
 
@@ -165,7 +166,7 @@ class TestWhereCountingArrives:
 
     def resumed(self, last: Batch | None) -> Partition:
         p = Partition("t", 3, "a.t", 100)
-        p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), 1, 1, last)
+        p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), ChainEnd(1, 1, last))
         return p
 
     @pytest.mark.parametrize(
@@ -177,8 +178,7 @@ class TestWhereCountingArrives:
                 batch(records(0, 2), attributes=LOG_APPEND_TIME, max_timestamp=5), id="a target with its own time"
             ),
             pytest.param(batch(records(0, 1), last_offset=1), id="removed by the target's cleaner"),
-            pytest.param(batch([], base_offset=0, last_offset=1), id="emptied by the target's cleaner"),
-            pytest.param(None, id="not read"),
+            pytest.param(None, id="none is left"),
         ],
     )
     def test_the_copy_goes_on_behind_it(self, last: Batch | None) -> None:
@@ -186,6 +186,40 @@ class TestWhereCountingArrives:
         admit(p, batch(records(0, 3)))
         assert p.row().upstream == 1
         assert list(p.outlets[0].launch().piece.offsets) == [2]
+
+    def resumed_at(self, end: ChainEnd) -> Partition:
+        p = Partition("t", 3, "a.t", 100)
+        p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), end)
+        return p
+
+    def test_a_record_before_the_last_one_tells_where_the_last_is_gone(self) -> None:
+        """Offsets 0 to 3 were appended, the target's cleaner has left 0 and 1."""
+        p = self.resumed_at(ChainEnd(3, 3, batch(records(0, 2), last_offset=2), behind=1))
+        admit(p, batch(records(0, 6)))
+        assert p.row().upstream == 3
+        assert list(p.outlets[0].launch().piece.offsets) == [4, 5]
+
+    @pytest.mark.parametrize(
+        ("left", "end"),
+        [
+            pytest.param([0, 1, 3, 4, 5], ChainEnd(3, 3, batch(records(0, 2)), behind=2), id="behind it"),
+            pytest.param([1, 2, 3, 4, 5], ChainEnd(3, 3, batch(records(0, 2)), behind=2), id="before it"),
+            pytest.param([0, 1, 3, 4, 5], ChainEnd(3, 3), id="none is left"),
+            pytest.param([1, 2, 3, 4, 5], ChainEnd(3, 3), id="none is left, the first is gone"),
+        ],
+    )
+    def test_a_source_that_has_lost_some_too_is_told(self, left: list[int], end: ChainEnd) -> None:
+        p = self.resumed_at(end)
+        with pytest.raises(Misnumbered):
+            admit(p, batch([r for r in records(0, 6) if r.offset in left]))
+        assert p.chain.idle
+        assert p.row().upstream == -1
+
+    def test_none_left_and_none_missing_is_a_count(self) -> None:
+        p = self.resumed_at(ChainEnd(3, 9))
+        admit(p, batch(records(0, 3)), batch(records(3, 3)))
+        assert p.row().upstream == 3
+        assert list(p.outlets[0].launch().piece.offsets) == [4, 5]
 
     @pytest.mark.parametrize(
         "other",
@@ -309,7 +343,7 @@ def test_its_state_differs_whenever_its_row_does() -> None:
     looked_at()
     p.on(Happening.FAILED)
     p.on(Happening.SETTLED)
-    p.resumed(p.row(), p.durable.sequence, p.durable.downstream)
+    p.resumed(p.row(), ChainEnd(p.durable.sequence, p.durable.downstream))
     looked_at()
     p.on(Happening.REFUSED, "why")
     looked_at()

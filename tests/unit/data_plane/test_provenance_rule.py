@@ -13,7 +13,7 @@ from lockstep_data_plane.chain import Chain
 from lockstep_data_plane.origin_rows import rows_in
 from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.provenance import Rule, appended_since, origins_of
-from lockstep_data_plane.resume import ChainEnd, end_from_log
+from lockstep_data_plane.tail import ChainEnd, end_from_log
 from lockstep_protocol.names import Flow, is_state_topic, state_topic
 from lockstep_protocol.state import Origin, PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records

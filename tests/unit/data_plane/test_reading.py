@@ -17,6 +17,7 @@ from lockstep_data_plane.connection import APIS, Connection, message
 from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.provenance import UNTRACED
 from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
@@ -187,9 +188,8 @@ async def test_what_is_not_decided_yet_lies_ahead_of_a_copy_of_committed_records
         TP,
         TP,
         PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1),
-        LAST_STABLE,
+        ChainEnd(LAST_STABLE - 1, LAST_STABLE - 1),
         isolation="read_committed",
         traces=UNTRACED,
-        ours={4000},
     )
     assert (aligned.upstream, aligned.next) == (LAST_STABLE - 1, LAST_STABLE)

@@ -14,6 +14,7 @@ from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.refusal import of_batch, of_piece, of_record
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import GZIP, batch, record, records
 from tests.unit.data_plane.old_sets import Message, message_set
@@ -24,7 +25,7 @@ ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 def resumed(row: PartitionProgress = ROW, limits: Limits | None = None) -> Partition:
     p = Partition("t", 3, "a.t", 100)
     p.limits = limits or Limits()
-    p.resumed(row, row.sequence, row.downstream)
+    p.resumed(row, ChainEnd(row.sequence, row.downstream))
     return p
 
 
@@ -136,7 +137,7 @@ def test_a_broken_batch_that_is_quarantined_whole_is_passed_over() -> None:
 def test_counting_past_leaves_out_what_is_quarantined() -> None:
     row = replace(ROW, skips=((1, 1),))
     p = Partition("t", 3, "a.t", 100)
-    p.resumed(row, 1, 1)  # offsets 0 and 2 are there
+    p.resumed(row, ChainEnd(1, 1))  # offsets 0 and 2 are there
     p.admit([batch(records(0, 4))], AbortedTransactions())
     assert queued(p) == [3]
 

@@ -9,6 +9,7 @@ from lockstep_data_plane.batches.layout import Batch, scan
 from lockstep_data_plane.pacing import WINDOW
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening, Phase
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_data_plane.transactions import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
@@ -21,7 +22,7 @@ def partition(upstream: int = -1) -> tuple[Partition, Transactions]:
     row = PartitionProgress(
         topic="t", partition=0, upstream=upstream, producer_id=7, producer_epoch=3, downstream=99, transactional=True
     )
-    p.resumed(row, -1, 99, transactions=transactions)
+    p.resumed(row, ChainEnd(-1, 99), transactions=transactions)
     return p, transactions
 
 

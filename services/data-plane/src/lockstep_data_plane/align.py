@@ -2,7 +2,9 @@
 the target has already (`wire.md` §2, line 7). No I/O.
 
 What the target holds of ours beyond the last progress is a stretch of the source's log as it was, in order. What the
-source has left of that stretch appears in it, in order; the first record that does not is the next one to copy."""
+source has left of that stretch appears in it, in order; the first record that does not is the next one to copy. Where
+the target's cleaner or retention has removed some of the stretch, too, a record of the source that does not appear may
+have been one of those: then only a later one that does appear tells that it was."""
 
 from __future__ import annotations
 
@@ -22,16 +24,24 @@ def _content(record: Record) -> tuple[object, ...]:
 
 
 class Alignment:
-    """Feed the source's records in order until `take` says that the place is found."""
+    """Feed the source's records in order until `take` says that the place is found, and then `ends`."""
 
-    def __init__(self, tail: Iterable[Record]) -> None:
-        """`tail`: what the target holds of ours beyond the last progress, in order. Raises Ambiguous where two of its
-        records are the same in timestamp, key, value and headers: then one could be taken for the other."""
+    def __init__(self, tail: Iterable[Record], gone_before: int = -1, beyond: int | None = None) -> None:
+        """`tail`: what the target still holds of the `beyond` records of ours behind the last progress, in order; None:
+        no more than these. `gone_before`: the place in it, or behind it, before which the last of those lay that it
+        does not hold any more; -1: it holds all.
+
+        Raises Ambiguous where two of its records are the same in timestamp, key, value and headers: then one could be
+        taken for the other."""
         self._place: dict[tuple[object, ...], int] = {}
         for index, record in enumerate(tail):
             if self._place.setdefault(_content(record), index) != index:
                 raise Ambiguous("the target holds the same record twice beyond the last progress written")
+        self._gone_before = gone_before
+        self._left = len(self._place) if beyond is None else beyond
         self._reached = -1
+        self._open: int | None = None
+        """A record of the source that the target may have had."""
         self.upstream = -1
         """The last upstream offset that the target has; -1: none of the source's is there."""
         self.next: int | None = None
@@ -39,17 +49,31 @@ class Alignment:
 
     def take(self, records: Iterable[Record]) -> bool:
         """Look at more of the source's records; True when the place is found. Raises Ambiguous where their order is
-        not the target's."""
+        not the target's, or nobody can tell whether the target had one of them."""
         for record in records:
             place = self._place.get(_content(record))
-            if place is None:
+            self._left -= 1
+            if place is not None:
+                if place <= self._reached:
+                    raise Ambiguous(
+                        f"the source's record at offset {record.offset} stands elsewhere in the target's log than in "
+                        "the source's"
+                    )
+                self._reached, self._open = place, None
+                self.upstream = record.offset
+            elif self._gone_before <= self._reached or (self._left < 0 and self._open is None):
                 self.next = record.offset
                 return True
-            if place <= self._reached:
-                raise Ambiguous(
-                    f"the source's record at offset {record.offset} stands elsewhere in the target's log than in the "
-                    "source's"
-                )
-            self._reached = place
-            self.upstream = record.offset
+            elif self._open is None:
+                self._open = record.offset
+            if self._left <= 0:
+                self.ends()
         return False
+
+    def ends(self) -> None:
+        """The source has nothing more, or nothing more that the target could have. Raises Ambiguous as `take`."""
+        if self._open is not None:
+            raise Ambiguous(
+                f"the target has lost records of ours beyond the last progress written, and the source's at offset "
+                f"{self._open} may have been one of them"
+            )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 
 from lockstep_data_plane.align import Alignment, Ambiguous
 from lockstep_data_plane.batches.judge import Limits, Verdict, judge
-from lockstep_data_plane.batches.layout import LOG_APPEND_TIME
-from lockstep_data_plane.batches.rebuild import Record, read
+from lockstep_data_plane.batches.rebuild import read
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_data_plane.provenance import Traces, bearing_records
+from lockstep_data_plane.provenance import Traces, appended_since, bearing_records
 from lockstep_data_plane.reading import end_of, log_between
+from lockstep_data_plane.remains import Remains
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["Aligned", "align_logs"]
@@ -37,25 +37,24 @@ async def align_logs(
     tp: TopicPartition,
     target_tp: TopicPartition,
     row: PartitionProgress,
-    beyond: int,
+    chain: ChainEnd,
     *,
     isolation: str,
     traces: Traces,
-    ours: Set[int],
 ) -> Aligned:
-    """Where the source's log goes on behind the `beyond` records of ours that the target holds beyond `row`; `ours` are
-    the producer ids that they bear. Raises Ambiguous, and what passes: kafka_error, BrokerUnreachable."""
+    """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
+    the chain's end. Raises Ambiguous, and what passes: kafka_error, BrokerUnreachable."""
+    beyond = appended_since(row, chain.sequence, chain.others)
     if beyond > MOST:
         raise Ambiguous(f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}")
-    tail: list[Record] = []
-    stamped_there = False
+    there = Remains(row, chain)
     end = await target.end_offset(target_tp)
-    async for batches, _ in log_between(target, target_tp, row.downstream + 1, end):
+    begin = max(row.downstream + 1, await target.end_offset(target_tp, timestamp=-2))
+    async for batches, _ in log_between(target, target_tp, begin, end):
         for batch in batches:
-            if batch.producer_id in ours and batch.producer_epoch == row.producer_epoch:
-                stamped_there = stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
-                tail.extend(read(batch))
-    alignment = Alignment(_timeless(tail) if stamped_there else tail)
+            there.take(batch)
+    there.ends()
+    alignment = Alignment(there.records, there.gone_before, beyond)
     end = await source.end_offset(tp)
     position = reached = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
     async for batches, aborted in log_between(source, tp, position, end, isolation):
@@ -66,12 +65,8 @@ async def align_logs(
             if verdict in (Verdict.SKIP, Verdict.REFUSE):
                 continue
             records = [r for r in read(batch) if r.offset >= position]
-            if alignment.take(_timeless(records) if stamped_there else records) and alignment.next is not None:
+            if alignment.take(there.as_stamped(records)) and alignment.next is not None:
                 return Aligned(alignment.upstream, alignment.next)
         reached = end_of(batches[-1])
+    alignment.ends()
     return Aligned(alignment.upstream, reached)
-
-
-def _timeless(records: list[Record]) -> list[Record]:
-    """The target gave them times of its own, so times say nothing."""
-    return [record._replace(timestamp=-1) for record in records]

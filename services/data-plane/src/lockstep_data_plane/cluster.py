@@ -22,6 +22,9 @@ __all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "
 TopicPartition = tuple[str, int]
 
 NO_ERROR, UNKNOWN_TOPIC = 0, 3
+CONSUMER, DEBUGGING = -1, -2
+"""Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`wire.md` §2)."""
+
 CONNECT_TIMEOUT_MS = 10_000
 """For opening a connection and authenticating; what is asked on it later has its own limits."""
 
@@ -227,16 +230,20 @@ class Cluster:
     async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1) -> int:
         """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says
         (read_uncommitted: the high watermark). Raises kafka_error, BrokerUnreachable."""
+        return await self._offset(tp, timestamp, CONSUMER)
+
+    async def log_end(self, tp: TopicPartition) -> int:
+        """Where the leader's own log ends, beyond what is replicated. Raises as `end_offset`."""
+        return await self._offset(tp, -1, DEBUGGING)
+
+    async def _offset(self, tp: TopicPartition, timestamp: int, replica_id: int) -> int:
         leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")
         version = connection.version("list_offsets")
         m = message("list_offsets", version, "request")
         partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
-        answer = await connection.call(
-            m.ListOffsetsRequest(
-                replica_id=-1, isolation_level=0, topics=(m.ListOffsetsTopic(name=tp[0], partitions=(partition,)),)
-            )
-        )
+        topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
+        answer = await connection.call(m.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=(topic,)))
         found = answer.topics[0].partitions[0]
         if found.error_code != NO_ERROR:
             about = f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}"

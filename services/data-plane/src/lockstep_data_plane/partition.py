@@ -21,6 +21,7 @@ from lockstep_data_plane.outlet import Outlet
 from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, unread, wholly_skipped
+from lockstep_data_plane.tail import ChainEnd
 from lockstep_data_plane.transactions import Stage, Transactions
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 
@@ -153,25 +154,23 @@ class Partition:
     def resumed(
         self,
         row: PartitionProgress,
-        sequence: int,
-        downstream: int,
-        last: Batch | None = None,
+        end: ChainEnd,
         runs: Iterable[OffsetRuns] = (),
         transactions: Transactions | None = None,
-        others: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """The target's log says that our chain ends at `sequence` and `downstream`, where `row` had written down less
-        or as much. The source is judged again from there, and as many records as lie between are counted past. With
-        the target's `last` batch of ours, the record arrived at is held against the one there. `runs` are the rows that
-        tell of its offset runs; they count where this partition does not know better. `others`: where the chain ends
-        under other producer ids of ours."""
+        """The target's log says where our chain ends, where `row` had written down less or as much. The source is
+        judged again from there, and as many records as lie between are counted past; what the log still holds of them
+        is held against what is counted. `runs` are the rows that tell of its offset runs; they count where this
+        partition does not know better."""
         self.durable.resumed(row, runs)
         self.transactions = transactions
-        self.chain = self._new_chain(row, sequence, downstream, others)
+        self.chain = self._new_chain(row, end.sequence, end.downstream, end.others)
         self.position = self.fetch_from = row.upstream + 1
         self.fetched_epoch = -1
-        there = appended_since(row, sequence, others)
-        self._there = AlreadyThere(there, downstream, alone=downstream - row.downstream == there, last=last)
+        there = appended_since(row, end.sequence, end.others)
+        self._there = AlreadyThere(
+            there, end, alone=end.downstream - row.downstream == there, position=self.position, skips=row.skips
+        )
         self.misnumbered = False
         self.incarnation += 1
         self.fruitless = True

@@ -9,99 +9,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Set
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from lockstep_data_plane.batches.layout import CONTROL, Batch
-from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence
+from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import message
 from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.tail import ChainEnd, InDoubt, LaterEpoch, Tail, TargetShort
 from lockstep_protocol.state import PartitionProgress
 
-__all__ = [
-    "ChainEnd",
-    "InDoubt",
-    "LaterEpoch",
-    "NotReplicated",
-    "TargetShort",
-    "chain_end",
-    "committed_end",
-    "end_from_log",
-]
+__all__ = ["NotReplicated", "chain_end", "committed_end"]
 
 SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainEnd:
-    """The last record of our chain: its sequence and its offset downstream; and the batch it lies in, where that was
-    read. `others`: where it ends under other producer ids (`PartitionProgress.others`); the offset is that of the last
-    record of all. What of ours lies up to `read_to` is known."""
-
-    sequence: int
-    downstream: int
-    last: Batch | None = field(default=None, compare=False)
-    others: tuple[tuple[int, int], ...] = ()
-    read_to: int = field(default=-1, compare=False)
-
-    def sequence_of(self, producer_id: int, own: int) -> int:
-        """Under this producer id, of which `own` is the partition's own; -1: nothing."""
-        return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
-
-
-class InDoubt(RuntimeError):
-    """The target's log does not continue what our row says; the message says how. Somebody has to decide."""
-
-
-class LaterEpoch(InDoubt):
-    """The log holds batches of a later epoch of ours than the row knows: a decision was taken whose row we have not
-    seen, or that was lost."""
-
-    def __init__(self, sentence: str, epoch: int) -> None:
-        super().__init__(sentence)
-        self.epoch = epoch
-
-
-class TargetShort(InDoubt):
-    """The target's log ends before what was appended and acknowledged: it was truncated."""
 
 
 class NotReplicated(RuntimeError):
     """The target's leader has appended more of ours than its replicas have; going on would be a guess."""
 
 
-def end_from_log(
-    found: ChainEnd, batches: list[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
-) -> ChainEnd:
-    """Follow the chain through some batches of the target's log, under our own producer id and `others` of ours;
-    batches of others, and markers, do not matter.
-
-    Raises LaterEpoch when the log holds batches of a later epoch of ours."""
-    for batch in batches:
-        ours = batch.producer_id == producer_id or batch.producer_id in others
-        if not ours or batch.attributes & CONTROL:
-            continue
-        if batch.producer_epoch > epoch:
-            raise LaterEpoch(
-                f"the target's log holds epoch {batch.producer_epoch} of our producer {batch.producer_id} at offset "
-                f"{batch.base_offset}, our row knows epoch {epoch} only",
-                batch.producer_epoch,
-            )
-        if batch.producer_epoch == epoch:
-            ends = {**dict(found.others), producer_id: found.sequence}
-            ends[batch.producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
-            sequence = ends.pop(producer_id)
-            found = ChainEnd(sequence, batch.last_offset, batch, tuple(sorted(ends.items())))
-    return found
-
-
 async def chain_end(
-    target: Cluster, tp: TopicPartition, row: PartitionProgress, ours: Callable[[], Awaitable[frozenset[int]]]
+    target: Cluster,
+    tp: TopicPartition,
+    row: PartitionProgress,
+    ours: Callable[[], Awaitable[frozenset[int]]],
+    *,
+    shared: bool = False,
 ) -> ChainEnd:
     """Where the chain that `row` describes ends now in `tp` of the target. `ours`: the producer ids other than the
-    row's that may be ours, as of now.
+    row's that may be ours, as of now. `shared`: others append there as well, so that what is gone need not have been
+    ours, and the row's offset may be that of a record of theirs.
 
     Raises InDoubt (somebody has to decide), NotReplicated (try again later), kafka_error and BrokerUnreachable
     (likewise)."""
@@ -112,7 +49,17 @@ async def chain_end(
         remembered = await _remembered(target, tp, {row.producer_id, *others})
         found = ChainEnd(row.sequence, row.downstream, others=row.others, read_to=end - 1)
         if not _told(remembered, found, row, others):
-            found = await _read_tail(target, tp, row, others)
+            appended_to = await target.log_end(tp)
+            tail = await _read_tail(target, tp, row, others, from_last=not shared)
+            if tail.removed >= 0 and row.producer_id not in remembered and not shared:
+                raise InDoubt(
+                    f"the target's log of {tp[0]}-{tp[1]} holds nothing any more at offset {tail.removed}, behind our "
+                    f"last record known at {tail.end.downstream}, and its leader has forgotten our producer "
+                    f"{row.producer_id}: what was removed there may have been ours"
+                )
+            gone = tail.removed >= 0 and tail.end.read_to + 1 >= appended_to  # all that the leader remembers was read
+            ends = {p: sequence for p, (epoch, sequence) in remembered.items() if epoch == row.producer_epoch}
+            found = tail.remembered(ends) if gone else tail.end
         since = await ours()
         if not since <= others:
             others |= since  # another slot has got itself one meanwhile, and may have used it
@@ -208,10 +155,14 @@ async def _end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> i
     return end
 
 
-async def _read_tail(target: Cluster, tp: TopicPartition, row: PartitionProgress, others: Set[int]) -> ChainEnd:
+async def _read_tail(
+    target: Cluster, tp: TopicPartition, row: PartitionProgress, others: Set[int], *, from_last: bool
+) -> Tail:
     end = await _end(target, tp, row)
-    found = ChainEnd(row.sequence, row.downstream, others=row.others)
-    offset = max(row.downstream + 1, await target.end_offset(tp, timestamp=-2))
+    tail = Tail(row, others)
+    begin = row.downstream if from_last and row.downstream >= 0 else row.downstream + 1
+    offset = max(begin, await target.end_offset(tp, timestamp=-2))
     async for batches, _ in log_between(target, tp, offset, end):
-        found = end_from_log(found, batches, row.producer_id, row.producer_epoch, others)
-    return replace(found, read_to=end - 1)
+        tail.take(batches)
+    tail.ends(end)
+    return tail

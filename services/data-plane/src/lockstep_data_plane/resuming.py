@@ -15,9 +15,10 @@ from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
-from lockstep_data_plane.resume import ChainEnd, InDoubt, NotReplicated, chain_end
+from lockstep_data_plane.resume import NotReplicated, chain_end
 from lockstep_data_plane.shared import Shared
 from lockstep_data_plane.standing import Standing
+from lockstep_data_plane.tail import ChainEnd, InDoubt
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble
@@ -275,7 +276,8 @@ class Resuming:
         target_tp = partition.target_tp
         await self._target.refresh([partition.target_topic])
         try:
-            chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
+            shared = partition.topic == partition.target_topic
+            chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc
         if appended_since(row, chain.sequence, chain.others):

@@ -14,15 +14,8 @@ from lockstep_data_plane.cluster import Cluster, TopicPartition
 from lockstep_data_plane.gaps import Case, Found
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
-from lockstep_data_plane.resume import (
-    ChainEnd,
-    InDoubt,
-    LaterEpoch,
-    NotReplicated,
-    TargetShort,
-    chain_end,
-    committed_end,
-)
+from lockstep_data_plane.resume import NotReplicated, chain_end, committed_end
+from lockstep_data_plane.tail import ChainEnd, InDoubt, LaterEpoch, TargetShort
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["Standing"]
@@ -61,7 +54,8 @@ class Standing:
             elif row.transactional:
                 chain = await committed_end(self._target, target_tp, row)
             else:
-                chain = await chain_end(self._target, target_tp, row, partition.traces.ours)
+                shared = partition.topic == partition.target_topic
+                chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except LaterEpoch as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
@@ -115,10 +109,9 @@ class Standing:
                 partition.tp,
                 partition.target_tp,
                 row,
-                beyond,
+                chain,
                 isolation=self._settings.data_plane.isolation_level,
                 traces=partition.traces,
-                ours={row.producer_id, *dict(chain.others)},
             )
         except (Ambiguous, CorruptRecordException) as exc:
             return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")

@@ -152,7 +152,7 @@ class Tending:
             return
         runs = self.runs_of(partition.tp)
         transactions = self.transacting.begin(partition) if row.transactional else None
-        partition.resumed(row, end.sequence, end.downstream, end.last, runs, transactions, end.others)
+        partition.resumed(row, end, runs, transactions)
         self.fetching.attach(partition)
         self.awaiting.got_through()
         if partition.to_number:

@@ -1,0 +1,143 @@
+"""What the target's log still says of our chain, where retention, a cleaner or a truncation has touched its tail."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.remains import Remains
+from lockstep_data_plane.tail import ChainEnd, Tail, TargetShort
+from lockstep_protocol.state import PartitionProgress
+from tests.unit.data_plane.batch_bytes import CONTROL, batch, record, records
+
+OURS, OTHER, EPOCH = 4000, 4001, 1
+ROW = PartitionProgress(topic="t", partition=0, producer_id=OURS, producer_epoch=EPOCH, sequence=9, downstream=99)
+
+
+def ours(
+    first: int, sequence: int, count: int = 2, *, producer_id: int = OURS, epoch: int = EPOCH, attributes: int = 0
+) -> Batch:
+    return batch(records(first, count), producer=(producer_id, epoch, sequence), attributes=attributes)
+
+
+def read(*log: Batch, end: int, row: PartitionProgress = ROW) -> Tail:
+    tail = Tail(row, {OTHER})
+    tail.take(log)
+    tail.ends(end)
+    return tail
+
+
+class TestWhatWasRemoved:
+    @pytest.mark.parametrize(
+        ("log", "end", "removed"),
+        [
+            pytest.param([], 100, -1, id="nothing was appended"),
+            pytest.param([ours(100, 10)], 102, -1, id="all is there"),
+            pytest.param([], 140, 139, id="all that was appended is gone"),
+            pytest.param([ours(120, 1, producer_id=7)], 122, 119, id="gone before somebody else's"),
+            pytest.param([ours(120, 30)], 122, -1, id="gone before one of ours, whose sequence tells of it"),
+            pytest.param([ours(100, 10)], 130, 129, id="gone behind the last of ours"),
+            pytest.param([ours(98, 8), ours(100, 10)], 102, -1, id="read from our last record on"),
+        ],
+    )
+    def test_is_the_last_offset_behind_all_that_is_known_of_ours(
+        self, log: list[Batch], end: int, removed: int
+    ) -> None:
+        tail = read(*log, end=end)
+        assert (tail.removed, tail.end.read_to) == (removed, end - 1)
+
+    def test_holds_what_the_leader_remembers_beyond_what_the_log_shows(self) -> None:
+        end = read(ours(100, 10), end=130).remembered({OURS: 20, OTHER: 3})
+        assert end == ChainEnd(20, 129, others=((OTHER, 3),))
+        assert (end.last, end.behind) == (ours(100, 10), 9 + 4)
+
+    def test_is_nothing_of_ours_where_the_leader_remembers_no_more(self) -> None:
+        assert read(ours(100, 10), end=130).remembered({OURS: 11}) == ChainEnd(11, 101)
+
+    def test_an_emptied_batch_counts_behind_the_last_record_that_is_left(self) -> None:
+        empty = batch([], base_offset=102, last_offset=104, producer=(OURS, EPOCH, 12))
+        end = read(ours(100, 10), empty, end=105).end
+        assert end == ChainEnd(14, 104)
+        assert (end.last, end.behind) == (ours(100, 10), 3)
+
+
+class TestWhereOurLastRecordLay:
+    @pytest.mark.parametrize(
+        "there",
+        [
+            pytest.param(ours(98, 8), id="it lies there"),
+            pytest.param(ours(98, 8, count=5), id="inside of a batch"),
+            pytest.param(batch([record(98)], last_offset=99, producer=(OURS, EPOCH, 8)), id="its batch does, cleaned"),
+            pytest.param(ours(99, 0, count=1, producer_id=7, attributes=CONTROL), id="a marker that begins a chain"),
+            pytest.param(ours(120, 30), id="nothing does any more"),
+        ],
+    )
+    def test_all_is_well(self, there: Batch) -> None:
+        assert read(there, end=there.last_offset + 1).end.sequence >= 9
+
+    @pytest.mark.parametrize(
+        "there",
+        [
+            pytest.param(ours(98, 8, producer_id=7), id="somebody else's"),
+            pytest.param(ours(99, -1, producer_id=-1), id="that of a producer without an id"),
+            pytest.param(ours(98, 6), id="an earlier one of ours"),
+            pytest.param(ours(98, 8, epoch=0), id="of another epoch"),
+        ],
+    )
+    def test_something_else_says_that_the_log_was_truncated_and_has_grown_again(self, there: Batch) -> None:
+        with pytest.raises(TargetShort, match=r"at offset 99 what producer .* it was truncated and has grown again"):
+            read(there, end=200)
+
+    def test_a_chain_that_begins_says_nothing_of_what_lies_before_it(self) -> None:
+        begins = PartitionProgress(
+            topic="t", partition=0, producer_id=OURS, producer_epoch=EPOCH, sequence=-1, downstream=99
+        )
+        assert read(ours(98, 8, producer_id=7), end=100, row=begins).end == ChainEnd(-1, 99)
+
+
+class TestRemains:
+    """Which records of ours the target still has behind a row, and before which of them some are gone."""
+
+    @pytest.mark.parametrize(
+        ("log", "left", "gone_before"),
+        [
+            pytest.param([ours(100, 10), ours(102, 12)], [100, 101, 102, 103], -1, id="all"),
+            pytest.param([ours(102, 12)], [102, 103], 0, id="the first are gone, by retention"),
+            pytest.param([ours(100, 10)], [100, 101], 2, id="the last are gone"),
+            pytest.param([], [], 0, id="none"),
+            pytest.param(
+                [batch([record(101)], base_offset=100, last_offset=101, producer=(OURS, EPOCH, 10)), ours(102, 12)],
+                [101, 102, 103],
+                0,
+                id="the first of a batch",
+            ),
+            pytest.param(
+                [ours(100, 10), batch([record(102)], last_offset=103, producer=(OURS, EPOCH, 12))],
+                [100, 101, 102],
+                3,
+                id="the last of a batch",
+            ),
+            pytest.param(
+                [ours(100, 10), batch([record(103)], base_offset=102, last_offset=103, producer=(OURS, EPOCH, 12))],
+                [100, 101, 103],
+                2,
+                id="one in the middle",
+            ),
+            pytest.param(
+                [ours(98, 8, count=4), ours(102, 12)], [100, 101, 102, 103], -1, id="a batch that begins before"
+            ),
+            pytest.param(
+                [ours(100, 10), ours(102, 0, producer_id=7), ours(104, 12)],
+                [100, 101, 104, 105],
+                -1,
+                id="with somebody else's between",
+            ),
+        ],
+    )
+    def test_what_is_left_and_where_some_are_gone(self, log: list[Batch], left: list[int], gone_before: int) -> None:
+        remains = Remains(ROW, ChainEnd(13, 103))
+        for each in log:
+            remains.take(each)
+        remains.ends()
+        assert [r.offset for r in remains.records] == left
+        assert remains.gone_before == gone_before
