@@ -17,13 +17,12 @@ from confluent_kafka import KafkaError, Message, Producer
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lockstep_config.model import FetchSettings
 from lockstep_data_plane.batches.codecs import CODECS
-from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, scan
+from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from lockstep_data_plane.batches.rebuild import Record
 from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
 from lockstep_data_plane.produce_wire import produce_request
+from lockstep_data_plane.reading import log_between
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 
@@ -32,6 +31,7 @@ __all__ = ["KEYS", "UNKNOWN_BITS", "Log", "Step", "Swarm", "Transactions", "Whol
 UNKNOWN_BITS = 0x4080
 DAY_MS = 86_400_000
 NO_TIME = -1
+TAKEN_AHEAD_MS = 1_800_000
 KEYS = (b"a", b"b", b"c", b"")
 TRANSACTION_TIMEOUT = 30.0
 ACKNOWLEDGED_WITHIN = timedelta(seconds=30)
@@ -44,6 +44,8 @@ class Whole:
     records: tuple[Record, ...]
     codec: int
     attributes: int
+    producer: tuple[int, int, int] = (-1, -1, -1)
+    """Id, epoch and first sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,13 @@ Step = Whole | Swarm | Transactions
 Log = tuple[Step, ...]
 
 
-def _times(now_ms: int) -> st.SearchStrategy[int]:
-    """None at all, the beginning of time, years ago, today, and as far ahead as brokers take."""
-    odd = st.sampled_from([NO_TIME, 0, 1, now_ms - 4_000 * DAY_MS, now_ms - 400 * DAY_MS, now_ms + 1_800_000])
+def _times(now_ms: int, *, ahead_ms: int) -> st.SearchStrategy[int]:
+    """None at all, the beginning of time, years ago, today, and so far ahead."""
+    odd = st.sampled_from([NO_TIME, 0, 1, now_ms - 4_000 * DAY_MS, now_ms - 400 * DAY_MS, now_ms + ahead_ms])
     return st.one_of(st.integers(now_ms - DAY_MS, now_ms), odd)
 
 
-def _records(now_ms: int, *, keyed: bool, most: int) -> st.SearchStrategy[tuple[Record, ...]]:
+def _records(now_ms: int, *, keyed: bool, ahead_ms: int, most: int) -> st.SearchStrategy[tuple[Record, ...]]:
     some_bytes = st.one_of(
         st.binary(max_size=20), st.integers(0, 900).map(lambda size: bytes(range(250)) * 4 + b"." * size)
     )
@@ -86,7 +88,7 @@ def _records(now_ms: int, *, keyed: bool, most: int) -> st.SearchStrategy[tuple[
     record = st.builds(
         Record,
         st.just(0),
-        _times(now_ms),
+        _times(now_ms, ahead_ms=ahead_ms),
         keys if keyed else st.one_of(st.none(), keys),
         st.one_of(st.none(), st.just(b""), some_bytes),
         headers,
@@ -94,21 +96,21 @@ def _records(now_ms: int, *, keyed: bool, most: int) -> st.SearchStrategy[tuple[
     return st.lists(record, min_size=1, max_size=most).map(tuple)
 
 
-def _logs(now_ms: int, *, keyed: bool) -> st.SearchStrategy[Log]:
+def _logs(now_ms: int, *, keyed: bool, ahead_ms: int) -> st.SearchStrategy[Log]:
     codecs = st.sampled_from(sorted(COMPRESS))
     bits = st.sampled_from([0, 0, DELETE_HORIZON, UNKNOWN_BITS, DELETE_HORIZON | UNKNOWN_BITS])
-    few = _records(now_ms, keyed=keyed, most=6)
+    few = _records(now_ms, keyed=keyed, ahead_ms=ahead_ms, most=6)
     steps = st.one_of(
         st.builds(Whole, few, codecs, bits),
-        st.builds(Swarm, _records(now_ms, keyed=keyed, most=25), codecs),
+        st.builds(Swarm, _records(now_ms, keyed=keyed, ahead_ms=ahead_ms, most=25), codecs),
         st.builds(Transactions, few, st.booleans(), st.one_of(st.just(()), few), st.booleans()),
     )
     return st.lists(steps, min_size=2, max_size=6).map(tuple)
 
 
-def generated(count: int, *, keyed: bool) -> list[Log]:
+def generated(count: int, *, keyed: bool, ahead_ms: int = TAKEN_AHEAD_MS) -> list[Log]:
     """So many logs, the same ones each time but for the clock. `keyed`: no record without a key, as compacted topics
-    want."""
+    want. Some records are dated so far ahead, by default as far as every broker takes."""
     found: list[Log] = []
     now_ms = time.time_ns() // 1_000_000
 
@@ -120,7 +122,7 @@ def generated(count: int, *, keyed: bool) -> list[Log]:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(_logs(now_ms, keyed=keyed))
+    @given(_logs(now_ms, keyed=keyed, ahead_ms=ahead_ms))
     def collect(log: Log) -> None:
         found.append(log)
 
@@ -162,7 +164,7 @@ class Writer:
     async def write(self, topic: str, partition: int, step: Step) -> None:
         """All of a step, acknowledged."""
         if isinstance(step, Whole):
-            await self.append(topic, partition, [_batch(step.records, step.codec, step.attributes)])
+            await self.append(topic, partition, [_batch(step.records, step.codec, step.attributes, step.producer)])
         elif isinstance(step, Swarm):
             await self.append(topic, partition, [_batch([r], step.codec, 0) for r in step.records])
         else:
@@ -190,19 +192,15 @@ class Writer:
             await self._cluster.refresh([topic])
             number = 0
             while self._cluster.leader((topic, number)) is not None:
-                for batch in await self._batches((topic, number)):
-                    found |= shapes_of(batch)
+                found |= await self._shapes((topic, number))
                 number += 1
         return found
 
-    async def _batches(self, tp: TopicPartition) -> list[Batch]:
-        """All batches of a log that fits into one fetch."""
-        leader = self._cluster.leader_of(tp)
-        connection = await self._cluster.connection(leader.broker, "raw")
-        wanted = [(tp, leader, await self._cluster.end_offset(tp, timestamp=-2), -1)]
-        answer = await connection.call(fetch_request(connection.version("fetch"), wanted, FetchSettings(max_wait_ms=0)))
-        every = read_answer(wanted, answer, topic_names(wanted))
-        return [batch for fetched in every for batch in scan(fetched.records)]
+    async def _shapes(self, tp: TopicPartition) -> set[str]:
+        start, end = await self._cluster.end_offset(tp, timestamp=-2), await self._cluster.end_offset(tp)
+        batches = [batch async for some, _ in log_between(self._cluster, tp, start, end) for batch in some]
+        cut = {"begins before"} if batches and batches[0].base_offset < start <= batches[0].last_offset else set()
+        return cut.union(*map(shapes_of, batches))
 
     def begin(self) -> Producer:
         """The next of the transactional producers, with a transaction open. Who leaves one open takes up its place."""
@@ -240,7 +238,7 @@ def shapes_of(batch: Batch) -> set[str]:
         "gap inside": batch.last_offset_delta + 1 > batch.record_count > 0,
         "empty": batch.record_count == 0,
         "one record": batch.record_count == 1,
-        "no time": batch.base_timestamp == NO_TIME,
+        "no time": batch.base_timestamp == NO_TIME and batch.record_count > 0,
     }
     codec = next(name for name, number in CODECS.items() if number == batch.attributes & CODEC_MASK)
     return {word for word, is_so in named.items() if is_so} | {codec}
@@ -263,6 +261,8 @@ def send(producer: Producer, topic: str, partition: int, records: Sequence[Recor
     assert (left, failures) == (0, [])
 
 
-def _batch(records: Sequence[Record], codec: int, attributes: int) -> bytes:
+def _batch(
+    records: Sequence[Record], codec: int, attributes: int, producer: tuple[int, int, int] = (-1, -1, -1)
+) -> bytes:
     numbered = [r._replace(offset=i) for i, r in enumerate(records)]
-    return batch_bytes(numbered, codec=codec, attributes=attributes)
+    return batch_bytes(numbered, codec=codec, attributes=attributes, producer=producer)

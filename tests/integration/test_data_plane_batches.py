@@ -9,21 +9,34 @@ backlog. The second half is written under its eyes.
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from lockstep_data_plane.batches.layout import CODEC_MASK, Batch
 from lockstep_data_plane.batches.rebuild import Record
-from lockstep_protocol.names import Flow
+from lockstep_protocol.names import Flow, quarantine_topic
 from tests.conftest import Pair
-from tests.harness.clusters import Isolation, compare, create_topic, read_topic, set_configs, unique_name
+from tests.harness.batches import body, codecs_of_records, read_batches
+from tests.harness.clusters import (
+    Isolation,
+    compare,
+    create_topic,
+    delete_records,
+    read_topic,
+    set_configs,
+    unique_name,
+)
 from tests.harness.clusters import Record as Seen
 from tests.harness.eventually import eventually, wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
 from tests.harness.services import two_cluster_file
-from tests.integration.generated_logs import UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
+from tests.integration.generated_logs import DAY_MS, UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
+from tests.unit.data_plane.batch_bytes import ZSTD
 
 FOR_EVER = {"retention.ms": "-1"}  # times in 1970 are times too
 CLEANED = FOR_EVER | {
@@ -32,22 +45,37 @@ CLEANED = FOR_EVER | {
     "segment.ms": "50",
     "delete.retention.ms": "86400000",
 }
+ANY_TIME = FOR_EVER | {"message.timestamp.after.max.ms": str(2**63 - 1)}
+NOT_AHEAD = FOR_EVER | {"message.timestamp.after.max.ms": "3600000"}
+LATE_MS = 2 * DAY_MS
 SMALL = FOR_EVER | {"max.message.bytes": "2600"}  # a record of these logs takes 2,200 bytes at most
 WITHIN = 120.0  # seconds; usual is 3, but several test runs may share the cores
 
+NOW_MS = time.time_ns() // 1_000_000
 OVERTAKEN = Whole(tuple(Record(0, 1_000, key, b"first", ()) for key in (b"a", b"b", b"a", b"c", b"b")), 0, 0)
 """What each cleaned log begins with: its first records are superseded within their own batch, so the cleaner leaves a
 batch with gaps."""
+KEPT = (7_000_000, 0, 0)
+"""A producer that appends once: the cleaner keeps its last batch for its sequence, when all records in it are gone."""
+EMPTIED = Whole((Record(0, NOW_MS, b"a", b"superseded", ()),), 0, 0, KEPT)
+"""Of today, or the broker forgets the producer, and with it the batch."""
+CUT_AT = 3
+"""Where one log begins by the time the mirror starts: within its first batch, as a fetch from there does."""
 ODD = Whole((Record(0, 3_000, b"odd", b"", ()),), 0, UNKNOWN_BITS)
 """Which logs are generated depends on what else is imported: Hypothesis draws from constants that it finds there."""
 
-ROLL = Whole((Record(0, 5_000, b"roll", b"", ()),), 0, 0)
+LARGE = [
+    Whole(tuple(Record(0, 9_000, b"large", os.urandom(3_000), ()) for _ in range(3)), codec, 0) for codec in range(5)
+]
+"""A batch of each codec that is too large to be merged with others."""
+ROLL = Whole((Record(0, NOW_MS + 3_000_000, b"roll", b"", ()),), 0, 0)
+"""Later than all before it, by which a segment is old enough to be rolled."""
 OPEN = (Record(0, 7_000, b"open", b"for long", ()),)
 
 SHAPES = {
     *("none", "gzip", "snappy", "lz4", "zstd"),
     *("transactional", "control batch", "log append time", "delete horizon", "unknown bits"),
-    *("gap inside", "one record", "no time"),
+    *("gap inside", "empty", "begins before", "one record", "no time"),
 }
 """What the first halves of the logs must have in them, or the test shows less than it says."""
 
@@ -55,12 +83,17 @@ SHAPES = {
 @dataclass(frozen=True, slots=True)
 class Family:
     """Logs of one topic, a partition each. `configs` are the source's; `there`: those of the first flow's remote
-    topic."""
+    topic, which takes no record dated later than `until_ms`."""
 
     topic: str
     logs: Sequence[Log]
     configs: Mapping[str, str]
     there: Mapping[str, str]
+    until_ms: int = 2**63 - 1
+
+    def taken(self, records: Sequence[Seen]) -> list[Seen]:
+        """Those that the first flow's remote topic takes."""
+        return [r for r in records if (r.timestamp_ms or 0) <= self.until_ms]
 
     def half(self, which: int) -> list[tuple[int, Step]]:
         """(partition, step) of the first or second half of each log, the logs taking turns."""
@@ -91,6 +124,7 @@ class Flows:
             f"{committed}.enabled = true",
             f"{committed}.consumer.isolation.level = read_committed",
             f"{committed}.producer.override.compression.type = zstd",
+            f"{there}.lockstep.on.refused = {mark}-late=quarantine",
             f"{opened}.enabled = {str(third).lower()}",
             "emit.heartbeats.enabled = false",
             f"{opened}.lockstep.recompress = true",
@@ -114,6 +148,8 @@ class Flows:
             for flow, isolation in self.isolations.items():
                 wanted = read_topic(flow.source, family.topic, isolation=isolation)
                 assert wanted
+                if flow is self.there:
+                    wanted = family.taken(wanted)
 
                 def equal(flow: MirroredFlow = flow, topic: str = family.topic, wanted: list[Seen] = wanted) -> bool:
                     comparison = compare(wanted, read_topic(flow.target, flow.remote(topic)))
@@ -121,6 +157,43 @@ class Flows:
                     return True
 
                 wait_until(equal, within=WITHIN, every=0.25, what=f"{family.topic} is on both sides of {flow}")
+
+    def check_codecs(self, family: Family) -> None:
+        """Each record has the codec that it had, where the first flow has copied it; one compressed with zstd if it had
+        none, where the second one has; and none at all where the third one has."""
+        had = codecs_of_records(self.there.source, family.topic)
+        for flow, isolation in self.isolations.items():
+            read = read_topic(flow.source, family.topic, isolation=isolation)
+            if flow is self.there:
+                read = family.taken(read)
+            codecs = [(r.partition or 0, had[r.partition or 0, r.offset or 0]) for r in read]
+            if flow is not self.there:
+                codecs = [(number, codec or ZSTD if flow is self.committed else 0) for number, codec in codecs]
+            found = codecs_of_records(flow.target, flow.remote(family.topic))
+            assert [(number, codec) for (number, _), codec in found.items()] == codecs, f"{flow}: {family.topic}"
+
+    def check_large(self, family: Family) -> None:
+        """Batches too large to be merged are the source's own bytes behind their headers, but for those whose codec
+        is another one."""
+
+        def bodies(batches: Sequence[Batch], codec: int) -> list[bytes]:
+            return [body(b) for b in batches if b.attributes & CODEC_MASK == codec]
+
+        source = read_batches(self.there.source, family.topic)
+        for flow, passed in ((self.there, range(5)), (self.committed, range(1, ZSTD))):
+            copied = read_batches(flow.target, flow.remote(family.topic))
+            for codec in passed:
+                assert bodies(copied, codec) == bodies(source, codec) != [], f"{flow}: codec {codec}"
+
+    def check_quarantined(self, family: Family) -> None:
+        """What the first flow's target does not take is in its quarantine, each record once, and nothing else."""
+        wanted = read_topic(self.there.source, family.topic, isolation="read_uncommitted")
+        refused = [r for r in wanted if r not in family.taken(wanted)]
+        assert refused, "nothing was to be refused"
+        kept = [dict(r.headers) for r in read_topic(self.there.target, quarantine_topic(self.there.flow))]
+        places = {(int(h["lockstep.partition"] or b""), int(h["lockstep.offset"] or b"")) for h in kept}
+        assert places == {(r.partition or 0, r.offset or 0) for r in refused}
+        assert len(kept) == len(refused)
 
 
 async def clean(writer: Writer, bootstrap: str, family: Family) -> None:
@@ -147,20 +220,25 @@ async def differential(pair: Pair, folder: Path, logs: int, *, third: bool = Fal
     plain, keyed = generated(2 * logs, keyed=False), generated(logs, keyed=True)
     assert (len(plain), len(keyed)) == (2 * logs, logs)
     appended = FOR_EVER | {"message.timestamp.type": "LogAppendTime"}
-    small = Family(f"{mark}-small", [(ODD, *plain[0]), *plain[1:logs]], FOR_EVER, SMALL)
+    small = Family(f"{mark}-small", [(ODD, *plain[0]), (OVERTAKEN, *plain[1]), *plain[2:logs]], FOR_EVER, SMALL)
     stamped = Family(f"{mark}-stamped", plain[logs:], appended, FOR_EVER)
-    cleaned = Family(f"{mark}-cleaned", [(OVERTAKEN, *log) for log in keyed], CLEANED, FOR_EVER)
-    families = (small, stamped, cleaned)
+    cleaned = Family(f"{mark}-cleaned", [(EMPTIED, OVERTAKEN, *log) for log in keyed], CLEANED, FOR_EVER)
+    ahead = generated(logs // 4, keyed=False, ahead_ms=LATE_MS)
+    late = Family(f"{mark}-late", ahead, ANY_TIME, NOT_AHEAD, NOW_MS + LATE_MS // 2)
+    large = Family(f"{mark}-large", [(*LARGE, *LARGE)], FOR_EVER, FOR_EVER)
+    families = (small, stamped, cleaned, late, large)
     flows = Flows(pair, folder, mark, third=third)
     for family in families:
-        create_topic(pair.a.bootstrap, family.topic, partitions=logs, configs=family.configs)
+        partitions = len(family.logs)
+        create_topic(pair.a.bootstrap, family.topic, partitions=partitions, configs=family.configs)
         for flow in flows.isolations:
-            there = family.there if flow is flows.there else FOR_EVER
-            create_topic(pair.b.bootstrap, flow.remote(family.topic), partitions=logs, configs=there)
+            there = family.there if flow is flows.there else ANY_TIME
+            create_topic(pair.b.bootstrap, flow.remote(family.topic), partitions=partitions, configs=there)
     async with Writer(pair.a.bootstrap) as writer:
         for family in families:
             for number, step in family.half(0):
                 await writer.write(family.topic, number, step)
+        delete_records(pair.a.bootstrap, small.topic, CUT_AT, partition=1)
         await clean(writer, pair.a.bootstrap, cleaned)
         assert await writer.shapes([family.topic for family in families]) >= SHAPES, "the logs are what they should be"
         left_open = writer.begin()
@@ -176,6 +254,10 @@ async def differential(pair: Pair, folder: Path, logs: int, *, third: bool = Fal
             await asyncio.to_thread(flows.wait_equal, families)
             for flow in flows.isolations:
                 assert flow.events("PartitionHalted") == []
+            for family in families:
+                await asyncio.to_thread(flows.check_codecs, family)
+            await asyncio.to_thread(flows.check_large, large)
+            flows.check_quarantined(late)
 
 
 async def test_every_shape_of_log_reads_the_same_on_both_sides(pair: Pair, tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""What a target topic takes, and how batches for it are compressed where that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_config.model import CompressionSettings, DataPlaneSettings
+from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
+from lockstep_data_plane.batches.judge import Limits
+from lockstep_data_plane.target_limits import target_limits
+from lockstep_protocol.state import MirroredTopic
+from tests.unit.data_plane.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
+
+TOPIC = MirroredTopic(source_topic="t", target_topic="A.t")
+AS_THEY_COME = DataPlaneSettings()
+
+
+def with_codec(codec: str | None, *, recompress: bool = False) -> DataPlaneSettings:
+    return DataPlaneSettings(compression_type=codec, compression=CompressionSettings(recompress=recompress))
+
+
+def test_without_a_word_a_topic_takes_what_kafka_takes_and_batches_stay() -> None:
+    assert target_limits(AS_THEY_COME, TOPIC) == Limits(1_048_588, 0, recompress=False, levels=JAVAS_LEVELS)
+
+
+def test_the_topics_own_limit_counts() -> None:
+    topic = replace(TOPIC, target_configs=(("cleanup.policy", "compact"), ("max.message.bytes", "2600")))
+    assert target_limits(AS_THEY_COME, topic).max_bytes == 2600
+
+
+@pytest.mark.parametrize(
+    ("word", "codec"), [("none", 0), ("gzip", GZIP), ("snappy", SNAPPY), ("lz4", LZ4), ("zstd", ZSTD)]
+)
+@pytest.mark.parametrize("recompress", [False, True])
+def test_an_explicit_compression_type_is_what_batches_get(word: str, codec: int, recompress: bool) -> None:
+    limits = target_limits(with_codec(word, recompress=recompress), TOPIC)
+    assert (limits.codec, limits.recompress) == (codec, recompress)
+    assert limits.codec_of(0) == codec
+    assert limits.codec_of(LZ4) == (codec if recompress else LZ4)
+
+
+def test_nothing_is_recompressed_where_no_compression_type_is_set() -> None:
+    """`none` is a choice too, and its absence is not that."""
+    assert not target_limits(with_codec(None, recompress=True), TOPIC).recompress
+
+
+def test_levels_are_the_producers() -> None:
+    plane = DataPlaneSettings(compression=CompressionSettings(gzip_level=1, lz4_level=12, zstd_level=22))
+    assert target_limits(plane, TOPIC).levels == Levels(1, 12, 22)
