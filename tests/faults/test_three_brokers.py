@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from lockstep_protocol.names import Flow, progress_topic
 from tests.harness.broker import Broker, Quorum, started
@@ -163,21 +163,30 @@ def test_leaders_that_move_every_five_seconds_on_either_side_cost_nothing(cluste
     topics = {out: replicated(clusters, f"out-{MARK}-moves")}
     topics[back] = create_topic(clusters.one.bootstrap, f"back-{MARK}-moves", partitions=PARTITIONS)
     moved = [topics[out], back.remote(topics[back])]
+    changed = dict.fromkeys(moved, 0)
+    refused_before = refusals(clusters)
     with (
         Traffic(clusters.bootstrap, topics[out], partitions=PARTITIONS, rate=RATE),
         Traffic(clusters.one.bootstrap, topics[back], partitions=PARTITIONS, rate=RATE),
     ):
         for flow, topic in topics.items():
             flow.wait_for_more(topic, 500, within=WITHIN)
+        led = {topic: leaders(clusters.bootstrap, topic) for topic in moved}
         for move in range(MOVES):
             for topic in moved:
                 orders = {p: [NODES[(p + move + i) % len(NODES)] for i in range(len(NODES))] for p in range(PARTITIONS)}
-                move_leaders(clusters.bootstrap, topic, orders)
+                now = lead(clusters.bootstrap, topic, orders)
+                changed[topic] += len(now.items() - led[topic].items())
+                led[topic] = now
             _keeps_growing(topics, MOVE_EVERY_S)
     for flow, topic in topics.items():
         flow.wait_copied(topic, within=WITHIN)
         assert flow.compared(topic).equal
         assert flow.events("PartitionHalted") == flow.events("GapFound") == flow.events("ForeignWrite") == []
+    for topic in moved:
+        assert changed[topic] >= (MOVES - 1) * PARTITIONS, "where they stood at first is chance"
+    for name, count in refusals(clusters).items():
+        assert count > refused_before[name], f"{name} is what tells of it"
     assert clusters.mirror.data_plane.running
 
 
@@ -188,20 +197,78 @@ def test_topics_begin_at_once_although_the_leaders_of_the_progress_topic_have_mo
     produce(clusters.one.bootstrap, before, [Record(value=b"1", partition=p) for p in range(PARTITIONS)])
     flow.wait_copied(before, within=WITHIN)
 
-    asked = admin(clusters.bootstrap)
-    there = asked.list_topics(progress, timeout=30).topics[progress].partitions
-    orders = {number: [*(n for n in NODES if n != one.leader), one.leader] for number, one in there.items()}
+    there = leaders(clusters.bootstrap, progress)
+    orders = {number: [*(n for n in NODES if n != one), one] for number, one in there.items()}
 
-    def moved() -> bool:
-        move_leaders(clusters.bootstrap, progress, orders)
-        now = asked.list_topics(progress, timeout=30).topics[progress].partitions
-        return all(now[number].leader == order[0] for number, order in orders.items())
-
-    wait_until(moved, within=WITHIN, every=1.0, what=f"{progress} has other leaders")
+    lead(clusters.bootstrap, progress, orders)
     after = create_topic(clusters.one.bootstrap, f"back-{MARK}-after", partitions=PARTITIONS)
     produce(clusters.one.bootstrap, after, [Record(value=b"2", partition=p) for p in range(PARTITIONS)])
     flow.wait_copied(after, within=BEGINS_WITHIN_S)
     assert flow.compared(after).equal
+
+
+def test_a_log_that_is_cut_and_grows_again_on_a_broker_that_stays_connected_is_named(clusters: Clusters) -> None:
+    """An unclean election while the former leader sleeps: it wakes as a follower, and what was copied from it is gone
+    from its log, which by then is longer than before."""
+    flow, (former, _, late) = clusters.out, clusters.three
+    topic = unique_name("out-unclean")
+    awake = ",".join(broker.bootstrap for broker in clusters.three[1:])
+    configs = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+    new = NewTopic(topic, num_partitions=1, replica_assignment=[[former.node, late.node]], config=configs)
+    client = admin(clusters.bootstrap)
+    client.create_topics([new])[topic].result(30)
+    produce(clusters.bootstrap, topic, [Record(value=b"kept %d" % n) for n in range(100)])
+    flow.wait_copied(topic, within=WITHIN)
+    try:
+        late.kill()
+        wait_until(lambda: _in_sync(clusters.bootstrap, topic) == {former.node}, within=WITHIN, every=0.2)
+        produce(clusters.bootstrap, topic, [Record(value=b"lost %d" % n) for n in range(50)])
+        flow.wait_copied(topic, within=WITHIN)
+        former.suspend()
+        late.start()
+        wait_until(lambda: leaders(awake, topic) == {0: late.node}, within=WITHIN, every=0.2, what="the late one leads")
+        produce(awake, topic, [Record(value=b"other %d" % n) for n in range(80)])
+        former.resume()
+        halted = flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
+    finally:
+        former.resume()
+        late.start()
+    assert "up to offset 100 only, not up to 149" in halted.detail["reason"]
+    assert flow.wait_event("GapFound", f"{topic}-0").detail["case"] == "source-truncated"
+    values = [record.value for record in flow.copy_of(topic)]
+    assert values == [*(b"kept %d" % n for n in range(100)), *(b"lost %d" % n for n in range(50))]
+    wait_until(lambda: _in_sync(clusters.bootstrap, topic) == {former.node, late.node}, within=WITHIN, every=0.2)
+
+
+def refusals(clusters: Clusters) -> dict[str, int]:
+    """How often the mirror was told so far that another leads, by the name of the error in its log: the one answers
+    appends, the other fetches."""
+    said = clusters.mirror.data_plane.log.read_text()
+    return {name: said.count(f"({name})") for name in ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH")}
+
+
+def leaders(bootstrap: str, topic: str) -> dict[int, int]:
+    """Who leads each partition, as the metadata says; -1: nobody."""
+    return {number: one.leader for number, one in _partitions(bootstrap, topic).items()}
+
+
+def lead(bootstrap: str, topic: str, orders: dict[int, list[int]]) -> dict[int, int]:
+    """Returns who leads, once each partition is led by the first of its replicas."""
+
+    def moved() -> dict[int, int] | None:
+        settled, now = move_leaders(bootstrap, topic, orders), leaders(bootstrap, topic)
+        return now if settled == orders.keys() and all(now[p] == order[0] for p, order in orders.items()) else None
+
+    return wait_until(moved, within=WITHIN, every=0.2, what=f"{topic} is led as it is to be")
+
+
+def _in_sync(bootstrap: str, topic: str) -> set[int]:
+    return set(_partitions(bootstrap, topic)[0].isrs)
+
+
+def _partitions(bootstrap: str, topic: str) -> dict[int, PartitionMetadata]:
+    found: dict[int, PartitionMetadata] = admin(bootstrap).list_topics(topic, timeout=30).topics[topic].partitions
+    return found
 
 
 def _keeps_growing(topics: dict[MirroredFlow, str], seconds: float) -> None:

@@ -43,9 +43,9 @@ def set_quota(bootstrap: str, client_id: str, **quotas: float | None) -> None:
     assert not refused, refused
 
 
-def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-    """Gives partitions these replicas, of which the first is to lead, and has it elected. A replica that has to catch
-    up first is elected when it has: call it again."""
+def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int]]) -> set[int]:
+    """Gives partitions these replicas, of which the first is to lead, and has it elected. Returns those whose leader it
+    is by then, or was already; a replica that has to catch up first is elected when it has: call it again."""
     m = import_module("kio.schema.alter_partition_reassignments.v0.request")
     parts = tuple(
         m.ReassignablePartition(partition_index=number, replicas=tuple(brokers)) for number, brokers in replicas.items()
@@ -59,7 +59,7 @@ def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int
     refused = [part.error_message for answered in moved.responses for part in answered.partitions if part.error_code]
     assert not refused, refused
     m = import_module("kio.schema.elect_leaders.v2.request")
-    _ask(
+    elected = _ask(
         bootstrap,
         m.ElectLeadersRequest(
             election_type=PREFERRED,
@@ -67,6 +67,10 @@ def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int
             timeout=timedelta(seconds=TIMEOUT_S),
         ),
     )
+    assert elected.error_code is ErrorCode.none, elected
+    results = [part for each in elected.replica_election_results for part in each.partition_result]
+    assert {part.partition_id for part in results} == set(replicas), elected
+    return {part.partition_id for part in results if part.error_code in SETTLED}
 
 
 def join_as_connect(bootstrap: str, group: str) -> str:
