@@ -98,10 +98,10 @@ def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
     for partition in rows:
         there = [r.offset or 0 for r in read_topic(flow.source, topic) if r.partition == partition]
         data = commits(read_batches(flow.target, flow.remote(topic), partition))
-        progress = commits(progress_batches(flow, topic, partition))
-        assert [who for who, _ in data] == [who for who, _ in progress], "appended by one producer, committed as one"
+        told = commits(progress_batches(flow, topic, partition))
+        assert [who for who, _ in data] == [who for who, _ in told], "appended by one producer, committed as one"
         visible = 0
-        for (_, batches), (_, (named,)) in zip(data, progress, strict=True):
+        for (_, batches), (_, (named,)) in zip(data, told, strict=True):
             visible += sum(batch.record_count for batch in batches)
             (record,) = decoded(named.data)
             upstream = json.loads(record.value or b"")["offset"]

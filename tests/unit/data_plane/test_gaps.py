@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.our_keys import OUR_KEYS
-from lockstep_data_plane.gaps import Case, Decision, Found, Policies, decide
+from lockstep_data_plane.gaps import Case, Decision, Found, Policies, decide, lost_on_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "no-silent-loss.md"
 
 
 def found(case: Case, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> Found:
     return Found(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
+
+
+def on_target(case: Case, held: int, target_end: int) -> Found:
+    return replace(found(case), held=held, target_end=target_end)
 
 
 def policies(word: str) -> Policies:
@@ -49,6 +54,46 @@ def test_where_the_copy_goes_on(
     here: Found, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
 ) -> None:
     assert decide(here, policies(word)) == Decision(begin=begin, word=word, lost=lost, again=again)
+
+
+@pytest.mark.parametrize(
+    ("here", "gone", "counted"),
+    [
+        (on_target(Case.TARGET_TRUNCATED, held=149, target_end=100), (100, 149), 50),
+        (on_target(Case.TARGET_TRUNCATED, held=149, target_end=149), (149, 149), 1),
+        (on_target(Case.TARGET_TRUNCATED, held=149, target_end=150), None, 0),  # others have appended since
+        (on_target(Case.TARGET_RECREATED, held=149, target_end=7), (0, 149), 0),  # retention had taken some, perhaps
+        (on_target(Case.TARGET_RECREATED, held=-1, target_end=0), None, 0),
+        (found(Case.TARGET_RECREATED), None, 0),
+        (on_target(Case.RECORDS_GONE, held=149, target_end=100), None, 0),
+    ],
+)
+def test_what_the_target_lost_is_named_as_far_as_it_is_known(
+    here: Found, gone: tuple[int, int] | None, counted: int
+) -> None:
+    skipping, restarting = (decide(here, policies(word)) for word in ("skip", "restart"))
+    assert skipping is not None
+    assert restarting is not None
+    assert (here.gone, skipping.gone, lost_on_target(here, skipping)) == (gone, gone, counted)
+    assert skipping.facts()["gone"] == gone
+    assert ("stays gone" in skipping.text("lockstep.on.gap")) == (gone is not None)
+    assert (restarting.gone, lost_on_target(here, restarting)) == (None, 0), "it is copied again"
+
+
+def test_what_is_found_is_told_with_the_ranges_of_both_sides() -> None:
+    source = {"case": "target-truncated", "wanted": 100, "source_start": 0, "source_end": 200}
+    assert found(Case.TARGET_TRUNCATED).facts() == source, "of a log that nobody has looked at nothing is said"
+    here = on_target(Case.TARGET_TRUNCATED, held=149, target_end=100)
+    assert here.facts() == source | {"target_wanted": 150, "target_end": 100, "gone": (100, 149)}
+
+
+def test_a_decision_says_where_it_goes_on_and_what_that_costs() -> None:
+    decision = Decision(begin=150, word="restart", lost=(100, 149), again=(150, 160))
+    assert decision.text("lockstep.on.gap") == (
+        "going on at offset 150 (lockstep.on.gap=restart); offsets 100 to 149 are not copied; "
+        "offsets 150 to 160 may be on the target twice"
+    )
+    assert decision.facts() == {"lost": (100, 149), "again": (150, 160), "gone": None}
 
 
 @given(

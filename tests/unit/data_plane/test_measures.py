@@ -153,9 +153,10 @@ class TestCounts:
     def test_gaps_of_the_flow_add_up_by_case(self) -> None:
         driver = Driver()
         driver.assign(("t", 0), ("t", 1))
-        driver.say(row(0, gaps=(("records-gone", 1),), given_up=7), row(1, gaps=(("records-gone", 2),)))
+        driver.say(row(0, gaps=(("records-gone", 1),), given_up=7, target_lost=5), row(1, gaps=(("records-gone", 2),)))
         assert driver.value("lockstep_gaps_total", case="records-gone") == 3
         assert driver.value("lockstep_given_up_offsets_total", partition="0") == 7
+        assert driver.value("lockstep_target_lost_offsets_total", partition="0") == 5
         driver.assign(("t", 1))
         assert driver.value("lockstep_gaps_total", case="records-gone") == 3
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Case", "Decision", "Found", "Policies", "counted", "decide"]
+__all__ = ["Case", "Decision", "Found", "Policies", "counted", "decide", "lost_on_target"]
 
 
 class Case(Enum):
@@ -43,7 +43,8 @@ class Policies:
 class Found:
     """A case, with what the clusters say. `wanted` is the next upstream offset to copy, `start` and `end` are those of
     the source's log now; `agreed` (SOURCE_TRUNCATED only): up to where its log still is the one that was copied;
-    `epoch`: the newest epoch of our chain that the target knows."""
+    `epoch`: the newest epoch of our chain that the target knows. Of the target's cases: `held` is the last downstream
+    offset that the target had acknowledged, `target_end` where its log ends now; -1: nobody knows."""
 
     case: Case
     text: str
@@ -52,17 +53,59 @@ class Found:
     end: int
     agreed: int = -1
     epoch: int = -1
+    held: int = -1
+    target_end: int = -1
+
+    @property
+    def on_target(self) -> bool:
+        """It is the target that has not what it had."""
+        return self.case in (Case.TARGET_TRUNCATED, Case.TARGET_RECREATED)
+
+    @property
+    def gone(self) -> tuple[int, int] | None:
+        """Downstream offsets (first, last) whose records the target had and has no more; None: there are none, or
+        nobody can tell. Of a topic that is another one: all that its log may have held, which began at 0 once."""
+        first = {Case.TARGET_TRUNCATED: self.target_end, Case.TARGET_RECREATED: 0}.get(self.case, -1)
+        return (first, self.held) if 0 <= first <= self.held else None
+
+    def facts(self) -> dict[str, object]:
+        """As the event tells them. `target_wanted`: the downstream offset where the next record was to be appended."""
+        facts: dict[str, object] = {
+            "case": self.case.value,
+            "wanted": self.wanted,
+            "source_start": self.start,
+            "source_end": self.end,
+        }
+        there: dict[str, object] = {"target_wanted": self.held + 1, "target_end": self.target_end, "gone": self.gone}
+        return facts | (there if self.target_end >= 0 else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Go on at `begin`, in a new epoch of the chain. `lost`: upstream offsets (first, last) that will not be copied;
-    `again`: those whose records the target may hold twice; None where there are none, or nobody can tell."""
+    `again`: those whose records the target may hold twice; `gone`: downstream offsets that the target lost and that are
+    not copied again. None where there are none, or nobody can tell."""
 
     begin: int
     word: str
     lost: tuple[int, int] | None = None
     again: tuple[int, int] | None = None
+    gone: tuple[int, int] | None = None
+
+    def text(self, key: str) -> str:
+        """Where the copy goes on, by which value of which key, and what that costs."""
+        text = f"going on at offset {self.begin} ({key}={self.word})"
+        if self.lost:
+            text += f"; offsets {self.lost[0]} to {self.lost[1]} are not copied"
+        if self.again:
+            text += f"; offsets {self.again[0]} to {self.again[1]} may be on the target twice"
+        if self.gone:
+            text += f"; what the target had at its offsets {self.gone[0]} to {self.gone[1]} stays gone"
+        return text
+
+    def facts(self) -> dict[str, object]:
+        """The same ranges, as the event tells them."""
+        return {"lost": self.lost, "again": self.again, "gone": self.gone}
 
 
 def decide(found: Found, policies: Policies) -> Decision | None:
@@ -93,7 +136,15 @@ def decide(found: Found, policies: Policies) -> Decision | None:
         word=word,
         lost=lost if lost[0] <= lost[1] else None,
         again=(begin, found.end - 1) if found.case is Case.DOUBT and begin < found.end else None,
+        gone=found.gone,
     )
+
+
+def lost_on_target(found: Found, decision: Decision) -> int:
+    """How many downstream offsets stay gone, where that can be counted: what a deleted topic had left of its log
+    nobody can tell."""
+    gone = decision.gone if found.case is Case.TARGET_TRUNCATED else None
+    return gone[1] - gone[0] + 1 if gone else 0
 
 
 def counted(gaps: tuple[tuple[str, int], ...], case: Case) -> tuple[tuple[str, int], ...]:

@@ -163,6 +163,7 @@ class Measures:
         yield Sample(m.RECORDS, ours, tally.records.total)
         yield Sample(m.BYTES, ours, tally.bytes.total)
         yield Sample(m.GIVEN_UP, ours, row.given_up)
+        yield Sample(m.TARGET_LOST, ours, row.target_lost)
         yield Sample(m.QUARANTINED, ours, row.quarantined)
         yield Sample(m.HALTED, ours, row.phase == "halted")
         yield Sample(m.STUCK, ours, tp in self._stuck)

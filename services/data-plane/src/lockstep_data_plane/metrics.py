@@ -131,6 +131,12 @@ GIVEN_UP = Metric(
     PARTITION,
     "Upstream offsets that policies gave up, in the life of the partition",
 )
+TARGET_LOST = Metric(
+    "lockstep_target_lost_offsets",
+    COUNTER,
+    PARTITION,
+    "Downstream offsets that the target lost and policies did not have copied again, in the life of the partition",
+)
 QUARANTINED = Metric(
     "lockstep_quarantined",
     COUNTER,
@@ -194,6 +200,7 @@ METRICS = (
     RECORDS,
     BYTES,
     GIVEN_UP,
+    TARGET_LOST,
     QUARANTINED,
     HALTED,
     STUCK,

@@ -11,7 +11,7 @@ from lockstep_data_plane.altering import ALTERED
 from lockstep_data_plane.batches.stamp import EPOCHS
 from lockstep_data_plane.begin import first_row
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide
+from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide, lost_on_target
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
@@ -99,7 +99,8 @@ class Resuming:
         known = told.upstream if altered else await self._transacting.progress(partition)
         row = await self._first(partition, topic, known)
         used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
-        row = replace(row, given_up=told.given_up, quarantined=told.quarantined, gaps=told.gaps)
+        row = replace(row, given_up=told.given_up, target_lost=told.target_lost)
+        row = replace(row, quarantined=told.quarantined, gaps=told.gaps)
         if producer is not None and (self._transacting.wanted or self._transacting.marks):
             row = replace(row, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used)
             row = replace(row, transactional=self._transacting.wanted)
@@ -230,8 +231,9 @@ class Resuming:
             recreate=plane.on_recreate.of(partition.topic),
             doubt=plane.on_doubt.of(partition.topic),
         )
-        facts = {"case": found.case.value, "wanted": found.wanted, "source_start": found.start, "source_end": found.end}
-        await self._ledger.event("GapFound", name, f"{name}: {found.text}", **facts)
+        if found.on_target and partition.in_one_log:
+            found = replace(found, held=row.downstream, target_end=await self._log_end(partition) + 1)
+        await self._ledger.event("GapFound", name, f"{name}: {found.text}", **found.facts())
         decision = decide(found, policies)
         key, _ = policies.of(found.case)
         if decision is None:
@@ -244,24 +246,15 @@ class Resuming:
             open_run=row.open_run if found.case not in RECREATED else (),
             gaps=counted(row.gaps, found.case),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
+            target_lost=row.target_lost + lost_on_target(found, decision),
         )
         if row.transactional:
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
         await self._ledger.write(row)
         partition.durable.know(row)
-        text = f"{name}: going on at offset {decision.begin} ({key}={decision.word})"
-        if decision.lost:
-            text += f"; offsets {decision.lost[0]} to {decision.lost[1]} are not copied"
-        if decision.again:
-            text += f"; offsets {decision.again[0]} to {decision.again[1]} may be on the target twice"
+        text, facts = decision.text(key), decision.facts()
         await self._ledger.event(
-            WENT_ON[decision.word],
-            name,
-            text,
-            case=found.case.value,
-            begin=decision.begin,
-            lost=decision.lost,
-            again=decision.again,
+            WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
         )
         return row
 

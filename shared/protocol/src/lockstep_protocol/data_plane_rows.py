@@ -78,6 +78,9 @@ class PartitionProgress(Row):
     """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
     given_up: int = 0
     """Upstream offsets that policies gave up in the life of the partition: gaps skipped."""
+    target_lost: int = 0
+    """Downstream offsets that the target lost and policies did not have copied again, in the life of the partition, as
+    far as they can be counted."""
     quarantined: int = 0
     """Records, or batches that cannot be read, put into the quarantine topic in the life of the partition."""
     gaps: tuple[tuple[str, int], ...] = ()
