@@ -116,7 +116,7 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         "heartbeats.replication.enabled = false",
         f"{there}.topics = there-.*",
         f"{there}.config.properties.exclude = {kept}",
-        f"{there}.lockstep.on.gap = halt, there-skip.*=skip",
+        f"{there}.lockstep.on.gap = halt, there-skip.*=skip, there-restart.*=restart",
         f"{there}.lockstep.on.recreate = there-skip.*=skip, there-restart.*=restart",
         f"{there}.lockstep.on.refused = there-quarantine.*=quarantine",
         f"{there}.lockstep.max.bytes.per.second = there-slow.*=40000",

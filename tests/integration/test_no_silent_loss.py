@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from lockstep_protocol.names import quarantine_topic
+from lockstep_protocol.state import Assignment
 from tests.conftest import Pair
 from tests.harness.clusters import (
     Record,
@@ -16,6 +17,7 @@ from tests.harness.clusters import (
     end_offsets,
     produce,
     read_topic,
+    set_configs,
     unique_name,
 )
 from tests.harness.eventually import wait_until
@@ -61,7 +63,7 @@ def while_the_source_is_away(pair: Pair, do: Callable[[], None]) -> None:
         pair.a.proxy.heal()
 
 
-@pytest.mark.parametrize("policy", ["halt", "skip"])
+@pytest.mark.parametrize("policy", ["halt", "skip", pytest.param("restart", marks=pytest.mark.long)])
 def test_records_deleted_before_they_were_copied(pair: Pair, mirror: Mirror, there: MirroredFlow, policy: str) -> None:
     topic = copied(there, policy, numbered(50))
 
@@ -87,7 +89,8 @@ def test_records_deleted_before_they_were_copied(pair: Pair, mirror: Mirror, the
         wait_for_value(mirror.data_plane, 1, "lockstep_halted_partitions", flow=str(there), case="records-gone")
         return
     wait_values(there, topic, [*numbered(50), *numbered(60, first=90)])
-    skipped = there.wait_event("GapSkipped", f"{topic}-0", within=SOON)
+    went_on = {"skip": "GapSkipped", "restart": "CopyRestarted"}[policy]
+    skipped = there.wait_event(went_on, f"{topic}-0", within=SOON)
     assert (skipped.detail["lost"], skipped.detail["begin"]) == ([50, 89], 90)
     there.wait_written_down(topic)
     row = there.progress(topic)[0]
@@ -96,6 +99,42 @@ def test_records_deleted_before_they_were_copied(pair: Pair, mirror: Mirror, the
     wait_for_value(mirror.data_plane, 1, "lockstep_gaps_total", flow=str(there), case="records-gone")
     produce(there.source, topic, numbered(10, first=150))
     wait_values(there, topic, [*numbered(50), *numbered(70, first=90)])
+
+
+@pytest.mark.long
+def test_retention_overtakes_the_copy(pair: Pair, mirror: Mirror, there: MirroredFlow) -> None:
+    topic = copied(there, "skip", numbered(50))
+
+    def lose() -> None:
+        produce(there.source, topic, numbered(100, first=50))
+        set_configs(there.source, topic, {"retention.ms": "1"})
+        wait_until(lambda: not read_topic(there.source, topic), within=SOON, every=0.25, what="retention took all")
+        set_configs(there.source, topic, {"retention.ms": "-1"})
+        produce(there.source, topic, numbered(20, first=150))
+
+    while_the_source_is_away(pair, lose)
+    gap = there.wait_event("GapFound", f"{topic}-0", within=SOON)
+    assert (gap.detail["case"], gap.detail["wanted"], gap.detail["source_start"]) == ("records-gone", 50, 150)
+    assert there.wait_event("GapSkipped", f"{topic}-0", within=SOON).detail["lost"] == [50, 149]
+    wait_values(there, topic, [*numbered(50), *numbered(20, first=150)])
+    assert wait_for_value(mirror.data_plane, 100, "lockstep_given_up_offsets_total", topic=topic) == 100
+
+
+@pytest.mark.long
+def test_a_source_topic_that_is_deleted_and_not_created_again_is_let_go(there: MirroredFlow) -> None:
+    topic = copied(there, "deleted", numbered(50))
+    assert any((topic, 0) in row.partitions for row in there.rows(Assignment))
+    delete_topic(there.source, topic)
+
+    def let_go() -> bool:
+        row = there.mirrored(topic)
+        assert row is not None
+        return row.phase == "deleted" and not any((topic, 0) in row.partitions for row in there.rows(Assignment))
+
+    wait_until(let_go, within=SOON, every=0.25, what="no slot has it any more")
+    assert values(there, topic) == [r.value for r in numbered(50)], "the copy stays as it is"
+    for kind in ("GapFound", "PartitionHalted"):
+        assert there.events(kind, topic) == []
 
 
 @pytest.mark.parametrize("policy", ["skip", "restart"])
@@ -130,6 +169,9 @@ def test_a_target_topic_created_again(there: MirroredFlow, policy: str) -> None:
     delete_topic(there.target, there.remote(topic))
     gap = there.wait_event("GapFound", f"{topic}-0", within=SOON)
     assert gap.detail["case"] == "target-recreated"
+    assert (gap.detail["target_wanted"], gap.detail["target_end"], gap.detail["gone"]) == (50, 0, [0, 49])
+    went_on = there.wait_event({"skip": "GapSkipped", "restart": "CopyRestarted"}[policy], f"{topic}-0", within=SOON)
+    assert went_on.detail["gone"] == ([0, 49] if policy == "skip" else None)
     produce(there.source, topic, numbered(20, first=50))
     wait_values(there, topic, numbered(70) if policy == "restart" else numbered(20, first=50))
 
