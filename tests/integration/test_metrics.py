@@ -10,9 +10,12 @@ from tests.harness.clusters import Record, create_topic, produce, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import read_page, values, wait_for_all_declared, wait_for_value
 from tests.harness.mirror import COPIED_WITHIN, Mirror, MirroredFlow
+from tests.harness.proxy import Proxy
 from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.harness.traffic import Traffic
 
 RECORDS = 300
+RATE, DELAY_S = 300.0, 0.5
 
 
 def test_mm2_081_179_180_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
@@ -49,6 +52,33 @@ def test_mm2_081_179_180_the_data_planes_page_tells_what_was_copied(mirror: Mirr
     assert all(size > RECORDS / 2 for size in sizes)
     fetched = sum(v for labels, v in page["kafka_consumer_incoming_byte_total"] if flow in labels["clientid"])
     assert fetched >= sum(sizes)
+
+
+def test_lag_is_shown_in_records_and_in_seconds_while_records_wait(
+    mirror: Mirror, there: MirroredFlow, proxy_b: Proxy
+) -> None:
+    """The target takes half a second to answer, and records keep coming."""
+    topic = create_topic(there.source, unique_name("there-lag"))
+    shown = ("lockstep_lag_records", "kafka_consumer_fetch_manager_records_lag", "lockstep_lag_seconds")
+
+    def lags() -> list[float]:
+        page = read_page(mirror.data_plane.page("/metrics")[1])
+        return [value for name in shown for value in values(page, name, topic=topic)]
+
+    with Traffic(there.source, topic, rate=RATE):
+        there.wait_for_more(topic)
+        proxy_b.delay(answers=DELAY_S)
+
+        def waiting() -> list[float] | None:
+            found = lags()
+            return found if found and found[0] >= DELAY_S * RATE / 2 else None
+
+        records, of_consumer, seconds = wait_until(waiting, within=COPIED_WITHIN, every=0.1, what="records wait")
+        assert of_consumer == records
+        assert DELAY_S / 2 <= seconds < COPIED_WITHIN
+        proxy_b.heal()
+    there.wait_copied(topic)
+    wait_until(lambda: lags() == [0, 0, 0], within=COPIED_WITHIN, every=0.1, what="no record waits")
 
 
 def test_topic_syncs_page_tells_of_topics_and_rounds(mirror: Mirror, there: MirroredFlow) -> None:
