@@ -18,7 +18,7 @@ from rich.table import Table
 
 from tests.faults.deployment import Deployment, in_transactions, one_broker_each, three_broker_target
 from tests.faults.striking import FAULTS, IN_TRANSACTIONS, THREE_BROKERS, Fault
-from tests.faults.suite import Outcome, strike, write
+from tests.faults.suite import COLUMNS, Outcome, strike, write
 
 WIDTH = 120  # where there is no terminal to ask
 Deploy = Callable[[Path, Path], AbstractContextManager[Deployment]]
@@ -78,8 +78,8 @@ def main() -> int:
 
 
 def _drawn(outcomes: list[Outcome]) -> Table:
-    drawn = Table("fault")
-    for name in ("times", "records", "lost", "doubled", "out of order", "went on after, s"):
+    drawn = Table(COLUMNS[0])
+    for name in COLUMNS[1:]:
         drawn.add_column(name, justify="right")
     for each in outcomes:
         found = each.count

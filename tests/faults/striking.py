@@ -42,8 +42,16 @@ class Fault:
 
 
 def short(scene: Scene) -> int:
-    """A little of everything that takes little time."""
-    return cut(scene, _before(scene.there.target), 2) + killed(scene, [scene.dice.choice(MOVES)], 1)
+    """A little of everything that takes little time, in random order; then a kill, which takes longest to recover
+    from."""
+    source, target = _before(scene.there.source), _before(scene.there.target)
+    strikes: list[Callable[[], int]] = [
+        lambda: cut(scene, target, 2),
+        lambda: stalled(scene, scene.dice.choice((source, target)), 2.0),
+        lambda: suspended(scene, "slot", (2.0,)),
+    ]
+    scene.dice.shuffle(strikes)
+    return sum(strike() for strike in strikes) + killed(scene, [scene.dice.choice(("driver", "JVM", "slot"))], 1)
 
 
 def broker_restarted(scene: Scene, broker: Broker) -> int:
@@ -300,5 +308,5 @@ IN_TRANSACTIONS: Sequence[Fault] = (
 )
 """On clusters of one broker each, with records and progress in transactions."""
 
-SHORT = Fault("connections to the target cut, kill -9 of something", short)
-"""What `test_random` has time for."""
+SHORT = Fault("short form: cuts, a stall, a frozen slot, kill -9 of driver, JVM or slot", short)
+"""What `make test` has time for."""

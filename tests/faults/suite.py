@@ -18,7 +18,10 @@ from tests.faults.numbered import Writer, read_numbers
 from tests.faults.scene import Scene
 from tests.faults.striking import Fault
 
-__all__ = ["Outcome", "as_json", "as_markdown", "strike", "write"]
+__all__ = ["COLUMNS", "Outcome", "as_json", "as_markdown", "strike", "write"]
+
+COLUMNS = ("fault", "times", "records", "lost", "doubled", "out of order", "went on after, s")
+"""Of each table that shows outcomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +88,7 @@ def as_json(outcomes: Iterable[Outcome], seed: int) -> str:
 
 def as_markdown(outcomes: Sequence[Outcome]) -> str:
     """The table of `docs/reliability.md`."""
-    lines = ["| fault | times | records | lost | doubled | out of order | longest until all went on, s |"]
-    lines += ["|---|---:|---:|---:|---:|---:|---:|"]
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     for each in outcomes:
         found = each.count
         cells = (

@@ -19,7 +19,7 @@ from tests.harness.runs import is_alive
 from tests.harness.services import ServiceProcess
 from tests.harness.traffic import Traffic
 
-# `make test` has time for a killed worker (`test_data_plane_progress`), `test_unleased` and some cuts.
+# `make test` has time for a killed worker (`test_data_plane_progress`), `test_unleased` and `test_random`.
 pytestmark = pytest.mark.long
 
 MARK = uuid.uuid4().hex[:6]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults.counting import Count, count
-from tests.faults.striking import FAULTS, THREE_BROKERS
 from tests.faults.suite import Outcome, as_json, as_markdown
 
 NUMBERS = st.lists(st.integers(0, 50), unique=True).map(sorted)
@@ -78,8 +77,3 @@ def test_what_did_not_recover_is_no_good_outcome_and_the_table_says_so() -> None
     assert not outcome(lost=1).good
     assert not outcome(failed="NeverHappened: x").good
     assert "target broker restarts (did not recover)" in as_markdown([outcome(failed="NeverHappened: x")])
-
-
-def test_every_fault_has_a_name_of_its_own() -> None:
-    names = [fault.name for fault in (*FAULTS, *THREE_BROKERS)]
-    assert len(set(names)) == len(names)
