@@ -41,7 +41,7 @@ OTHER = 4001
 FROM_ELSEWHERE, FROM_THE_TARGET = 900, 901
 """Producer ids in the source's log."""
 SEQUENCES = 2**31
-OUT_OF_ORDER, NOT_ENOUGH_REPLICAS = 45, 19
+OUT_OF_ORDER, NOT_ENOUGH_REPLICAS, INVALID_RECORD = 45, 19, 87
 REMEMBERED = 5
 AHEAD = 2 * REMEMBERED
 """Slots have more under way than the target remembers (decision 0041)."""
@@ -318,12 +318,21 @@ class Slot:
         if self.socket:
             self.answers.append((self.socket.popleft(), NOT_ENOUGH_REPLICAS, -1))
 
+    def refuse_for_good(self) -> None:
+        """The broker answers an error that only somebody's decision can settle; nothing is appended."""
+        if self.socket:
+            self.answers.append((self.socket.popleft(), INVALID_RECORD, -1))
+
     def answer(self) -> None:
         if not self.answers:
             return
         flight, code, base_offset = self.answers.popleft()
         if code == 0:
             self.partition.acknowledged(flight, base_offset)
+        elif code == INVALID_RECORD:
+            self.partition.lost(flight)
+            if self.partition.can(Happening.REFUSED):
+                self.partition.on(Happening.REFUSED, "refused")
         else:
             self.partition.lost(flight)
             self._fail()

@@ -5,6 +5,7 @@ A model of the rule, in memory (`copying_model.py`); real brokers are for the in
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "answered": ("answer",) * 8,
     "round": ("fetch", "deliver", *["send"] * 8, *["broker"] * 8, *["answer"] * 8),
     "one refused": ("refuse", *["broker"] * 8, *["answer"] * 8),
+    "one refused for good": ("refuse_for_good", *["broker"] * 8, *["answer"] * 8),
     "write": ("write",),
     "cut": ("cut",),
     "crash": ("crash",),
@@ -69,7 +71,7 @@ class World:
 
     def step(self, what: str, choice: int) -> None:
         slot = self.slots[choice % len(self.slots)]
-        if what in ("deliver", "send", "broker", "refuse", "answer"):
+        if what in ("deliver", "send", "broker", "refuse", "refuse_for_good", "answer"):
             getattr(slot, what)()
         elif what == "fetch":
             slot.fetch(1 + choice)
@@ -175,6 +177,29 @@ def test_each_record_arrives_once_and_in_order_whatever_happens(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:
     run(made_of, happens)
+
+
+@pytest.mark.parametrize("landed", range(5))
+def test_nothing_lands_behind_one_of_five_in_flight_that_is_refused_for_good(landed: int) -> None:
+    world = World(SourceLog.of([("plain", 2)] * 12))
+    slot = world.slots[0]
+    for what in (*ROUTES["round"], *ROUTES["fetch"] * 2, *["send"] * 5):  # the first goes alone, and is answered
+        world.step(what, 3)
+    known = len(world.target.ours)
+    assert len(slot.socket) == 5
+    assert slot.partition.chain.records_held > 10, "more waits behind them"
+    sizes = [flight.piece.count for flight in slot.socket]
+    for what in (*["broker"] * landed, *ROUTES["one refused for good"]):
+        world.step(what, 0)
+        world.check()
+    assert slot.partition.phase is Phase.HALTED
+    assert len(world.target.ours) == known + sum(sizes[:landed])
+    for what in ROUTES["round"]:
+        world.step(what, 0)
+    assert len(world.target.ours) == known + sum(sizes[:landed]), "until somebody decides"
+    world.happens("leave", 0)
+    world.finish()
+    world.check()
 
 
 @settings(max_examples=40)
