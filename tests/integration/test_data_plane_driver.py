@@ -1,0 +1,123 @@
+"""What the driver finds out by itself: records that a slot says nothing of, and slots that move too much. One mirror of
+two slots is this file's own."""
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep_protocol.state import Assignment
+from tests.conftest import Pair
+from tests.harness.clusters import Record, create_topic, produce, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.metrics import read_page, values, wait_for_value
+from tests.harness.mirror import Mirror, MirroredFlow
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+MARK = uuid.uuid4().hex[:6]
+SEEN_WITHIN = 25.0
+"""The driver asks for the source's ends every ten seconds; a slot that says nothing for thirty is replaced."""
+
+WITHIN = 300.0
+PIECE, PIECE_EVERY_S = 500_000, 0.1
+"""Bytes for each of some partitions, and so often at most: several MB a second, all of which one slot is to move."""
+
+WEIGHED_S = 30.0
+"""By then what partitions move was looked at three times."""
+
+
+@pytest.fixture(scope="module")
+def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path_factory.mktemp("driver"), MARK, a, b, slots=2) as running:
+        yield running
+
+
+@pytest.fixture
+def flow(mirror: Mirror) -> MirroredFlow:
+    return mirror.flow
+
+
+def of_slots(flow: MirroredFlow, topic: str) -> dict[int, set[int]]:
+    """The partitions of the topic that each slot has."""
+    rows = flow.rows(Assignment)
+    return {row.slot: {number for name, number in row.partitions if name == topic} for row in rows}
+
+
+def test_lag_of_slots_that_froze_up_to_date_grows_from_what_the_driver_sees(mirror: Mirror, flow: MirroredFlow) -> None:
+    topic = create_topic(flow.source, unique_name(MARK))
+    produce(flow.source, topic, [Record(value=b"before")])
+    flow.wait_written_down(topic)
+    assert values(read_page(mirror.data_plane.page("/metrics")[1]), "lockstep_lag_records", topic=topic) == [0]
+    frozen = [worker for worker in mirror.workers() if mirror.is_connected(worker)]
+    assert frozen
+    for worker in frozen:
+        worker.suspend()
+    try:
+        produce(flow.source, topic, [Record(value=b"%d" % n) for n in range(50)])
+        wait_for_value(mirror.data_plane, 50, "lockstep_lag_records", within=SEEN_WITHIN, topic=topic)
+        wait_for_value(mirror.data_plane, 1, "lockstep_lag_seconds", within=SEEN_WITHIN, topic=topic)
+        page = read_page(mirror.data_plane.page("/metrics")[1])
+        assert values(page, "lockstep_partition_stuck", topic=topic) == [0], "sooner than the watchdog names it"
+    finally:
+        for worker in frozen:
+            worker.resume()
+    flow.wait_copied(topic)
+
+    def none_waits() -> bool:
+        page = read_page(mirror.data_plane.page("/metrics")[1])
+        return (
+            values(page, "lockstep_lag_records", topic=topic)
+            == values(page, "lockstep_lag_seconds", topic=topic)
+            == [0]
+        )
+
+    wait_until(none_waits, within=WITHIN, every=0.25, what="no record waits")
+
+
+def test_what_is_new_goes_where_less_is_moved_and_two_that_move_much_are_parted(
+    mirror: Mirror, flow: MirroredFlow
+) -> None:
+    topic = create_topic(flow.source, unique_name(MARK), partitions=4)
+    flow.wait_mirrored(topic, partitions=4)
+    before = wait_until(
+        lambda: (found := of_slots(flow, topic)) and sorted(map(len, found.values())) == [2, 2] and found,
+        within=WITHIN,
+        every=0.25,
+        what="each slot has two partitions",
+    )
+    heavy, light = sorted(before[0]), sorted(before[1])
+    began = time.monotonic()
+
+    def more() -> None:
+        produce(flow.source, topic, [Record(value=os.urandom(PIECE), partition=number) for number in heavy * 4])
+
+    def moved_much() -> bool:
+        more()
+        return time.monotonic() - began >= WEIGHED_S
+
+    wait_until(moved_much, within=WITHIN, every=PIECE_EVERY_S, what="much is moved by one slot")
+    new = create_topic(flow.source, unique_name(MARK))
+    flow.wait_mirrored(new)
+    placed = wait_until(
+        lambda: [slot for slot, held in of_slots(flow, new).items() if held],
+        within=WITHIN,
+        what="the new one is placed",
+    )
+    assert placed == [1], "where less is moved; without a weight it would be the first slot"
+
+    def parted() -> bool:
+        more()
+        return all(len(held & set(heavy)) == 1 for held in of_slots(flow, topic).values())
+
+    wait_until(parted, within=WITHIN, every=PIECE_EVERY_S, what=f"{topic}-{heavy} are with two slots")
+    after = of_slots(flow, topic)
+    assert {number for held in after.values() for number in held} == {*heavy, *light}
+    assert mirror.data_plane.said("slots evened out")
+    produce(flow.source, topic, [Record(value=b"last", partition=number) for number in range(4)])
+    flow.wait_written_down(topic, within=WITHIN)
+    assert flow.compared(topic).equal
+    assert flow.events("SlotFailed") == flow.events("PartitionHalted") == []
