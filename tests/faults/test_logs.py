@@ -15,12 +15,16 @@ from tests.conftest import Pair
 from tests.harness.broker import Broker, started
 from tests.harness.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
+from tests.harness.metrics import wait_for_value
 from tests.harness.mirror import Mirror, MirroredFlow
 
 pytestmark = pytest.mark.long
 
 SOON = 120.0
 FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
+
+
+WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted"}
 
 
 def numbered(count: int, stem: bytes = b"r", first: int = 0) -> list[Record]:
@@ -89,9 +93,12 @@ def not_written_down(flow: MirroredFlow, topic: str, upstream: int) -> None:
     producer.flush(30)
 
 
-def test_a_source_restored_from_an_older_backup_and_grown_again(own: tuple[Broker, Broker], tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", ["skip", "restart"])
+def test_a_source_restored_from_an_older_backup_and_grown_again(
+    own: tuple[Broker, Broker], tmp_path: Path, policy: str
+) -> None:
     a, b = own
-    with mirror_of(tmp_path, a, b, "skip") as mirror:
+    with mirror_of(tmp_path, a, b, policy) as mirror:
         flow = mirror.flow
         mark = flow.flow.source[1:]
         topics = [create_topic(a.bootstrap, f"{mark}-{name}") for name in ("waits", "decided")]
@@ -109,15 +116,21 @@ def test_a_source_restored_from_an_older_backup_and_grown_again(own: tuple[Broke
         mirror.data_plane.start()
         halted = flow.wait_event("PartitionHalted", f"{topics[0]}-0", within=SOON)
         assert "up to offset 100 only, not up to 149" in halted.detail["reason"]
-        wait_values(flow, topics[1], [*numbered(100), *numbered(50, b"lost", 100), *numbered(80, b"other", 100)])
+        again = numbered(100) if policy == "restart" else []
+        both = [*numbered(100), *numbered(50, b"lost", 100), *again, *numbered(80, b"other", 100)]
+        wait_values(flow, topics[1], both)
+        went_on = flow.wait_event(WENT_ON[policy], f"{topics[1]}-0", within=SOON)
+        assert went_on.detail["begin"] == (100 if policy == "skip" else 0)
+        assert went_on.detail["again"] == (None if policy == "skip" else [0, 149])
         found = flow.wait_event("GapFound", f"{topics[1]}-0", within=SOON)
         assert found.detail["case"] == "source-truncated"
         assert len(read_topic(b.bootstrap, flow.remote(topics[0]))) == 150
 
 
-def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", ["skip", "restart"])
+def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_path: Path, policy: str) -> None:
     a, b = own
-    with mirror_of(tmp_path, a, b, "restart") as mirror:
+    with mirror_of(tmp_path, a, b, policy) as mirror:
         flow = mirror.flow
         mark = flow.flow.source[1:]
         topics = [create_topic(a.bootstrap, f"{mark}-{name}") for name in ("waits", "decided", "grown")]
@@ -144,13 +157,21 @@ def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_
         mirror.data_plane.start()
         grown = flow.wait_event("PartitionHalted", f"{topics[2]}-0", within=SOON)
         assert "it was truncated and has grown again" in grown.detail["reason"]
-        assert flow.wait_event("GapFound", f"{topics[2]}-0", within=SOON).detail["case"] == "target-truncated"
+        found = flow.wait_event("GapFound", f"{topics[2]}-0", within=SOON).detail
+        assert (found["case"], found["gone"]) == ("target-truncated", None)
         flow.wait_event("PartitionHalted", f"{topics[0]}-0", within=SOON)
-        assert flow.wait_event("GapFound", f"{topics[0]}-0", within=SOON).detail["case"] == "target-truncated"
-        everything = [*numbered(100), *numbered(50, b"later", 100)]
-        wait_values(flow, topics[1], [*numbered(100), *everything])
-        restarted = flow.wait_event("CopyRestarted", f"{topics[1]}-0", within=SOON)
-        assert restarted.detail["again"] == [0, 149]
+        found = flow.wait_event("GapFound", f"{topics[0]}-0", within=SOON).detail
+        there = [found[word] for word in ("case", "target_wanted", "target_end", "gone")]
+        assert there == ["target-truncated", 150, 100, [100, 149]]
+        went_on = flow.wait_event(WENT_ON[policy], f"{topics[1]}-0", within=SOON).detail
+        produce(a.bootstrap, topics[1], numbered(20, b"new", 150))
+        again = [*numbered(100), *numbered(50, b"later", 100)] if policy == "restart" else []
+        wait_values(flow, topics[1], [*numbered(100), *again, *numbered(20, b"new", 150)])
+        assert went_on["again"] == ([0, 149] if policy == "restart" else None)
+        assert went_on["gone"] == ([100, 149] if policy == "skip" else None)
+        stays_gone = 50 if policy == "skip" else 0
+        lost = wait_for_value(mirror.data_plane, stays_gone, "lockstep_target_lost_offsets_total", topic=topics[1])
+        assert lost == stays_gone
 
 
 def test_records_that_left_the_source_after_they_were_copied_and_before_that_was_written_down(
