@@ -25,6 +25,7 @@ from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.errors import DIVERGED
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.frames import Encoded
+from lockstep_data_plane.in_flight import InFlight
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.producing import Producing, Unanswered
@@ -89,7 +90,9 @@ def obeyed(asked: list[tuple[float, float]]) -> bool:
 
 def copying(topic: str, number: int = 0) -> Partition:
     partition = Partition(topic, number, topic, 100)
-    partition.resumed(PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), ChainEnd(-1, -1))
+    partition.resumed(
+        PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), ChainEnd(-1, -1)
+    )
     return partition
 
 
@@ -112,7 +115,7 @@ async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothi
         cluster,
         FetchSettings(max_partition_bytes=5 * RECORD_BYTES),
         "read_uncommitted",
-        room=1 << 20,
+        in_flight=InFlight(64 << 20),
         has_room=lambda partition: True,
         on_fetched=fetched,
         on_delivered=lambda: None,
@@ -180,7 +183,7 @@ async def test_single_records_come_over_one_connection_much_over_two_and_nothing
         cluster,
         FetchSettings(max_partition_bytes=SOME_RECORDS),
         "read_uncommitted",
-        room=1 << 20,
+        in_flight=InFlight(64 << 20),
         has_room=lambda partition: room[0],
         on_fetched=fetched,
         on_delivered=lambda: None,
@@ -269,7 +272,7 @@ async def reading(bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch) -
         cluster,
         FetchSettings(max_wait_ms=100),
         "read_uncommitted",
-        room=1 << 20,
+        in_flight=InFlight(64 << 20),
         has_room=lambda partition: True,
         on_fetched=fetched,
         on_delivered=lambda: None,
@@ -364,7 +367,7 @@ async def test_connections_that_the_broker_closes_for_being_idle_are_opened_agai
             cluster,
             FetchSettings(),
             "read_uncommitted",
-            room=1 << 20,
+            in_flight=InFlight(64 << 20),
             has_room=lambda partition: room[0],
             on_fetched=fetched,
             on_delivered=lambda: None,

@@ -17,6 +17,7 @@ from lockstep_data_plane.connection import APIS, Connection, message
 from lockstep_data_plane.errors import DIVERGED, FENCED_LEADER_EPOCH, Fate, fate_of
 from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
 from lockstep_data_plane.fetching import Fetching
+from lockstep_data_plane.in_flight import InFlight
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening
 from lockstep_data_plane.shard import Question, Shard
@@ -47,7 +48,7 @@ async def fetching() -> AsyncIterator[Fetching]:
         cluster,
         FetchSettings(rack="here"),
         "read_uncommitted",
-        room=1 << 20,
+        in_flight=InFlight(64 << 20),
         has_room=lambda partition: True,
         on_fetched=lambda delivery: None,
         on_delivered=lambda: None,
@@ -73,7 +74,7 @@ def question(partition: Partition) -> Question:
     leader = Leader(LEADER, 0, TOPIC_ID)
     wanted = (partition.tp, leader, partition.fetch_from, partition.fetched_epoch)
     asked = {partition.tp: (partition, partition.incarnation, wanted)}
-    return Question(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False)
+    return Question(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False, each=0)
 
 
 def answer(

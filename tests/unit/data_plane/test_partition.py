@@ -99,6 +99,15 @@ class TestTheTable:
         row = p.row()
         assert (row.phase, row.reason, row.upstream, row.sequence) == ("halted", "timestamps", 1, 1)
 
+    def test_one_that_halts_because_the_target_refused_lets_go_of_what_was_not_sent(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)), batch(records(2, 2)))
+        p.lost(p.outlets[0].launch())
+        p.on(Happening.REFUSED, "timestamps")
+        assert p.quiet
+        assert p.on(Happening.DRAINED) is Phase.HALTED
+        assert p.chain.bytes_held == 0
+
     def test_one_that_leaves_is_released_even_if_it_was_refused_something_meanwhile(self) -> None:
         p = partition()
         p.on(Happening.LEAVE)

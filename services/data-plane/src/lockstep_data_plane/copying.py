@@ -78,7 +78,7 @@ class Copying:
         )
         self._telling = Telling(settings, ledger, troubles, self._source, self._target)
         self._failing = Failing(self._source, self._target, self._telling, on_failed=self._stop)
-        self.room = Room(self._plane, lambda: len(self.partitions), lambda p: self._fetching.nudge(p))
+        self.room = Room(self._plane, lambda p: self._fetching.nudge(p))
         self._transacting = Transacting(
             settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failing.failed
         )
@@ -108,8 +108,8 @@ class Copying:
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
-            room=self._plane.max_in_flight_bytes,
-            has_room=lambda p: not self._origins.holds(p) and self.room.for_more_of(p),
+            in_flight=self.room.in_flight,
+            has_room=lambda p: not self._origins.holds(p) and self.room.within_rate(p),
             on_fetched=self._on_fetched,
             on_delivered=self._delivered,
             on_trouble=self._failing.cut,
@@ -139,6 +139,11 @@ class Copying:
     def appended_bytes(self) -> int:
         """Bytes of their batches."""
         return self._left_bytes + sum(p.durable.counters.bytes for p in self.partitions.values())
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes fetched and not yet acknowledged."""
+        return self.room.in_flight.held
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
@@ -178,6 +183,7 @@ class Copying:
             self._changes.pop(partition, None)
             self._ledger.forget(partition)
             self._origins.forget(partition)
+            self._fetching.holds(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "") -> None:
         """The partition is to leave: what flies is awaited, then it is released. `rests`: why nobody is to copy it
@@ -190,6 +196,7 @@ class Copying:
             partition.on(Happening.LEAVE)
             self._fetching.detach(partition)
             self._transacting.look(partition)
+            self._look_at_held(partition)
             self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
@@ -216,12 +223,17 @@ class Copying:
             partition.traces = self._origins
         self.partitions[tp] = partition
         self._changes[partition] = asyncio.Event()
-        await self._tending.tend(partition, lambda p: self._moved.add(p))
+        await self._tending.tend(partition, self._on_turn)
+
+    def _on_turn(self, partition: Partition) -> None:
+        self._moved.add(partition)
+        self._look_at_held(partition)
 
     def _stop(self, partition: Partition) -> None:
         """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
         self._fetching.detach(partition)
         self._transacting.look(partition)
+        self._look_at_held(partition)
         self._changes[partition].set()
 
     # -- between fetch and answer --------------------------------------------------------------------------------------
@@ -229,8 +241,14 @@ class Copying:
     def _on_fetched(self, delivery: Delivery) -> None:
         if delivery.partition.traces is not self._origins or not self._origins.takes(delivery):
             self._judge(delivery)
+        self._look_at_held(delivery.partition)
+
+    def _look_at_held(self, partition: Partition) -> None:
+        """To be called whenever what the partition holds may be another size."""
+        self._fetching.holds(partition, partition.chain.bytes_held + self._origins.bytes_held(partition))
 
     def _traced(self, partition: Partition) -> None:
+        self._look_at_held(partition)
         self._delivered()
         self._fetching.nudge(partition)
 
@@ -289,6 +307,7 @@ class Copying:
                 self._failing.cut(partition, str(answer))
             else:
                 self._failing.append_refused(partition, flight, answer)
+        self._look_at_held(partition)
         self._transacting.look(partition)
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()

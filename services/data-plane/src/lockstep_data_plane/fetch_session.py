@@ -19,6 +19,7 @@ SESSION_LOST = frozenset({70, 71, 106})
 
 NO_SESSION = 0
 LAST_EPOCH = 2**31 - 1
+UNSAID = -1
 
 
 class Plan(NamedTuple):
@@ -55,6 +56,10 @@ class FetchSession:
         ]
         self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
         return Plan(self._id, self._epoch, changed, forgotten)
+
+    def resized(self) -> None:
+        """Each partition may bring more or less from now on: the next plan names all that it wants."""
+        self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
 
     def onward(self, moved: Sequence[Wanted]) -> Plan | None:
         """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets

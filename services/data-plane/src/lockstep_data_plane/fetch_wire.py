@@ -59,12 +59,13 @@ def fetch_request(
     session: Plan | None = None,
     rack: str = "",
     partition_bytes: int | None = None,
+    max_bytes: int | None = None,
     by_id: bool = True,
 ) -> Encoded:
     """A fetch of these partitions from these offsets, by topic id where this version speaks of ids and its topics have
     one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
     to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
-    `partition_bytes`, or what the settings say.
+    `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
 
     Each partition goes with the leader epoch that we know, so that a broker of another one refuses it, and with that of
     the record before the one it is to begin with, so that a log without that record says so (KIP-320, KIP-595)."""
@@ -82,7 +83,7 @@ def fetch_request(
     head = _HEAD.pack(
         settings.max_wait_ms if wait_ms is None else wait_ms,
         settings.min_bytes,
-        settings.max_bytes,
+        settings.max_bytes if max_bytes is None else max_bytes,
         READ_COMMITTED[isolation],
         session_id,
         epoch,

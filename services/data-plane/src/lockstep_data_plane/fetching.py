@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from lockstep_config.model import FetchSettings
 from lockstep_data_plane.cluster import Cluster, Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.in_flight import InFlight, Terms
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.replicas import Replicas
@@ -36,18 +37,18 @@ class Fetching:
         settings: FetchSettings,
         isolation: str,
         *,
-        room: int,
+        in_flight: InFlight,
         has_room: Callable[[Partition], bool],
         on_fetched: Callable[[Delivery], None],
         on_delivered: Callable[[], None],
         on_trouble: Callable[[Partition, str], None],
         limited: bool = False,
     ) -> None:
-        """`room`: bytes that all partitions together may hold; `has_room` is what decides. `limited`: a partition may
-        lose its room by what others fetch."""
+        """`in_flight` decides by bytes how much is asked for, and of whom; `has_room` is whatever else decides that.
+        `limited`: it may change its mind by what others fetch."""
         self.cluster = cluster
         self.settings = settings
-        self._room = room
+        self._in_flight = in_flight
         self._replicas = Replicas(settings.rack, settings.replica_lease_s)
         self.isolation = isolation
         self.has_room = has_room
@@ -174,7 +175,36 @@ class Fetching:
         configured = self.settings.max_partition_bytes
         if not self.settings.grows:
             return configured
-        return partition_bytes(configured, connection.round_trip_s, len(self._of), self._room)
+        return partition_bytes(configured, connection.round_trip_s, len(self._of), self._in_flight.cap)
+
+    def terms(self, connection: Connection | None) -> Terms | None:
+        """What may be asked for now on this connection, or on one of which nothing is known yet."""
+        return self._in_flight.terms(
+            connections=sum(1 for shard, _ in self._shards.values() if shard.partitions),
+            partitions=len(self._of),
+            each=self.settings.max_partition_bytes if connection is None else self.partition_bytes(connection),
+            at_most=self.settings.max_bytes,
+        )
+
+    def may_bring(self, partition: Partition, terms: Terms) -> bool:
+        """Whether the partition may be asked for on these terms."""
+        return self._in_flight.held_by(partition) < terms.below and self.has_room(partition)
+
+    def expects(self, shard: Shard, size: int) -> None:
+        """So many bytes may come on the shard's connection, or have come and are not its partitions' yet."""
+        if self._in_flight.expects(shard, size):
+            self.wake_all()
+
+    def holds(self, partition: Partition, size: int) -> None:
+        """The partition holds so many bytes now."""
+        if self._in_flight.holds(partition, size):
+            self.wake_all()
+
+    def wake_all(self) -> None:
+        """There is room for more of everybody."""
+        for shard, _ in self._shards.values():
+            shard.wake.set()
+            shard.roomier.set()
 
     def nudge(self, partition: Partition) -> None:
         """The partition may have room again."""

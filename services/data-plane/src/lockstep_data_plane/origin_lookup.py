@@ -157,6 +157,10 @@ class OriginLookup:
         """Whether something of the partition waits; nothing more of it should be fetched then."""
         return partition in self._held
 
+    def bytes_held(self, partition: Partition) -> int:
+        """Bytes of the partition that wait."""
+        return sum(len(delivery.fetched.records) for delivery in self._held.get(partition, ()))
+
     def takes(self, delivery: Delivery) -> bool:
         """Whether a delivery has to wait; then it comes back through `deliver`."""
         partition = delivery.partition

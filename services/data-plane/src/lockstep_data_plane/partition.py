@@ -116,7 +116,7 @@ class Partition:
             self.chain.abandon()
         if happening is Happening.LEAVE:
             self.leaving = True
-        if happening in (Happening.LEAVE, Happening.FAILED):
+        if happening in (Happening.LEAVE, Happening.FAILED, Happening.DRAINED):
             self.chain.abandon()
         if happening is Happening.FAILED and self.transactions is not None:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it

@@ -23,9 +23,11 @@ from lockstep_data_plane.errors import FENCED_LEADER_EPOCH
 from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan, Wanted
 from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer, topic_names
 from lockstep_data_plane.frames import Encoded
+from lockstep_data_plane.in_flight import Terms
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
+from lockstep_runtime.waiting import set_within
 
 if TYPE_CHECKING:
     from lockstep_data_plane.fetching import Fetching
@@ -38,6 +40,9 @@ PATIENCE_S = 40.0
 
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
+
+PRESSED_S = 0.05
+"""Where most of what the slot may hold is taken, a question that may bring but little waits so long for more room."""
 
 
 class Delivery(NamedTuple):
@@ -70,13 +75,15 @@ Asked = tuple[Partition, int, Wanted]
 
 @dataclass(slots=True)
 class Question:
-    """What a fetch asked for, which of its partitions have moved since, and which had before. Where `lasts` is set, all
-    partitions of its shard are in it, and the next question differs by no more than those that moved."""
+    """What a fetch asked for, at most `each` bytes of each partition; which of them have moved since, and which had
+    before. Where `lasts` is set, all partitions of its shard are in it, and the next question differs by no more than
+    those that moved."""
 
     asked: dict[TopicPartition, Asked]
     names: Mapping[Any, str]
     by_id: bool
     lasts: bool
+    each: int
     moved: list[Partition] = field(default_factory=list)
     moved_before: list[Partition] = field(default_factory=list)
 
@@ -91,12 +98,20 @@ class Shard:
         self.index = index
         self.partitions: dict[Partition, Leader] = {}
         self.wake = asyncio.Event()
+        self.roomier = asyncio.Event()
+        """There is as much room as usual again, where there was less."""
         self._asked_at = 0.0
         self._connection: Connection | None = None
         self._session = FetchSession()
+        self._each = 0
+        """What the session was told to bring of each partition at most."""
         self._turn = 0
         self.swarm = Swarm()
         self._brought = NOTHING
+        self._asks_for = 0
+        """Bytes that may come for the question that is out."""
+        self._waits = 0
+        """Bytes that have come and are not handed over yet."""
         self._last: Question | None = None
         """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
         thousands for each answer is most of what they cost."""
@@ -104,7 +119,7 @@ class Shard:
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
         while True:
-            if not any(self._fetching.has_room(p) for p in self._eligible()):
+            if not self._can_ask():
                 self.wake.clear()
                 await self.wake.wait()
                 continue
@@ -115,6 +130,7 @@ class Shard:
                 lost = list(self.partitions.items())
                 self.partitions.clear()
                 self._last = None
+                self._expects(asks_for=0, waits=0)
                 for partition, leader in lost:
                     if leader.broker == self.broker:
                         self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
@@ -127,8 +143,7 @@ class Shard:
 
     async def _fetch_on(self, connection: Connection) -> None:
         self._session.lost()
-        await connection.rested()
-        asked = self._ask(connection)
+        asked = await self._ask_in_time(connection)
         while asked is not None:
             self._asked_at = asked_at = time.monotonic()
             await asked
@@ -139,31 +154,62 @@ class Shard:
             self._fetching.share_out(self, now)
             asked = None
             if not brought.little:
-                asked = None if connection.rests_for else self._ask(connection)
-                self._fetching.deliver(brought.deliveries)
+                asked = None if connection.rests_for or self._pressed else self._ask(connection)
+                self._hand_over(brought)
             if paced and (rest := rest_s(time.monotonic() - asked_at)):
                 await asyncio.sleep(rest)
             if asked is None:
-                await connection.rested()
-                asked = self._ask(connection)
+                asked = await self._ask_in_time(connection)
+
+    async def _ask_in_time(self, connection: Connection) -> asyncio.Future[Any] | None:
+        """Ask once the broker has had its rest, and there is room, or has not been for a while."""
+        await connection.rested()
+        if self._pressed:
+            self.roomier.clear()
+            await set_within(self.roomier, PRESSED_S)
+        return self._ask(connection)
 
     def _see(self, question: Question, answer: Any) -> None:
         """Take an answer apart as soon as it is there, and hand over what is little."""
         deliveries = list(self._take_apart(question, answer))
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
         self._brought = Brought(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
+        self._expects(asks_for=0, waits=size)
         if self._brought.little:
-            self._fetching.deliver(deliveries)
+            self._hand_over(self._brought)
+
+    def _hand_over(self, brought: Brought) -> None:
+        """What an answer brought is its partitions' from now on."""
+        self._fetching.deliver(brought.deliveries)
+        self._expects(asks_for=self._asks_for, waits=0)
+
+    def _expects(self, *, asks_for: int, waits: int) -> None:
+        self._asks_for, self._waits = asks_for, waits
+        self._fetching.expects(self, asks_for + waits)
+
+    def _can_ask(self) -> bool:
+        eligible = self._eligible()
+        terms = self._terms() if eligible else None
+        return terms is not None and any(self._fetching.may_bring(p, terms) for p in eligible)
+
+    def _terms(self) -> Terms | None:
+        return self._fetching.terms(self._connection)
+
+    @property
+    def _pressed(self) -> bool:
+        return (terms := self._terms()) is not None and terms.pressed
 
     def _eligible(self) -> list[Partition]:
         return [p for p in self.partitions if p.phase is Phase.COPYING]
 
     def _ask(self, connection: Connection) -> asyncio.Future[Any] | None:
-        if (last := self._last) is not None and (plan := self._onward(last)) is not None:
-            return connection.ask(self._request(connection, plan, last.by_id), partial(self._see, last))
+        if (terms := self._terms()) is None:
+            return None
+        if (last := self._last) is not None and (plan := self._onward(last, terms)) is not None:
+            return self._send(connection, last, plan, terms)
         self._fetching.send_back(self, self.partitions)
         eligible = self._eligible()
-        roomy = [p for p in eligible if self._fetching.has_room(p)]
+        roomy = [p for p in eligible if self._fetching.may_bring(p, terms)]
         if not roomy:
             return None
         self._turn += 1
@@ -172,19 +218,23 @@ class Shard:
         wanted = [each for _, _, each in asked.values()]
         by_id = all(leader.topic_id is not None for leader in self.partitions.values())
         lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
-        self._last = question = Question(asked, topic_names(wanted), by_id, lasts)
+        self._last = question = Question(asked, topic_names(wanted), by_id, lasts, terms.each)
+        if terms.each != self._each:
+            self._each = terms.each
+            self._session.resized()
         plan = self._session.plan(wanted)
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        request = self._request(connection, plan, by_id, wait_ms, self._fetching.rack(roomy))
-        return connection.ask(request, partial(self._see, question))
+        return self._send(connection, question, plan, terms, wait_ms, self._fetching.rack(roomy))
 
-    def _onward(self, last: Question) -> Plan | None:
+    def _onward(self, last: Question, terms: Terms) -> Plan | None:
         """The next question where it differs from the last one only by what has moved; else None.
 
-        Only what moves can lose its room. It is looked at twice, for a large answer is handed over after the next
-        question.
+        What moves may lose its room. It is looked at twice, for a large answer is handed over after the next question.
+        What does not move, and holds more than is left by now, is asked for once more when it moves.
         """
-        if not last.lasts or not all(map(self._fetching.has_room, (*last.moved, *last.moved_before))):
+        if not last.lasts or last.each != terms.each:
+            return None
+        if not all(self._fetching.may_bring(p, terms) for p in (*last.moved, *last.moved_before)):
             return None
         moved = [self._wanted(p) for p in last.moved]
         for p, wanted in zip(last.moved, moved, strict=True):
@@ -196,8 +246,23 @@ class Shard:
     def _wanted(self, partition: Partition) -> Wanted:
         return partition.tp, self.partitions[partition], partition.fetch_from, partition.fetched_epoch
 
+    def _send(
+        self,
+        connection: Connection,
+        question: Question,
+        plan: Plan,
+        terms: Terms,
+        wait_ms: int | None = None,
+        rack: str = "",
+    ) -> asyncio.Future[Any]:
+        size = min(terms.at_most, len(question.asked) * terms.each)
+        request = self._request(connection, question, plan, size, wait_ms, rack)
+        answer = connection.ask(request, partial(self._see, question))
+        self._expects(asks_for=size, waits=self._waits)
+        return answer
+
     def _request(
-        self, connection: Connection, plan: Plan, by_id: bool, wait_ms: int | None = None, rack: str = ""
+        self, connection: Connection, question: Question, plan: Plan, size: int, wait_ms: int | None, rack: str
     ) -> Encoded:
         return fetch_request(
             connection.version("fetch"),
@@ -207,8 +272,9 @@ class Shard:
             wait_ms=wait_ms,
             session=plan,
             rack=rack,
-            partition_bytes=self._fetching.partition_bytes(connection),
-            by_id=by_id,
+            partition_bytes=question.each,
+            max_bytes=size,
+            by_id=question.by_id,
         )
 
     def _take_apart(self, question: Question, answer: Any) -> Iterator[Delivery]:

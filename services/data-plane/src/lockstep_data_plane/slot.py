@@ -154,12 +154,11 @@ class Slot:
             await cancelled(self._tending.values())
 
     def _stretch(self) -> Copied:
-        held = self._copying.partitions.values()
         return Copied(
             records=self._copying.appended,
             bytes=self._copying.appended_bytes,
             partitions=len(self._tending),
-            held_bytes=sum(p.chain.bytes_held for p in held),
+            held_bytes=self._copying.held_bytes,
             trouble="; ".join(self._troubles.now.values()),
         )
 
@@ -195,7 +194,7 @@ class Slot:
             generation=self._assignment.generation,
             partitions=len(self._tending),
             resting=sum(order.rests != "" for order in self._orders.values()),
-            held_bytes=sum(p.chain.bytes_held for p in held),
+            held_bytes=self._copying.held_bytes,
             held_records=sum(p.chain.records_held for p in held),
             commit_window=self._ledger.commits.summary,
             syncs=0 if syncs is None else syncs.sent,

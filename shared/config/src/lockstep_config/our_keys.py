@@ -124,7 +124,7 @@ OUR_KEYS = (
         scopes=CONNECTOR,
         minimum=1_048_576,
         maximum=17_179_869_184,
-        meaning="bytes a slot may hold in memory between fetch and acknowledgement",
+        meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
     ),
     Key(
         name="lockstep.recompress",

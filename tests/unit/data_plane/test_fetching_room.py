@@ -1,0 +1,251 @@
+"""What a connection asks for stays within what its slot may still hold, and counts until its partitions hold it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.cluster import Cluster, Leader
+from lockstep_data_plane.connection import APIS, BrokerUnreachable, Connection, message
+from lockstep_data_plane.fetching import Fetching
+from lockstep_data_plane.in_flight import InFlight
+from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.shard import Delivery, Shard
+from lockstep_data_plane.swarm import FEW_BYTES
+from lockstep_data_plane.tail import ChainEnd
+from lockstep_protocol.state import PartitionProgress
+from tests.harness.eventually import eventually
+from tests.unit.data_plane.batch_bytes import batch_bytes, record
+from tests.unit.data_plane.by_kio import read_back
+
+MIB = 1 << 20
+CAP = 8 * MIB
+TOPIC_ID = UUID(int=7)
+
+ELSEWHERE = Partition("elsewhere", 0, "a.elsewhere", 100)
+"""A partition of another broker."""
+
+
+class Asked(Connection):
+    """A connection whose answers the test gives."""
+
+    def __init__(self) -> None:
+        self._versions = {APIS["fetch"].key: (0, 13)}
+        self.requests: list[Any] = []
+
+    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+        assert seen is not None
+        self.requests.append(read_back(entity))
+        self._seen, self._answer = seen, asyncio.get_running_loop().create_future()
+        return self._answer
+
+    @property
+    def last(self) -> dict[int, int]:
+        """Of which partitions the last request speaks, and how much each may bring."""
+        return {p.partition: p.partition_max_bytes for topic in self.requests[-1].topics for p in topic.partitions}
+
+    @property
+    def forgets(self) -> set[int]:
+        """Which partitions the last request takes out of the session."""
+        return {number for topic in self.requests[-1].forgotten_topics_data for number in topic.partitions}
+
+    def answers(self, **data: bytes) -> None:
+        """With these batches, by partition (`p0`)."""
+        m = message("fetch", 13, "response")
+        parts = tuple(
+            m.PartitionData(
+                partition_index=int(name[1:]),
+                error_code=0,
+                high_watermark=100,
+                last_stable_offset=-1,
+                log_start_offset=-1,
+                aborted_transactions=None,
+                records=records,
+            )
+            for name, records in data.items()
+        )
+        topics = (m.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=parts),) if parts else ()
+        answer = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=7, responses=topics)
+        self._seen(answer)
+        self._answer.set_result(answer)
+
+    def fails(self) -> None:
+        self._answer.set_exception(BrokerUnreachable("broker:9092: gone"))
+
+
+class Scene:
+    """Some partitions of one broker over one connection, and what was delivered of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
+        cluster, self.connection, self.in_flight = Cluster("a", [("broker", 9092)], {}), Asked(), InFlight(CAP)
+        self.delivered: list[Delivery] = []
+        self.troubled: list[Partition] = []
+
+        async def connect(broker: int, lane: str) -> Connection:
+            return self.connection
+
+        monkeypatch.setattr(cluster, "connection", connect)
+        self.fetching = Fetching(
+            cluster,
+            FetchSettings(),
+            "read_uncommitted",
+            in_flight=self.in_flight,
+            has_room=lambda partition: True,
+            on_fetched=self.delivered.append,
+            on_delivered=lambda: None,
+            on_trouble=lambda partition, why: self.troubled.append(partition),
+        )
+        self.partitions = [self._copying(number) for number in range(8)]
+
+    def _copying(self, number: int) -> Partition:
+        self.fetching.cluster._leaders["t", number] = Leader(1, 0, TOPIC_ID)
+        partition = Partition("t", number, "a.t", 100)
+        row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
+        partition.resumed(row, ChainEnd(-1, -1))
+        return partition
+
+    def attach(self) -> None:
+        for partition in self.partitions:
+            self.fetching.attach(partition)
+
+    async def asked(self, count: int) -> None:
+        """Until so many questions are out."""
+        await eventually(lambda: len(self.connection.requests) == count, every=0.001, what=f"question {count}")
+
+    @property
+    def used(self) -> int:
+        return self.in_flight._used
+
+    @property
+    def shard(self) -> Shard:
+        ((shard, _),) = self.fetching._shards.values()
+        return shard
+
+
+@pytest.fixture
+async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    made = Scene(monkeypatch)
+    yield made
+    await made.fetching.close()
+
+
+async def test_what_is_asked_for_counts_until_its_answer_says_how_much_it_is(scene: Scene) -> None:
+    scene.attach()
+    await scene.asked(1)
+    assert scene.connection.requests[0].max_bytes == CAP // 2 == scene.used
+    assert scene.connection.last == dict.fromkeys(range(8), MIB)
+    scene.connection.answers(p0=batch_bytes([record(0, bytes(100))]))
+    await scene.asked(2)
+    assert (len(scene.delivered), scene.used) == (1, CAP // 2), "handed over, and the next question is out"
+
+
+async def test_what_has_come_and_is_not_handed_over_counts_beside_the_next_question(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.attach()
+    await scene.asked(1)
+    seen: list[int] = []
+    monkeypatch.setattr(scene.fetching, "_on_fetched", lambda delivery: seen.append(scene.used))
+    data = batch_bytes([record(0, bytes(FEW_BYTES))])
+    scene.connection.answers(p0=data)
+    await scene.asked(2)
+    assert seen == [CAP // 2 + len(data)]
+    assert scene.used == CAP // 2
+
+
+async def test_the_question_says_no_more_than_what_is_left(scene: Scene) -> None:
+    scene.fetching.holds(scene.partitions[0], 3 * MIB)
+    scene.attach()
+    await scene.asked(1)
+    assert scene.connection.requests[0].max_bytes == 3 * MIB
+    assert sorted(scene.connection.last) == list(range(1, 8)), "who holds as much as is left waits"
+
+
+async def test_where_most_is_taken_only_those_are_asked_for_that_hold_little_and_for_little(scene: Scene) -> None:
+    own = CAP // (8 * 8)
+    for partition in scene.partitions[:6]:
+        scene.fetching.holds(partition, MIB)
+    scene.attach()
+    await scene.asked(1)
+    assert scene.connection.last == {6: own, 7: own}
+    assert scene.connection.requests[-1].max_bytes == 2 * own
+    assert scene.used == 6 * MIB + 2 * own
+
+
+async def test_who_is_asked_for_more_or_less_is_named_again_in_the_session(scene: Scene) -> None:
+    scene.attach()
+    await scene.asked(1)
+    scene.fetching.holds(scene.partitions[0], 6 * MIB)
+    scene.connection.answers()
+    await scene.asked(2)
+    own = CAP // (8 * 8)
+    assert scene.connection.last == dict.fromkeys(range(1, 8), own)
+    assert scene.connection.forgets == {0}
+    scene.fetching.holds(scene.partitions[0], 0)
+    scene.connection.answers()
+    await scene.asked(3)
+    assert scene.connection.last == dict.fromkeys(range(8), MIB)
+    scene.connection.answers()
+    await scene.asked(4)
+    assert scene.connection.last == {}, "as before"
+
+
+async def test_who_found_no_room_at_all_goes_on_when_another_partition_has_made_some(scene: Scene) -> None:
+    scene.fetching.holds(ELSEWHERE, CAP)
+    scene.attach()
+    await eventually(lambda: not scene.shard.wake.is_set(), what="it waits")
+    scene.fetching.holds(ELSEWHERE, CAP - CAP // 64 + 1)
+    assert not scene.shard.wake.is_set()
+    scene.fetching.holds(ELSEWHERE, CAP - CAP // 64)
+    await scene.asked(1)
+    assert scene.used == CAP
+
+
+async def test_a_question_that_waits_for_more_room_goes_out_as_soon_as_there_is(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep_data_plane.shard.PRESSED_S", 60)
+    scene.fetching.holds(ELSEWHERE, 6 * MIB)
+    scene.attach()
+    await eventually(lambda: scene.in_flight._wakes_at > 0, what="it waits")
+    await asyncio.sleep(0)
+    assert scene.connection.requests == []
+    scene.fetching.holds(ELSEWHERE, 5 * MIB)
+    await scene.asked(1)
+    assert scene.connection.last == dict.fromkeys(range(8), MIB)
+
+
+async def test_what_a_lost_connection_was_asked_for_does_not_come(scene: Scene) -> None:
+    scene.attach()
+    await scene.asked(1)
+    scene.connection.fails()
+    await eventually(lambda: len(scene.troubled) == 8)
+    assert scene.used == 0
+
+
+async def test_no_partition_is_looked_at_for_the_next_question_where_none_moved(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.attach()
+    await scene.asked(1)
+    looked_at: list[Partition] = []
+
+    def has_room(partition: Partition) -> bool:
+        looked_at.append(partition)
+        return True
+
+    monkeypatch.setattr(scene.fetching, "has_room", has_room)
+    for turn in range(2, 5):
+        scene.connection.answers()
+        await scene.asked(turn)
+    assert looked_at == []
+    scene.connection.answers(p3=batch_bytes([record(0, bytes(100))]))
+    await scene.asked(5)
+    assert [partition.number for partition in looked_at] == [3]

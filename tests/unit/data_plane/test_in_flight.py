@@ -1,0 +1,239 @@
+"""What a slot has in flight stays below the cap, a partition that holds little can always go on, and who had to wait is
+told when there is room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockstep_data_plane.in_flight import InFlight, Terms
+
+MIB = 1 << 20
+CAP = 64 * MIB
+
+
+def terms(
+    flight: InFlight, *, connections: int = 2, partitions: int = 8, each: int = MIB, at_most: int = 50 * MIB
+) -> Terms | None:
+    return flight.terms(connections=connections, partitions=partitions, each=each, at_most=at_most)
+
+
+def some(found: Terms | None) -> Terms:
+    assert found is not None
+    return found
+
+
+def test_while_there_is_room_each_partition_is_asked_for_as_much_as_ever() -> None:
+    flight = InFlight(CAP)
+    found = some(terms(flight))
+    assert (found.each, found.pressed) == (MIB, False)
+    assert found.at_most >= 4 * MIB, "all that four partitions may bring"
+    for number in range(8):
+        flight.holds(number, 4 * MIB)
+    assert (flight.held, some(terms(flight)).each, some(terms(flight)).below) == (32 * MIB, MIB, 16 * MIB)
+
+
+def test_a_far_broker_is_asked_for_as_much_as_two_fetches_of_all_partitions_are() -> None:
+    found = some(terms(InFlight(CAP), each=4 * MIB))
+    assert (found.each, found.at_most) == (4 * MIB, 16 * MIB)
+
+
+def test_all_connections_together_are_asked_for_half_of_the_cap() -> None:
+    flight = InFlight(CAP)
+    for connection in range(16):
+        found = some(terms(flight, connections=16, partitions=2000))
+        flight.expects(connection, found.at_most)
+    assert (flight.held, sum(flight._asked.values())) == (0, CAP // 2)
+
+
+def test_one_that_does_not_move_leaves_the_others_as_much_as_it_holds() -> None:
+    flight = InFlight(CAP)
+    for _ in range(100):
+        found = some(terms(flight))
+        if flight.held_by("stuck") >= found.below:
+            break
+        flight.holds("stuck", flight.held_by("stuck") + found.each)
+    assert flight.held_by("stuck") == CAP * 3 // 8
+    assert some(terms(flight)).below == CAP * 3 // 8
+
+
+def test_where_most_is_taken_those_that_hold_little_are_asked_for_little() -> None:
+    flight = InFlight(CAP)
+    flight.holds("stuck", CAP * 3 // 4)
+    own = CAP // (8 * 200)
+    assert terms(flight, partitions=200) == Terms(own + 1, own, 16 * MIB, pressed=True)
+    flight.holds("others", CAP // 4 - own)
+    assert some(terms(flight, partitions=200)).at_most == own
+    flight.holds("others", CAP // 4 - own + 1)
+    assert terms(flight, partitions=200) is None
+
+
+def test_few_partitions_go_on_in_large_steps_where_most_is_taken() -> None:
+    flight = InFlight(CAP)
+    flight.holds("stuck", CAP * 3 // 4)
+    assert some(terms(flight, partitions=8)).each == MIB
+
+
+def test_a_small_cap_is_a_cap_whatever_a_fetch_is_configured_to_bring() -> None:
+    found = some(terms(InFlight(MIB), partitions=1))
+    assert (found.each, found.at_most) == (MIB // 4, MIB // 4)
+
+
+def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None:
+    flight = InFlight(MIB)
+    flight.expects("connection", some(terms(flight)).at_most)
+    flight.expects("connection", 0)
+    flight.holds("large", 10 * MIB)
+    assert terms(flight) is None
+    assert flight.holds("large", 0)
+    assert not some(terms(flight)).pressed
+
+
+def test_who_was_told_of_less_is_told_once_when_there_is_as_much_as_usual() -> None:
+    flight = InFlight(CAP)
+    flight.holds(1, 40 * MIB)
+    flight.expects("other", 8 * MIB)
+    assert some(terms(flight)).pressed
+    assert not flight.holds(1, 39 * MIB + 1)
+    assert flight.holds(1, 39 * MIB)
+    assert not flight.holds(1, 0), "nobody waits any more"
+    flight.holds(1, 40 * MIB)
+    assert some(terms(flight)).pressed
+    assert flight.expects("other", 0), "what was asked for and did not come is room as well"
+
+
+def test_who_was_told_of_nothing_is_told_as_soon_as_there_is_a_little() -> None:
+    flight = InFlight(CAP)
+    flight.holds(1, CAP)
+    assert terms(flight) is None
+    assert not flight.holds(1, CAP - CAP // 64 + 1)
+    assert flight.holds(1, CAP - CAP // 64)
+
+
+def test_who_leaves_holds_nothing() -> None:
+    flight = InFlight(CAP)
+    flight.holds("gone", 5)
+    flight.holds("there", 7)
+    flight.holds("gone", 0)
+    flight.holds("never there", 0)
+    assert (flight.held, flight.held_by("gone"), flight.held_by("there")) == (7, 0, 7)
+
+
+@dataclass
+class Slot:
+    """Connections with partitions of their own, that ask and are answered; the target takes nothing of those that are
+    stuck. Batches are `batch` bytes."""
+
+    cap: int
+    fetched: list[list[int]]
+    each: int
+    batch: int = 1
+    stuck: set[int] = field(default_factory=set)
+    asked: dict[int, tuple[Terms, list[int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.flight = InFlight(self.cap)
+        self.partitions = sum(map(len, self.fetched))
+
+    def terms(self) -> Terms | None:
+        used = [number for number, partitions in enumerate(self.fetched) if partitions]
+        return terms(self.flight, connections=len(used), partitions=self.partitions, each=self.each)
+
+    def ask(self, connection: int) -> bool:
+        """Whether it is waiting for an answer then."""
+        found = self.terms()
+        if connection in self.asked or found is None:
+            return connection in self.asked
+        roomy = [p for p in self.fetched[connection] if self.flight.held_by(p) < found.below]
+        if roomy:
+            self.asked[connection] = found, roomy
+            self.flight.expects(connection, min(found.at_most, len(roomy) * found.each))
+        return bool(roomy)
+
+    def answer(self, connection: int, first: int) -> None:
+        """As much as may come of each in turn; the first batch comes whatever its size."""
+        if connection not in self.asked:
+            return
+        found, roomy = self.asked.pop(connection)
+        left = found.at_most
+        begin = first % len(roomy)
+        for at, partition in enumerate((*roomy[begin:], *roomy[:begin])):
+            size = min(found.each, left) // self.batch * self.batch
+            size = max(size, self.batch) if not at else size
+            left = max(0, left - size)
+            self.flight.holds(partition, self.flight.held_by(partition) + size)
+        self.flight.expects(connection, 0)
+
+    def drain(self) -> None:
+        for partitions in self.fetched:
+            for partition in partitions:
+                if partition not in self.stuck:
+                    self.flight.holds(partition, 0)
+
+
+@st.composite
+def slots(draw: st.DrawFn, *, batch: int) -> Slot:
+    counts = draw(st.lists(st.integers(1, 40), min_size=1, max_size=6))
+    numbers = iter(range(sum(counts)))
+    fetched = [[next(numbers) for _ in range(count)] for count in counts]
+    stuck = draw(st.sets(st.integers(0, sum(counts) - 1)))
+    return Slot(draw(st.integers(1, 64)) * MIB, fetched, draw(st.integers(1, 4)) * MIB, batch, stuck)
+
+
+TURNS = st.lists(st.tuples(st.sampled_from(["ask", "answer", "drain"]), st.integers(0, 239)), max_size=60)
+
+
+@given(slots(batch=1), TURNS)
+@settings(deadline=None)
+def test_neither_many_partitions_nor_many_connections_exceed_the_cap(slot: Slot, turns: list[tuple[str, int]]) -> None:
+    for what, which in turns:
+        if what == "drain":
+            slot.drain()
+        elif what == "ask":
+            slot.ask(which % len(slot.fetched))
+        else:
+            slot.answer(which % len(slot.fetched), which)
+        assert slot.flight._used <= slot.cap
+
+
+@given(slots(batch=3 * MIB), TURNS)
+@settings(deadline=None)
+def test_large_batches_exceed_it_by_one_of_each_connection(slot: Slot, turns: list[tuple[str, int]]) -> None:
+    for what, which in turns:
+        if what == "drain":
+            slot.drain()
+        elif what == "ask":
+            slot.ask(which % len(slot.fetched))
+        else:
+            slot.answer(which % len(slot.fetched), which)
+        assert slot.flight.held <= slot.cap + len(slot.fetched) * slot.batch
+
+
+@given(slots(batch=1))
+@settings(deadline=None)
+def test_whoever_is_stuck_the_others_go_on(slot: Slot) -> None:
+    """A connection that has a partition which moves is always told to ask, and of that partition as well."""
+    moving = {p for partitions in slot.fetched for p in partitions} - slot.stuck
+    for turn in range(3 * slot.partitions):
+        for connection, partitions in enumerate(slot.fetched):
+            waits = slot.ask(connection)
+            if moving & set(partitions):
+                assert waits
+                assert moving & set(partitions) <= set(slot.asked[connection][1])
+        for connection in range(len(slot.fetched)):
+            slot.answer(connection, turn)
+        slot.drain()
+
+
+@pytest.mark.parametrize("count", [33, 200, 1000, 5000])
+def test_a_slot_full_of_stuck_partitions_holds_no_more_than_the_cap(count: int) -> None:
+    slot = Slot(CAP, [list(range(0, count, 2)), list(range(1, count, 2))], MIB, stuck=set(range(count)))
+    for turn in range(4000):
+        for connection in (0, 1):
+            slot.ask(connection)
+        for connection in (0, 1):
+            slot.answer(connection, turn)
+    assert CAP // 2 < slot.flight.held <= CAP
