@@ -45,7 +45,7 @@ def fate(key: ClientKey) -> str:
     return "used" if key.librdkafka in ("", key.name) else "translated"
 
 
-def how(key: ClientKey) -> tuple[str, str]:
+def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
     """The columns *records* and *elsewhere*."""
     if key.status is not Status.USED:
         return key.why, ""
@@ -53,6 +53,8 @@ def how(key: ClientKey) -> tuple[str, str]:
     elsewhere = f"`{key.librdkafka}`" if key.librdkafka else ""
     if key.librdkafka and key.minimum is not None:
         elsewhere += f", {key.minimum} to {key.maximum}"
+    if key.not_records and kind != "admin":
+        return f"without effect: {key.not_records}", elsewhere
     return key.records + values if key.records else "", elsewhere
 
 
@@ -80,7 +82,7 @@ def drawn(kind: ClientKind) -> str:
     order = ["used", "translated", "refused", "without effect"]
     lines = ["| key | what becomes of it | records, or why not | elsewhere |", "|---|---|---|---|"]
     for key in sorted(CLIENT[kind].values(), key=lambda key: (order.index(fate(key)), key.name)):
-        records, elsewhere = how(key)
+        records, elsewhere = how(key, kind)
         lines.append(f"| `{key.name}` | {fate(key)} | {records} | {elsewhere} |")
     return "\n".join(lines) + "\n"
 
@@ -105,8 +107,14 @@ def test_each_connection_key_has_one_fate() -> None:
 def test_no_client_key_without_a_reason_or_a_use() -> None:
     for kind in KINDS:
         for key in CLIENT[kind].values():
-            records, elsewhere = how(key)
+            records, elsewhere = how(key, kind)
             assert records or elsewhere, key.name
+
+
+@pytest.mark.parametrize("kind", ["consumer", "producer"])
+def test_each_key_in_use_says_what_it_does_to_records_or_why_it_does_nothing(kind: ClientKind) -> None:
+    used = [key for key in CLIENT[kind].values() if key.status is Status.USED]
+    assert [key.name for key in used if bool(key.records) == bool(key.not_records)] == []
 
 
 OTHER_VALUE = {

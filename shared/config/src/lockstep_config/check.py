@@ -33,7 +33,10 @@ OF_RECORDS = frozenset(
     name
     for name, key in CLIENT["producer"].items()
     if key.records and name != "client.id" and not name.endswith(".buffer.bytes")
-) | {"acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"}
+) | {
+    *("acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"),
+    *("max.request.size", "delivery.timeout.ms"),
+}
 """Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
 NOTHING_LIKE_IT = "nothing like it is known: remove it"
 MOST_SUGGESTIONS = 50

@@ -35,8 +35,8 @@ class ClientKey:
     A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note. Where there
     is no name in librdkafka, the limits are Java's, and a number beyond them is a mistake.
     `choices` are the values it may have here, of a refused one those that say what is so anyway; `why` says why it is
-    without effect, or refused; `records` says what it does to the mirrored records, which librdkafka never sees: empty
-    where it counts for all other traffic only.
+    without effect, or refused; `records` says what it does to the mirrored records, which librdkafka never sees, and
+    `not_records` why it does nothing to them, where it counts for all other traffic only. Admin clients carry none.
     """
 
     name: str
@@ -48,6 +48,7 @@ class ClientKey:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     records: str = ""
+    not_records: str = ""
 
 
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
@@ -193,28 +194,50 @@ def _as(
     return ClientKey(name=name, librdkafka=librdkafka, kinds=kinds, minimum=minimum, maximum=maximum, records=records)
 
 
+def _elsewhere(
+    name: str, why: str, kinds: frozenset[ClientKind], minimum: int, maximum: int, librdkafka: str = ""
+) -> ClientKey:
+    """`why` it does nothing to mirrored records."""
+    return ClientKey(
+        name=name,
+        librdkafka=librdkafka or name,
+        kinds=kinds,
+        minimum=minimum,
+        maximum=maximum,
+        not_records=why,
+    )
+
+
 def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
     return tuple(ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, why=why) for name in names.split())
 
 
 _BYTES = tuple(f"org.apache.kafka.common.serialization.{one}Serializer" for one in ("ByteArray", "Bytes", "ByteBuffer"))
 
+_AGAIN = "when a partition is tried again is Lockstep's own"
+_OPENING = "a connection has 10 s to open, and a login 10 s for each answer"
 
 _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="client.id", kinds=ALL, records="in front of the name that MirrorMaker gives each client"),
     ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
-    )),
+    ), not_records="every address behind a name is tried"),
     _same("client.rack", CONSUMER, records="which replica is read, where brokers choose one by rack (KIP-392)"),
-    _as("request.timeout.ms", "socket.timeout.ms", ALL, 10, 300_000),
-    _same("socket.connection.setup.timeout.ms", ALL, 1_000, 2_147_483_647),
-    _same("connections.max.idle.ms", ALL, 0, 2_147_483_647),
-    _same("reconnect.backoff.ms", ALL, 0, _HOUR_MS),
-    _same("reconnect.backoff.max.ms", ALL, 0, _HOUR_MS),
-    _same("retry.backoff.ms", ALL, 1, 300_000),
-    _same("retry.backoff.max.ms", ALL, 1, 300_000),
+    _elsewhere("request.timeout.ms", "a fetch is given up after 40 s, any other question after 30",
+        CONSUMER, 10, 300_000, "socket.timeout.ms"),
+    _elsewhere("request.timeout.ms", "a broker has 30 s to hear of its replicas, and an append is given up after 40",
+        PRODUCER, 10, 300_000, "socket.timeout.ms"),
+    _as("request.timeout.ms", "socket.timeout.ms", ADMIN, 10, 300_000),
+    _elsewhere("socket.connection.setup.timeout.ms", _OPENING, ALL, 1_000, 2_147_483_647),
+    _elsewhere("connections.max.idle.ms", "connections stay open until a broker closes them", ALL, 0, 2_147_483_647),
+    _elsewhere("reconnect.backoff.ms", _AGAIN, ALL, 0, _HOUR_MS),
+    _elsewhere("reconnect.backoff.max.ms", _AGAIN, ALL, 0, _HOUR_MS),
+    _elsewhere("retry.backoff.ms", _AGAIN, ALL, 1, 300_000),
+    _elsewhere("retry.backoff.max.ms", _AGAIN, ALL, 1, 300_000),
     _same("metadata.max.age.ms", CONSUMER, 1, _DAY_MS, "how long a follower is read before its leader is asked again"),
-    _same("metadata.max.age.ms", PRODUCER | ADMIN, 1, _DAY_MS),
+    _elsewhere("metadata.max.age.ms", "who leads is asked when a broker says that it is another, or is gone",
+        PRODUCER, 1, _DAY_MS),
+    _same("metadata.max.age.ms", ADMIN, 1, _DAY_MS),
     _as("receive.buffer.bytes", "socket.receive.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),
     _as("send.buffer.bytes", "socket.send.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),
     _as("receive.buffer.bytes", "socket.receive.buffer.bytes", ADMIN, 0, 100_000_000),
@@ -224,18 +247,18 @@ _KEYS: tuple[ClientKey, ...] = (
     _same("fetch.max.bytes", CONSUMER, 0, 2_147_483_135, "each fetch"),
     _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000,
         "each fetch; where it is not set, more is asked of far brokers"),
-    _same("check.crcs", CONSUMER, records="CRCs are checked always"),
+    ClientKey(name="check.crcs", librdkafka="check.crcs", kinds=CONSUMER, not_records="CRCs are checked always"),
     ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
         "read_uncommitted", "read_committed"
     ), records="whether aborted transactions are copied"),
     # Java's `none` halts and `by_duration:` needs a clock of the broker's: neither says where a new partition begins.
     ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER, choices=("earliest", "latest"),
         records="where a partition begins that was never copied"),
-    _as("max.request.size", "message.max.bytes", PRODUCER, 1_000, 1_000_000_000,
-        "the target topic's `max.message.bytes` is the limit"),
+    _elsewhere("max.request.size", "the target topic's `max.message.bytes` is the limit",
+        PRODUCER, 1_000, 1_000_000_000, "message.max.bytes"),
     ClientKey(name="transaction.timeout.ms", kinds=PRODUCER, minimum=1_000, maximum=_HOUR_MS,
         records="with `exactly.once.source.support=enabled`: when the target aborts what nobody ends"),
-    _same("delivery.timeout.ms", PRODUCER, 0, 2_147_483_647, "a record is tried until it is there"),
+    _elsewhere("delivery.timeout.ms", "a record is tried until it is there", PRODUCER, 0, 2_147_483_647),
     # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
     ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
         records="uncompressed batches get it; compressed ones too with `lockstep.recompress`"),
