@@ -18,9 +18,12 @@ from lockstep_config.client_keys import (
     ClientKey,
     ClientKind,
 )
+from lockstep_config.clients import client_id
 from lockstep_config.key_types import Status
 from lockstep_config.librdkafka import stores_translated, translated
+from lockstep_config.model import Configuration
 from lockstep_config.tls import material_of, tls_of
+from lockstep_data_plane import cluster
 from lockstep_protocol.names import Flow
 from tests.harness.certificates import Authority
 
@@ -46,7 +49,7 @@ def fate(key: ClientKey) -> str:
 
 
 def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
-    """The columns *records* and *elsewhere*."""
+    """The last two columns."""
     if key.status is not Status.USED:
         return key.why, ""
     values = f": {', '.join(key.choices)}" if key.choices else ""
@@ -80,7 +83,8 @@ def renamed(name: str) -> bool:
 def drawn(kind: ClientKind) -> str:
     """The table of one kind of client, for the document: what counts first."""
     order = ["used", "translated", "refused", "without effect"]
-    lines = ["| key | what becomes of it | records, or why not | elsewhere |", "|---|---|---|---|"]
+    third = "how, or why not" if kind == "admin" else "records, or why not"
+    lines = [f"| key | what becomes of it | {third} | elsewhere |", "|---|---|---|---|"]
     for key in sorted(CLIENT[kind].values(), key=lambda key: (order.index(fate(key)), key.name)):
         records, elsewhere = how(key, kind)
         lines.append(f"| `{key.name}` | {fate(key)} | {records} | {elsewhere} |")
@@ -115,6 +119,39 @@ def test_no_client_key_without_a_reason_or_a_use() -> None:
 def test_each_key_in_use_says_what_it_does_to_records_or_why_it_does_nothing(kind: ClientKind) -> None:
     used = [key for key in CLIENT[kind].values() if key.status is Status.USED]
     assert [key.name for key in used if bool(key.records) == bool(key.not_records)] == []
+
+
+USED = [
+    (kind, name) for kind in ("consumer", "producer") for name, key in CLIENT[kind].items() if key.status is Status.USED
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), USED)
+def test_a_key_reaches_those_who_move_records_where_the_table_says_so(
+    kind: ClientKind, name: str, load_text: LoadText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "Cluster", lambda *arguments: arguments)
+    key = CLIENT[kind][name]
+    line = f"{'A' if kind == 'consumer' else 'B'}.{kind}.{name} = {unusual(key)}\n"
+    changed = of_records(load_text(line)) != of_records(load_text(""))
+    assert changed == bool(key.records)
+
+
+def of_records(loaded: Configuration) -> tuple[object, ...]:
+    """All that the data plane takes from a file for its own connections, and for what goes over them."""
+    settings = loaded.flow(Flow("A", "B"))
+    ends = (("A", settings.clients.source_consumer), ("B", settings.clients.data_producer))
+    clusters = [cluster.cluster_of(alias, has, client_id(settings, "replication", has)) for alias, has in ends]
+    return settings.data_plane, *clusters
+
+
+def unusual(key: ClientKey) -> str:
+    """A value that is not the default."""
+    if key.choices:
+        return key.choices[-1]
+    if key.maximum is not None:
+        return str(key.maximum // 2)
+    return "false" if key.name == "check.crcs" else "other"
 
 
 OTHER_VALUE = {

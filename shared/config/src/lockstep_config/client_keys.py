@@ -216,9 +216,11 @@ _BYTES = tuple(f"org.apache.kafka.common.serialization.{one}Serializer" for one 
 
 _AGAIN = "when a partition is tried again is Lockstep's own"
 _OPENING = "a connection has 10 s to open, and a login 10 s for each answer"
+_NAMED = "in front of the name that MirrorMaker gives each client"
 
 _KEYS: tuple[ClientKey, ...] = (
-    ClientKey(name="client.id", kinds=ALL, records="in front of the name that MirrorMaker gives each client"),
+    ClientKey(name="client.id", kinds=RECORDS, records=f"{_NAMED}, elsewhere too"),
+    ClientKey(name="client.id", kinds=ADMIN, records=_NAMED),
     ClientKey(name="client.dns.lookup", librdkafka="client.dns.lookup", kinds=ALL, choices=(
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     ), not_records="every address behind a name is tried"),
@@ -276,8 +278,8 @@ _KEYS: tuple[ClientKey, ...] = (
         "metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms "
         "auto.include.jmx.reporter enable.metrics.push"),
     *_unused("the whole file has its own config.providers", ALL, "config.providers"),
-    *_unused("librdkafka has no such setting", ALL,
-        "socket.connection.setup.timeout.max.ms security.providers"),
+    *_unused("every try to connect has the same time", ALL, "socket.connection.setup.timeout.max.ms"),
+    *_unused(_JAVA_ONLY, ALL, "security.providers"),
     *_unused("how brokers are found again that were all lost is settled for each client", ALL,
         "metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms"),
     *_unused("admin.timeout.ms is the limit", CONSUMER | ADMIN, "default.api.timeout.ms"),
@@ -303,7 +305,7 @@ _KEYS: tuple[ClientKey, ...] = (
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
     *(ClientKey(name=name, kinds=PRODUCER, status=Status.REFUSED, why="records are written as bytes", choices=_BYTES)
       for name in ("key.serializer", "value.serializer")),
-    *_unused("librdkafka looks only at topics in use", PRODUCER, "metadata.max.idle.ms"),
+    *_unused("only topics in use are looked at", PRODUCER, "metadata.max.idle.ms"),
 )  # fmt: skip  # one line a property: the formatter would make eight of each
 
 CLIENT: Mapping[ClientKind, Mapping[str, ClientKey]] = MappingProxyType(
