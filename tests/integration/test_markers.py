@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from lockstep_config import load
 from lockstep_data_plane.batches.layout import Batch
+from lockstep_data_plane.batches.stamp import stamp
 from lockstep_data_plane.cluster import Cluster, cluster_of
 from lockstep_data_plane.coordinator import Fenced, Producer
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.produce_wire import produce_request
 from lockstep_data_plane.provenance import OWN
+from lockstep_data_plane.resume import remembered_by
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
+from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic
 from tests.harness.services import two_cluster_file
+from tests.unit.data_plane.batch_bytes import batch_bytes, record
+
+APPENDED, OUT_OF_ORDER, FENCED = 0, 45, 47
+FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
+THREE_DAYS_MS = 3 * 86_400_000
 
 
 class Slot:
@@ -44,6 +56,16 @@ class Slot:
     async def take_over(self) -> Producer:
         await self.target.refresh([self.partition.target_topic])
         return await self.transacting.mark(self.partition)
+
+    async def append(self, producer: Producer, sequence: int, timestamp: int) -> int:
+        """The target's error code for a record of the producer, appended as slots do."""
+        leader = self.target.leader_of(self.partition.target_tp)
+        connection = await self.target.connection(leader.broker, "produce-0")
+        data = stamp(batch_bytes([record(0, timestamp=timestamp)]), producer.id, producer.epoch, sequence)
+        batches = [(self.partition.target_tp, leader, data)]
+        request = produce_request(connection.version("produce"), batches, timedelta(seconds=10), None)
+        answer = await connection.call(request)
+        return int(answer.responses[0].partition_responses[0].error_code)
 
     async def own(self, producer_id: int) -> None:
         self.written_down.append((producer_id, await self.target.end_offset(self.partition.target_tp)))
@@ -119,3 +141,28 @@ async def test_who_is_overtaken_before_its_marker_is_told_so(
     monkeypatch.setattr(coordinators, "fence", fence_early)
     with pytest.raises(Fenced):
         await overtaken.take_over()
+
+
+@pytest.mark.long
+async def test_a_marker_fences_for_as_long_as_the_leader_remembers_it(tmp_path: Path) -> None:
+    """It forgets a producer by the time of the last record: what docs/transactions.md says a marker does, and does
+    not."""
+    with Broker("forgetful", properties=FORGETS) as broker:
+        slot = Slot(Pair(broker, broker), tmp_path, create_topic(broker.bootstrap))
+        old = time.time_ns() // 1_000_000 - THREE_DAYS_MS
+        former = await slot.take_over()
+        assert await slot.append(former, 0, old) == APPENDED
+        later = await slot.take_over()
+        assert await slot.append(former, 1, old) == FENCED, "right behind the marker"
+        assert await slot.append(later, 0, old) == APPENDED
+        assert await slot.append(former, 1, old) == FENCED, "while the leader remembers what came behind it"
+
+        async def forgotten() -> bool:
+            return not await remembered_by(slot.target, slot.partition.target_tp, {former.id})
+
+        async with asyncio.timeout(30):
+            while not await forgotten():
+                await asyncio.sleep(0.1)
+        assert await slot.append(former, 1, old) == APPENDED, "let in once all behind the marker is forgotten"
+        assert await slot.append(later, 1, old) == OUT_OF_ORDER, "and that is noticed with the next append"
+        await slot.target.close()

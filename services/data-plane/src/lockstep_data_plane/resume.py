@@ -18,7 +18,7 @@ from lockstep_data_plane.reading import log_between
 from lockstep_data_plane.tail import ChainEnd, InDoubt, LaterEpoch, Tail, TargetShort
 from lockstep_protocol.state import PartitionProgress
 
-__all__ = ["NotReplicated", "chain_end", "committed_end"]
+__all__ = ["NotReplicated", "chain_end", "committed_end", "remembered_by"]
 
 SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
@@ -46,7 +46,7 @@ async def chain_end(
     others = await ours()
     while True:
         end = await _end(target, tp, row)
-        remembered = await _remembered(target, tp, {row.producer_id, *others})
+        remembered = await remembered_by(target, tp, {row.producer_id, *others})
         found = ChainEnd(row.sequence, row.downstream, others=row.others, read_to=end - 1)
         if not _told(remembered, found, row, others):
             appended_to = await target.log_end(tp)
@@ -129,8 +129,9 @@ def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
     )
 
 
-async def _remembered(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
-    """(epoch, last sequence) of those of our producers that the leader remembers at its log's end."""
+async def remembered_by(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
+    """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
+    Raises kafka_error and BrokerUnreachable."""
     leader = target.leader_of(tp)
     connection = await target.connection(leader.broker, "ask")
     m = message("describe_producers", connection.version("describe_producers"), "request")

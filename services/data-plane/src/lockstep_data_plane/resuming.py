@@ -99,8 +99,7 @@ class Resuming:
         known = told.upstream if altered else await self._transacting.progress(partition)
         row = await self._first(partition, topic, known)
         used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
-        row = replace(row, given_up=told.given_up, target_lost=told.target_lost)
-        row = replace(row, quarantined=told.quarantined, gaps=told.gaps)
+        row = _same_life(row, told)
         if producer is not None and (self._transacting.wanted or self._transacting.marks):
             row = replace(row, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used)
             row = replace(row, transactional=self._transacting.wanted)
@@ -150,16 +149,24 @@ class Resuming:
         self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
     ) -> tuple[PartitionProgress, ChainEnd]:
         """A new chain behind a marker that fences whoever had the partition, whatever the target has forgotten of the
-        former one (`lockstep.fence=marker`)."""
+        former one, for as long as it remembers the marker (`lockstep.fence=marker`)."""
         committed = await self._committed(partition, row) if row is not None and row.transactional else None
         producer = await self._transacting.mark(partition)
+        ended = None
         if row is None:
             row = await self._first(partition, topic, await self._transacting.progress(partition))
         elif committed is not None:
-            row = replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch)
+            row = _same_life(replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch), row)
         else:
-            row, _ = await self._ended(partition, topic, row)
+            row, ended = await self._ended(partition, topic, row)
         end = await self._target.end_offset(partition.target_tp) - 1
+        if ended is not None and ended.strangers and partition.topic != partition.target_topic:
+            # Whoever had the partition may be among them: a leader that has forgotten the last marker let it in.
+            text = (
+                f"somebody else wrote {ended.strangers} records behind our last one, before the marker at offset {end}"
+            )
+            name = partition.target_name
+            await self._ledger.event("ForeignWrite", name, f"{name}: {text}", records=ended.strangers, before=end)
         row = replace(
             row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1, downstream=end, upstream_epoch=-1
         )
@@ -202,7 +209,7 @@ class Resuming:
             former, _ = await self._ended(partition, topic, former)
             row = await self._first(partition, topic, former.upstream)
         if former is not None:
-            row = replace(row, producer_epoch=former.left_epoch + 1)
+            row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
         await self._ledger.write(row)
         return row
 
@@ -313,6 +320,12 @@ class Resuming:
         resuming = list(self._waiting())
         await self._source.refresh(p.topic for p in resuming)
         await self._target.refresh(p.target_topic for p in resuming)
+
+
+def _same_life(row: PartitionProgress, former: PartitionProgress) -> PartitionProgress:
+    """The row of a new chain, with what is counted in the life of the partition."""
+    counted_before = {key: getattr(former, key) for key in ("given_up", "target_lost", "quarantined", "gaps")}
+    return replace(row, **counted_before)
 
 
 def _going_on(partition: Partition) -> PartitionProgress:
