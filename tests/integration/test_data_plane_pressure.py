@@ -1,0 +1,113 @@
+"""What a slow target does to a slot: the fetching slows down, the memory does not grow (`docs/how-records-move.md`). A
+mirror of one slot is the file's own, and one of two for the flow's limit."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from lockstep_protocol.state import Assignment
+from tests.conftest import Pair
+from tests.harness.clusters import Record, create_topic, produce, unique_name
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.proxy import Proxy
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+MARK = f"p{uuid.uuid4().hex[:6]}"
+MIB = 1 << 20
+CAP = 8 * MIB
+PARTITIONS = 200
+PIECE = 50_000
+ALL = PARTITIONS * 5 * PIECE
+"""Several times what may be in flight; as many megabytes as each partition may be asked for would be more still."""
+
+ONE_BATCH = MIB
+FETCHING = 2  # connections
+RSS_SLACK = 3 * CAP + 48 * MIB
+"""Batches, what is being read and sent beside them, and what Python itself needs more once it has copied."""
+
+WITHIN = 180.0
+
+
+@pytest.fixture(scope="module")
+def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    assert pair.a.proxy is not None
+    assert pair.b.proxy is not None
+    a, b = (pair.a.bootstrap, pair.a.proxy.bootstrap), (pair.b.bootstrap, pair.b.proxy.bootstrap)
+    line = f"lockstep.max.in.flight.bytes = {CAP}"
+    with Mirror.one_flow(tmp_path_factory.mktemp("pressed"), MARK, a, b, line) as running:
+        yield running
+
+
+@pytest.fixture
+def flow(mirror: Mirror) -> MirroredFlow:
+    return mirror.flow
+
+
+def backlog() -> list[Record]:
+    return [Record(value=os.urandom(PIECE), partition=n % PARTITIONS) for n in range(5 * PARTITIONS)]
+
+
+def stands_still(counted: Callable[[], int]) -> int:
+    """Once no more than what asks and rests goes on with has been added for two seconds."""
+    seen = [counted()]
+
+    def still() -> bool:
+        seen.append(counted())
+        return len(seen) > 4 and seen[-1] - seen[-5] < MIB // 4
+
+    wait_until(still, within=WITHIN, every=0.5, what="nothing more comes")
+    return seen[-1]
+
+
+def begun(flow: MirroredFlow, mirror: Mirror, topic: str) -> psutil.Process:
+    """The slot that copies, once it has copied a record of each partition."""
+    produce(flow.source, topic, [Record(value=b"first", partition=n) for n in range(PARTITIONS)])
+    flow.wait_written_down(topic, within=WITHIN)
+    return mirror.copying_worker()
+
+
+def test_a_target_that_does_not_answer_stops_the_fetching_at_the_cap(
+    mirror: Mirror, flow: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy
+) -> None:
+    topic = create_topic(flow.source, unique_name(MARK), partitions=PARTITIONS)
+    worker = begun(flow, mirror, topic)
+    resident = worker.memory_info().rss
+    proxy_b.hold(requests=False)
+    before = proxy_a.answered
+    produce(flow.source, topic, backlog())
+    wait_until(lambda: proxy_a.answered - before > CAP // 4, within=WITHIN, what="some was fetched")
+    fetched = stands_still(lambda: proxy_a.answered) - before
+    assert fetched < CAP + FETCHING * ONE_BATCH < ALL
+    assert worker.memory_info().rss - resident < RSS_SLACK
+    proxy_b.heal()
+    flow.wait_written_down(topic, within=WITHIN)
+    assert flow.compared(topic).equal
+    assert worker.memory_info().rss - resident < RSS_SLACK
+
+
+def test_the_flows_limit_is_shared_by_its_slots(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> None:
+    mark, per_s, seconds, pieces, size = f"l{uuid.uuid4().hex[:6]}", 200_000, 10, 50, 10_000
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    lines = (f"lockstep.max.bytes.per.second = {per_s}", f"s{mark}.consumer.max.partition.fetch.bytes = 20000")
+    with Mirror.one_flow(tmp_path_factory.mktemp("limited"), mark, a, b, *lines, slots=2) as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, unique_name(mark), partitions=4)
+        flow.wait_mirrored(topic, partitions=4)
+
+        def shared() -> bool:
+            return sorted(len(row.partitions) for row in flow.rows(Assignment)) == [2, 2]
+
+        wait_until(shared, within=WITHIN, every=0.25, what="each slot has two partitions")
+        records = [Record(value=os.urandom(size), partition=n % 4) for n in range(4 * pieces)]
+        assert len(records) * size == seconds * per_s
+        began = time.monotonic()
+        produce(flow.source, topic, records, settings={"batch.num.messages": "1"})
+        flow.wait_written_down(topic, within=WITHIN)
+        assert time.monotonic() - began > seconds / 2, "the limit is for both together, and so it takes ten seconds"
+        assert flow.compared(topic).equal
