@@ -243,7 +243,9 @@ class Reading:
 
 
 @asynccontextmanager
-async def reading(bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reading]:
+async def reading(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch, *, max_wait_ms: int = 100
+) -> AsyncIterator[Reading]:
     """Nothing is fetched yet."""
     offsets: dict[int, list[int]] = defaultdict(list)
     codes: list[int] = []
@@ -270,7 +272,7 @@ async def reading(bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch) -
     cluster = cluster_of("a", {"bootstrap.servers": bootstrap}, "test")
     fetching = Fetching(
         cluster,
-        FetchSettings(max_wait_ms=100),
+        FetchSettings(max_wait_ms=max_wait_ms),
         "read_uncommitted",
         in_flight=InFlight(64 << 20),
         has_room=lambda partition: True,
@@ -337,6 +339,23 @@ async def test_the_broker_is_told_the_leader_epochs_and_refuses_a_later_one_and_
         partition.fetch_from = 5  # and more of it than this log holds
         told.fetching.attach(partition)
         await eventually(partial(_is_code, told.codes, DIVERGED), within=20)
+
+
+async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_not_given_up(
+    broker_a: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep_data_plane.patience.PATIENCE_S", 0.3)
+    topic = create_topic(broker_a.bootstrap)
+    async with reading(broker_a.bootstrap, topic, monkeypatch, max_wait_ms=700) as idle:
+
+        def asked_again() -> bool:
+            idle.fetching.end_stuck()
+            assert idle.fetching.crashed() is None, "no connection was given up"
+            return len(idle.asked) == 3
+
+        idle.fetching.attach(copying(topic))
+        await eventually(asked_again, within=20)
+        assert len({each.session_id for each in idle.asked[1:]}) == 1
 
 
 def _is_code(codes: list[int], code: int) -> bool:

@@ -25,6 +25,7 @@ from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_
 from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.in_flight import Terms
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.patience import silent_too_long
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
 from lockstep_runtime.waiting import set_within
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Delivery", "Question", "Shard"]
 
 CORRUPT_MESSAGE = 2
-PATIENCE_S = 40.0
-"""How long a fetch may stay unanswered beyond what it asked the broker to wait."""
-
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
 
@@ -101,6 +99,8 @@ class Shard:
         self.roomier = asyncio.Event()
         """There is as much room as usual again, where there was less."""
         self._asked_at = 0.0
+        self._kept_s = 0.0
+        """How long the broker may keep the question that is out."""
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._each = 0
@@ -256,6 +256,7 @@ class Shard:
         rack: str = "",
     ) -> asyncio.Future[Any]:
         size = min(terms.at_most, len(question.asked) * terms.each)
+        self._kept_s = (self._fetching.settings.max_wait_ms if wait_ms is None else wait_ms) / 1e3
         request = self._request(connection, question, plan, size, wait_ms, rack)
         answer = connection.ask(request, partial(self._see, question))
         self._expects(asks_for=size, waits=self._waits)
@@ -316,5 +317,5 @@ class Shard:
 
     def end_stuck(self, now: float) -> None:
         """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
-        if self._asked_at and now - self._asked_at > PATIENCE_S and self._connection is not None:
+        if self._connection is not None and silent_too_long(self._asked_at, now, self._kept_s):
             self._connection.close()
