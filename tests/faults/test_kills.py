@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.conftest import Pair
+from tests.faults.fencing import REFUSED, take_overs
 from tests.harness.clusters import create_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -139,3 +140,6 @@ def test_two_data_planes_at_once_and_a_zombie(victim: Mirror, flow: MirroredFlow
                 worker.resume()
         flow.wait_for_more(topic, 100, within=BACK_WITHIN)
     check(flow, topic)
+    if WAYS["marker"] in victim.config.read_text():
+        assert take_overs(flow.target, flow.remote(topic), PARTITIONS) > PARTITIONS
+        assert REFUSED in victim.data_plane.text(), "what the zombie sent when it woke was refused"
