@@ -40,6 +40,9 @@ from lockstep_runtime.rounds import Troubles
 
 __all__ = ["Copying"]
 
+LOOK_EVERY_S = 0.5
+"""How often silent brokers are looked for."""
+
 
 class Copying:
     """The partitions of one slot, their two clusters, and what happens between them."""
@@ -156,15 +159,20 @@ class Copying:
         await self._telling.close()
 
     def check(self) -> None:
-        """To be called every now and then: ends connections whose broker went silent, raises what ended a fetch by
-        mistake, says when brokers slow us down."""
-        self._fetching.end_stuck()
-        self._producing.end_stuck()
+        """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""
         if (crash := self._fetching.crashed() or self._origins.crashed()) is not None:
             raise crash
         for cluster in (self._source, self._target):
             if seconds := cluster.quota.news():
                 self._telling.throttled(cluster.alias, seconds)
+
+    async def end_silent(self) -> None:
+        """Until it is cancelled: ends connections whose broker went silent. A task of its own, for whoever writes
+        progress down may be waiting for that very broker."""
+        while True:
+            self._fetching.end_stuck()
+            self._producing.end_stuck()
+            await asyncio.sleep(LOOK_EVERY_S)
 
     def moved(self) -> Sequence[Partition]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are

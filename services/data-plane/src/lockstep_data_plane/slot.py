@@ -119,6 +119,7 @@ class Slot:
     async def _copy_until_told(self, lost: asyncio.Task[None]) -> None:
         loop = asyncio.get_running_loop()
         looking = asyncio.create_task(self._certificates.look(self._changed))
+        ending = asyncio.create_task(self._copying.end_silent())
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
@@ -132,7 +133,7 @@ class Slot:
             )
             changed = True
             while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
-                self._check(lost)
+                self._check(lost, ending)
                 at_all = loop.time() - self._looked_at_all >= LOOK_AT_ALL_EVERY_S
                 if changed or at_all:
                     self._reconcile()
@@ -149,8 +150,8 @@ class Slot:
                 await self._tell("released")
         finally:
             self._stretches.look(self._stretch, last=True)
-            looking.cancel()
-            lost.cancel()
+            for task in (looking, lost, ending):
+                task.cancel()
             await cancelled(self._tending.values())
 
     def _stretch(self) -> Copied:
@@ -173,10 +174,11 @@ class Slot:
             self._changed.clear()
         return changed
 
-    def _check(self, lost: asyncio.Task[None]) -> None:
+    def _check(self, *without_end: asyncio.Task[None]) -> None:
         self._copying.check()
-        if lost.done() and not lost.cancelled() and (exc := lost.exception()) is not None:
-            raise exc
+        for task in without_end:
+            if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
+                raise exc
         while self._ended:
             tp = self._ended.pop()
             task = self._tending.pop(tp)
