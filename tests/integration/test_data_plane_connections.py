@@ -8,7 +8,7 @@ import asyncio
 import socket
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +36,7 @@ from lockstep_runtime.clock import now_ms
 from tests.harness.broker import Broker, free_port
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import eventually
+from tests.harness.proxy import Proxy
 from tests.harness.wire import set_quota
 from tests.unit.data_plane.batch_bytes import batch, record
 from tests.unit.data_plane.by_kio import read_back
@@ -244,7 +245,12 @@ class Reading:
 
 @asynccontextmanager
 async def reading(
-    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch, *, max_wait_ms: int = 100
+    bootstrap: str,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    properties: Mapping[str, str] | None = None,
+    *,
+    max_wait_ms: int = 100,
 ) -> AsyncIterator[Reading]:
     """Nothing is fetched yet."""
     offsets: dict[int, list[int]] = defaultdict(list)
@@ -269,7 +275,7 @@ async def reading(
 
     monkeypatch.setattr(Connection, "ask", noted)
     monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
-    cluster = cluster_of("a", {"bootstrap.servers": bootstrap}, "test")
+    cluster = cluster_of("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
     fetching = Fetching(
         cluster,
         FetchSettings(max_wait_ms=max_wait_ms),
@@ -344,9 +350,9 @@ async def test_the_broker_is_told_the_leader_epochs_and_refuses_a_later_one_and_
 async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_not_given_up(
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep_data_plane.patience.PATIENCE_S", 0.3)
     topic = create_topic(broker_a.bootstrap)
-    async with reading(broker_a.bootstrap, topic, monkeypatch, max_wait_ms=700) as idle:
+    impatient = {"request.timeout.ms": "300"}
+    async with reading(broker_a.bootstrap, topic, monkeypatch, impatient, max_wait_ms=700) as idle:
 
         def asked_again() -> bool:
             idle.fetching.end_stuck()
@@ -356,6 +362,54 @@ async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_n
         idle.fetching.attach(copying(topic))
         await eventually(asked_again, within=20)
         assert len({each.session_id for each in idle.asked[1:]}) == 1
+
+
+async def test_who_does_not_answer_within_the_time_of_the_file_is_given_up(broker_a: Broker, proxy_a: Proxy) -> None:
+    topic = create_topic(broker_a.bootstrap)
+    cluster = cluster_of("a", {"bootstrap.servers": proxy_a.bootstrap, "request.timeout.ms": "1000"}, "test")
+    written, read = copying(topic), copying(topic)
+    answers: list[Answer | Unanswered] = []
+    troubles: list[str] = []
+
+    def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+        answers.append(answer)
+
+    producing = Producing(cluster, answered)
+    fetching = Fetching(
+        cluster,
+        FetchSettings(),
+        "read_uncommitted",
+        in_flight=InFlight(64 << 20),
+        has_room=lambda partition: True,
+        on_fetched=lambda delivery: None,
+        on_delivered=lambda: None,
+        on_trouble=lambda partition, why: troubles.append(why),
+    )
+
+    def given_up() -> bool:
+        fetching.end_stuck()
+        producing.end_stuck()
+        return bool(answers) and bool(troubles)
+
+    try:
+        await cluster.refresh([topic])
+        await producing.attach(written)
+        fetching.attach(read)
+        assert await cluster.end_offset((topic, 0)) == 0
+        proxy_a.hold(requests=False)
+        written.admit([batch([record(0, timestamp=now_ms())])], AbortedTransactions())
+        producing.ready(written)
+        producing.pump()
+        await eventually(given_up, within=20, what="the append and the fetch are given up")
+        with pytest.raises(BrokerUnreachable, match="no answer within 1 s"):
+            await cluster.end_offset((topic, 0))
+        assert [type(answer) for answer in answers] == [Unanswered]
+        assert fetching.crashed() is None
+    finally:
+        proxy_a.heal()
+        await fetching.close()
+        await cluster.close()
+    assert end_offsets(broker_a.bootstrap, topic) == {0: 1}, "what nobody answered was appended all the same"
 
 
 def _is_code(codes: list[int], code: int) -> bool:
@@ -441,10 +495,8 @@ async def test_where_none_answers_each_address_is_named() -> None:
 
 
 @pytest.mark.parametrize("silent", ["takes connections and answers nothing", "takes no connection"])
-async def test_an_address_that_is_silent_is_given_up_for_the_next(
-    broker_a: Broker, monkeypatch: pytest.MonkeyPatch, silent: str
-) -> None:
-    monkeypatch.setattr("lockstep_data_plane.cluster.CONNECT_TIMEOUT_MS", 300)
+async def test_an_address_that_is_silent_is_given_up_for_the_next(broker_a: Broker, silent: str) -> None:
+    soon = {"socket.connection.setup.timeout.ms": "1000"}
     with ExitStack() as open_ones:
         listening = open_ones.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         address = f"127.0.0.1:{listening.getsockname()[1]}"
@@ -453,13 +505,13 @@ async def test_an_address_that_is_silent_is_given_up_for_the_next(
                 waits = open_ones.enter_context(socket.socket())
                 waits.setblocking(False)
                 waits.connect_ex(listening.getsockname())
-        cluster = cluster_of("a", {"bootstrap.servers": f"{address},{broker_a.bootstrap}"}, "test")
+        cluster = cluster_of("a", {"bootstrap.servers": f"{address},{broker_a.bootstrap}", **soon}, "test")
         try:
             await cluster.refresh([])
             assert cluster.cluster_id == broker_a.cluster_id
         finally:
             await cluster.close()
-        alone = cluster_of("a", {"bootstrap.servers": address}, "test")
+        alone = cluster_of("a", {"bootstrap.servers": address, **soon}, "test")
         with pytest.raises(BrokerUnreachable, match=address):
             await alone.refresh([])
 

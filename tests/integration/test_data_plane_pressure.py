@@ -1,5 +1,5 @@
-"""What a slow target does to a slot: the fetching slows down, the memory does not grow (`docs/how-records-move.md`). A
-mirror of one slot is the file's own, and one of two for the flow's limit."""
+"""What a slow target does to a slot: the fetching slows down, the memory does not grow (`docs/how-records-move.md`).
+And what becomes of one that is silent for longer than the file says. A mirror of one slot is the file's own."""
 
 import os
 import time
@@ -11,9 +11,9 @@ import pytest
 
 from lockstep_protocol.state import Assignment
 from tests.conftest import Pair
-from tests.harness.clusters import Record, create_topic, produce, unique_name
+from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.harness.mirror import Mirror, MirroredFlow, ports_of
 from tests.harness.proxy import Proxy
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -89,6 +89,30 @@ def test_a_target_that_does_not_answer_stops_the_fetching_at_the_cap(
     flow.wait_written_down(topic, within=WITHIN)
     assert flow.compared(topic).equal
     assert worker.memory_info().rss - resident < RSS_SLACK
+
+
+def test_an_append_that_is_unanswered_for_longer_than_the_file_says_is_read_and_goes_on_over_another_connection(
+    pair: Pair, tmp_path_factory: pytest.TempPathFactory, proxy_b: Proxy
+) -> None:
+    mark, pieces = f"u{uuid.uuid4().hex[:6]}", 40
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap, proxy_b.bootstrap)
+    line = f"s{mark}->t{mark}.producer.override.request.timeout.ms = 2000"  # nothing but the records has it
+    with Mirror.one_flow(tmp_path_factory.mktemp("unanswered"), mark, a, b, line) as mirror:
+        flow = mirror.flow
+        topic = create_topic(flow.source, unique_name(mark))
+        records = [Record(value=os.urandom(PIECE)) for _ in range(pieces)]
+        produce(flow.source, topic, records)
+        flow.wait_written_down(topic, within=WITHIN)
+        worker, carried = mirror.copying_worker(), proxy_b.carried()
+        (appending,) = [port for port in ports_of(worker) if carried.get(port, 0) > pieces * PIECE // 2]
+        proxy_b.hold(requests=False)
+        produce(flow.source, topic, records)
+        wait_until(lambda: appending not in ports_of(worker), within=20, every=0.1, what="it is given up")
+        assert end_offsets(flow.target, flow.remote(topic))[0] > pieces, "some was appended and nobody knows"
+        proxy_b.heal()
+        flow.wait_written_down(topic, within=WITHIN)
+        assert flow.compared(topic).equal
+        assert [flow.events(kind) for kind in ("ForeignWrite", "GapFound", "PartitionHalted")] == [[], [], []]
 
 
 def test_the_flows_limit_is_shared_by_its_slots(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> None:

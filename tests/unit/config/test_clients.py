@@ -109,11 +109,16 @@ def test_a_java_consumer_property_has_its_counterpart(
     assert source_consumer(settings, "replication-consumer")[librdkafka] == expected
 
 
-def test_a_number_beyond_librdkafkas_limits_is_noted(load_text: LoadText) -> None:
-    (note,) = load_text("A.consumer.request.timeout.ms = 900000\n").notes
+@pytest.mark.parametrize(("number", "used"), [(900_000, 300_000), (0, 10), (-1, 10)])
+def test_a_number_beyond_librdkafkas_limits_is_noted(load_text: LoadText, number: int, used: int) -> None:
+    (note,) = load_text(f"A.consumer.request.timeout.ms = {number}\n").notes
     assert str(note).endswith(
-        ":5: A.consumer.request.timeout.ms: is 900000, beyond what librdkafka takes: 300000 is used"
+        f":5: A.consumer.request.timeout.ms: is {number}, beyond what librdkafka takes: {used} is used"
     )
+
+
+def test_javas_word_for_the_systems_own_size_is_not(load_text: LoadText) -> None:
+    assert load_text("A.consumer.receive.buffer.bytes = -1\n").notes == ()
 
 
 def test_mm2_058_059_the_data_plane_has_what_its_consumer_and_producer_were_given(load_text: LoadText) -> None:

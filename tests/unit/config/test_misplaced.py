@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config.check import MOST_SUGGESTIONS
+from lockstep_config.check import MOST_SUGGESTIONS, OF_EVERY_CLIENT
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf, excluded
@@ -83,6 +83,12 @@ class TestTheProducerOfTheFlow:
 
     def test_what_is_for_any_producer_is_not_remarked_on(self, load_text: LoadText) -> None:
         loaded = load_text("A->B.producer.reconnect.backoff.ms = 100\nB.producer.compression.type = zstd\n")
+        assert (loaded.unused, loaded.notes) == ((), ())
+
+    @pytest.mark.parametrize("name", sorted(OF_EVERY_CLIENT))
+    def test_what_is_for_any_client_is_not_remarked_on_wherever_it_stands(self, name: str, load_text: LoadText) -> None:
+        prefixes = ("A.producer", "B.consumer", "A->B.producer")
+        loaded = load_text("".join(f"{prefix}.{name} = 20000\n" for prefix in prefixes))
         assert (loaded.unused, loaded.notes) == ((), ())
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from lockstep_config.clients import aiokafka_connection
 from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.errors import LED_ELSEWHERE, NOT_ON_TOPIC
+from lockstep_data_plane.patience import USUAL, Patience, patience_of
 from lockstep_data_plane.quota import Quota
 
 __all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
@@ -24,9 +25,6 @@ TopicPartition = tuple[str, int]
 NO_ERROR, UNKNOWN_TOPIC = 0, 3
 CONSUMER, DEBUGGING = -1, -2
 """Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`wire.md` §2)."""
-
-CONNECT_TIMEOUT_MS = 10_000
-"""For opening a connection and authenticating; what is asked on it later has its own limits."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 SYSTEMS_CHOICE = "-1"
@@ -72,9 +70,11 @@ class Cluster:
         bootstrap: Sequence[tuple[str, int]],
         settings: Mapping[str, Any],
         buffers: Mapping[int, int] | None = None,
+        patience: Patience = USUAL,
     ) -> None:
         """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
         self.alias = alias
+        self.patience = patience
         self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
         self._bootstrap = tuple(bootstrap)
         self._settings = dict(settings)
@@ -213,6 +213,7 @@ class Cluster:
                 except BrokerUnreachable as exc:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 connection.on_throttled = self._throttled
+                connection.question_s = self.patience.question_s
                 self._lanes[key] = connection
             return connection
 
@@ -270,16 +271,18 @@ class Cluster:
 
 
 def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
-    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers). Reads
-    certificate files now; raises BrokerUnreachable where they do not serve."""
+    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
+    time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
     bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
     try:
         security = aiokafka_connection(properties)
     except OSError as exc:
         raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
-    settings = {"client_id": client_id, "request_timeout_ms": CONNECT_TIMEOUT_MS, "max_idle_ms": None, **security}
+    patience = patience_of(properties)
+    opening = {"request_timeout_ms": round(patience.opening_s * 1e3), "max_idle_ms": None}
+    settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
-    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0})
+    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, patience)
 
 
 def _address(entry: str) -> tuple[str, int]:

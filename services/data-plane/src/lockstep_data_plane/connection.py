@@ -140,6 +140,9 @@ class Connection(SessionConnection):
     resting_until = 0.0
     """The moment (of `time.monotonic`) before which nothing is to be asked."""
 
+    question_s = 30.0
+    """How long `call` waits for an answer."""
+
     on_throttled: Callable[[float], None] | None = None
     """Called with the seconds that the broker wants us to stay away."""
 
@@ -273,16 +276,16 @@ class Connection(SessionConnection):
         while (seconds := self.rests_for) > 0:
             await asyncio.sleep(seconds)
 
-    async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
+    async def call(self, entity: Any) -> Any:
         """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
         is then closed, since later answers on it could not come either."""
         await self.rested()
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(self.question_s):
                 return await self.ask(entity)
         except TimeoutError as exc:
             self.close()
-            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {timeout_s:g} s") from exc
+            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
         except KafkaError as exc:
             raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
 

@@ -1,14 +1,55 @@
-"""How long a broker may be silent before its connection is given up (no I/O, no clock)."""
+"""How long the brokers of a cluster may be silent before a connection is given up (no I/O, no clock)."""
 
 from __future__ import annotations
 
-__all__ = ["PATIENCE_S", "silent_too_long"]
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 
-PATIENCE_S = 40.0
-"""How long a fetch may stay unanswered beyond what it asked the broker to wait."""
+from lockstep_config.client_keys import CLIENT
+from lockstep_config.librdkafka import taken
+
+__all__ = ["USUAL", "Patience", "patience_of"]
 
 
-def silent_too_long(asked_at: float, now: float, kept_s: float) -> bool:
-    """Whether the fetch that was sent at `asked_at` is given up, which the broker may keep for `kept_s` where it has
-    nothing to bring. Never where none is out (`asked_at` 0)."""
-    return asked_at > 0 and now - asked_at > PATIENCE_S + kept_s
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """With the brokers of one cluster, in seconds."""
+
+    opening_s: float = 10.0
+    """For a connection to open, and for each answer of a login."""
+
+    question_s: float = 30.0
+    """For the answer to what is neither a fetch nor an append."""
+
+    request_s: float = 40.0
+    """For the answer to an append, and to a fetch beyond what that asked the broker to wait."""
+
+    @property
+    def replicas(self) -> timedelta:
+        """How long a broker may wait for its replicas: it has time left to say that they did not answer, which spares
+        the connection."""
+        return timedelta(seconds=self.request_s * 3 / 4)
+
+    def ends_fetch(self, asked_at: float, now: float, kept_s: float) -> bool:
+        """Whether the fetch that was sent at `asked_at` is given up, which the broker may keep for `kept_s` where it
+        has nothing to bring. Never where none is out (`asked_at` 0)."""
+        return asked_at > 0 and now - asked_at > self.request_s + kept_s
+
+
+USUAL = Patience()
+"""Where the file does not say."""
+
+
+def patience_of(properties: Mapping[str, str]) -> Patience:
+    """What a client's Java properties say of it. Values must have been checked before (`lockstep_config.check`)."""
+    return Patience(
+        opening_s=_seconds(properties, "socket.connection.setup.timeout.ms", USUAL.opening_s),
+        question_s=_seconds(properties, "request.timeout.ms", USUAL.question_s),
+        request_s=_seconds(properties, "request.timeout.ms", USUAL.request_s),
+    )
+
+
+def _seconds(properties: Mapping[str, str], name: str, usual_s: float) -> float:
+    text = properties.get(name)
+    return usual_s if text is None else int(taken(CLIENT["consumer"][name], text)) / 1e3

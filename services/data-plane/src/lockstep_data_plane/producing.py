@@ -164,14 +164,11 @@ def lane_of(taken: Sequence[int], *, alone: bool) -> int:
 
 
 class Producing:
-    """The lanes to a target cluster. `request_timeout` is how long a broker may wait for its replicas."""
+    """The lanes to a target cluster."""
 
-    def __init__(
-        self, cluster: Cluster, on_answer: OnAnswer, request_timeout: timedelta = timedelta(seconds=30)
-    ) -> None:
+    def __init__(self, cluster: Cluster, on_answer: OnAnswer) -> None:
         self._cluster = cluster
         self._on_answer = on_answer
-        self._timeout = request_timeout
         self._lanes: dict[tuple[int, int], Lane] = {}
         self._of: dict[Outlet, tuple[Lane, Leader]] = {}
         self._reopening: dict[Outlet, asyncio.Task[None]] = {}
@@ -195,7 +192,7 @@ class Producing:
             connection = await self._cluster.connection(leader.broker, f"produce-{index}")
             lane = self._lanes.get(key)  # somebody else may have opened it meanwhile
             if lane is None or lane.connection is not connection:
-                lane = self._lanes[key] = Lane(connection, self._timeout, self._on_answer)
+                lane = self._lanes[key] = Lane(connection, self._cluster.patience.replicas, self._on_answer)
         if known is not None:
             known[0].forget(outlet)
         self._of[outlet] = (lane, leader)
@@ -248,9 +245,8 @@ class Producing:
             lane.pump()
 
     def end_stuck(self) -> None:
-        """Close lanes whose broker has not answered within the request time-out and ten seconds more. Their flights
-        then count as unanswered."""
+        """Close lanes whose broker has not answered in time. Their flights then count as unanswered."""
         now = time.monotonic()
         for lane in self._lanes.values():
-            if not lane.connection.closed and lane.stuck(now, self._timeout.total_seconds() + 10):
+            if not lane.connection.closed and lane.stuck(now, self._cluster.patience.request_s):
                 lane.connection.close()

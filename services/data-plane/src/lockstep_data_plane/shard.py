@@ -25,7 +25,6 @@ from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_
 from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.in_flight import Terms
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.patience import silent_too_long
 from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
 from lockstep_runtime.waiting import set_within
@@ -317,5 +316,6 @@ class Shard:
 
     def end_stuck(self, now: float) -> None:
         """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
-        if self._connection is not None and silent_too_long(self._asked_at, now, self._kept_s):
+        patience = self._fetching.cluster.patience
+        if self._connection is not None and patience.ends_fetch(self._asked_at, now, self._kept_s):
             self._connection.close()

@@ -26,13 +26,18 @@ from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 
-__all__ = ["OF_RECORDS", "OwnClasses", "check_line", "own_classes", "refused_class"]
+__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "OwnClasses", "check_line", "own_classes", "refused_class"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+OF_EVERY_CLIENT = frozenset(
+    {
+        *("client.id", "receive.buffer.bytes", "send.buffer.bytes"),
+        *("request.timeout.ms", "socket.connection.setup.timeout.ms"),
+    }
+)
+"""Properties that people may well mean for any client of a cluster."""
 OF_RECORDS = frozenset(
-    name
-    for name, key in CLIENT["producer"].items()
-    if key.records and name != "client.id" and not name.endswith(".buffer.bytes")
+    name for name, key in CLIENT["producer"].items() if key.records and name not in OF_EVERY_CLIENT
 ) | {
     *("acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"),
     *("max.request.size", "delivery.timeout.ms"),
@@ -348,8 +353,8 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
         elif key.minimum is not None and key.maximum is not None:
             number = integer(entry.value, -1)
             nearest = min(max(number, key.minimum), key.maximum)
-            # -1 is Java's word for the system's own buffer size; librdkafka's is 0.
-            if number not in (-1, nearest):
+            # -1 is Java's word for the system's own buffer size, or for no limit; librdkafka's is 0.
+            if number != nearest and (number, nearest) != (-1, 0):
                 findings.note(entry, f"is {number}, beyond what librdkafka takes: {nearest} is used")
     except BadValue as exc:
         findings.problem(entry, str(exc))

@@ -215,7 +215,8 @@ def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientK
 _BYTES = tuple(f"org.apache.kafka.common.serialization.{one}Serializer" for one in ("ByteArray", "Bytes", "ByteBuffer"))
 
 _AGAIN = "when a partition is tried again is Lockstep's own"
-_OPENING = "a connection has 10 s to open, and a login 10 s for each answer"
+_OPENING = "a connection has so long to open, and a login for each answer; 10 s where it is not set"
+_UNSET = "where it is not set 40 s and 30"
 _NAMED = "in front of the name that MirrorMaker gives each client"
 
 _KEYS: tuple[ClientKey, ...] = (
@@ -225,12 +226,14 @@ _KEYS: tuple[ClientKey, ...] = (
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     ), not_records="every address behind a name is tried"),
     _same("client.rack", CONSUMER, records="which replica is read, where brokers choose one by rack (KIP-392)"),
-    _elsewhere("request.timeout.ms", "a fetch is given up after 40 s, any other question after 30",
-        CONSUMER, 10, 300_000, "socket.timeout.ms"),
-    _elsewhere("request.timeout.ms", "a broker has 30 s to hear of its replicas, and an append is given up after 40",
-        PRODUCER, 10, 300_000, "socket.timeout.ms"),
+    _as("request.timeout.ms", "socket.timeout.ms", CONSUMER, 10, 300_000,
+        f"a fetch is given up so long after `fetch.max.wait.ms`, any other question after so long; {_UNSET}"),
+    _as("request.timeout.ms", "socket.timeout.ms", PRODUCER, 10, 300_000,
+        "an append is given up after so long, three quarters of which a broker waits for its replicas, and so is any "
+        f"other question; {_UNSET}"),
     _as("request.timeout.ms", "socket.timeout.ms", ADMIN, 10, 300_000),
-    _elsewhere("socket.connection.setup.timeout.ms", _OPENING, ALL, 1_000, 2_147_483_647),
+    _same("socket.connection.setup.timeout.ms", RECORDS, 1_000, 2_147_483_647, _OPENING),
+    _same("socket.connection.setup.timeout.ms", ADMIN, 1_000, 2_147_483_647),
     _elsewhere("connections.max.idle.ms", "connections stay open until a broker closes them", ALL, 0, 2_147_483_647),
     _elsewhere("reconnect.backoff.ms", _AGAIN, ALL, 0, _HOUR_MS),
     _elsewhere("reconnect.backoff.max.ms", _AGAIN, ALL, 0, _HOUR_MS),

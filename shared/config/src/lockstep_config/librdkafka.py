@@ -17,7 +17,7 @@ from lockstep_config.tls import TlsMaterial, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import choice, integer
 
-__all__ = ["Translation", "protocol_of", "stores_translated", "translated", "uses_sasl", "uses_tls"]
+__all__ = ["Translation", "protocol_of", "stores_translated", "taken", "translated", "uses_sasl", "uses_tls"]
 
 # librdkafka's own defaults, which take part in its checks.
 RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
@@ -62,12 +62,13 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
     for name, value in properties.items():
         key = CLIENT[kind].get(name)
         if key is not None and key.librdkafka and key.status is Status.USED:
-            settings[key.librdkafka] = _value(key, value)
+            settings[key.librdkafka] = taken(key, value)
     _relations(settings, kind)
     return Translation(settings, tuple(refused))
 
 
-def _value(key: ClientKey, text: str) -> str:
+def taken(key: ClientKey, text: str) -> str:
+    """A value as librdkafka takes it: a number beyond the key's limits is the nearest of them."""
     text = text.strip()
     if key.choices:
         return choice(text, key.choices)

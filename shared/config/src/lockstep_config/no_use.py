@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lockstep_config.check import OF_RECORDS
+from lockstep_config.check import OF_EVERY_CLIENT, OF_RECORDS
 from lockstep_config.client_keys import CLIENT
 from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
@@ -16,7 +16,7 @@ from lockstep_config.values import list_of
 __all__ = ["remark"]
 
 OF_READING = frozenset(
-    name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and "buffer" not in name
+    name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and name not in OF_EVERY_CLIENT
 )
 """Properties of the consumer that people set for what is mirrored."""
 
