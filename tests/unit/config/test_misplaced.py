@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config.check import MOST_SUGGESTIONS, OF_EVERY_CLIENT
+from lockstep_config.check import MOST_SUGGESTIONS, OF_EVERY_CLIENT, does_nothing
+from lockstep_config.meant import KINDS
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf, excluded
@@ -67,19 +68,20 @@ class TestTheProducerOfTheFlow:
         ]
         assert loaded.flow(Flow("A", "B")).data_plane.compression_type is None
 
-    def test_what_has_none_for_them_either_says_both(self, load_text: LoadText) -> None:
-        (unused,) = load_text("A->B.producer.batch.size = 1000000\n").unused
-        assert (
-            "A->B.producer.override.batch.size, which has none here either: batches go as they came" in unused.message
-        )
-
-    def test_what_counts_for_offset_syncs_counts_with_a_note(self, load_text: LoadText) -> None:
-        loaded = load_text("A->B.producer.max.request.size = 2000000\n")
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("max.request.size", "the target topic's `max.message.bytes` is the limit"),
+            ("delivery.timeout.ms", "a record is tried until it is there"),
+        ],
+    )
+    def test_what_counts_for_offset_syncs_counts_with_a_note(self, name: str, why: str, load_text: LoadText) -> None:
+        loaded = load_text(f"A->B.producer.{name} = 2000000\n")
         assert loaded.unused == ()
         assert [note.message for note in loaded.notes] == [
-            "counts for offset syncs only, as in MirrorMaker; for the mirrored records it is "
-            "A->B.producer.override.max.request.size"
+            f"counts for offset syncs only; no such line does anything to the mirrored records: {why}"
         ]
+        assert load_text(f"A.producer.{name} = 2000000\n").notes == (), "there it counts for all that it can count for"
 
     def test_what_is_for_any_producer_is_not_remarked_on(self, load_text: LoadText) -> None:
         loaded = load_text("A->B.producer.reconnect.backoff.ms = 100\nB.producer.compression.type = zstd\n")
@@ -90,6 +92,36 @@ class TestTheProducerOfTheFlow:
         prefixes = ("A.producer", "B.consumer", "A->B.producer")
         loaded = load_text("".join(f"{prefix}.{name} = 20000\n" for prefix in prefixes))
         assert (loaded.unused, loaded.notes) == ((), ())
+
+
+class TestWithoutEffectAnywhere:
+    """Nobody is sent from one line that does nothing to another."""
+
+    @pytest.mark.parametrize(
+        ("prefix", "name"),
+        [
+            ("A->B.producer", "batch.size"),
+            ("A->B.source.producer", "acks"),
+            ("A.producer", "linger.ms"),
+            ("A->B.consumer.override", "max.poll.records"),
+            ("A->B.admin.override", "retries"),
+            ("consumer", "max.poll.records"),
+            ("source.producer", "batch.size"),
+            ("source.cluster", "ssl.provider"),
+            ("A->B", "ssl.provider"),
+        ],
+    )
+    def test_a_line_says_why_and_names_no_other(self, prefix: str, name: str, load_text: LoadText) -> None:
+        loaded = load_text(f"{prefix}.{name} = 1000\n")
+        kind = next((kind for kind in KINDS if kind in prefix), "cluster")
+        assert [one.message for one in loaded.unused] == [f"has no effect: {does_nothing(kind, name)}"]
+        assert does_nothing(kind, name)
+        assert loaded.notes == ()
+
+    def test_of_two_neither_is_said_to_count(self, load_text: LoadText) -> None:
+        loaded = load_text("A.consumer.max.poll.records = 5\nA->B.consumer.max.poll.records = 6\n")
+        assert [one.line for one in loaded.unused] == [5, 6]
+        assert loaded.notes == ()
 
 
 class TestLinesOfNoUse:

@@ -26,7 +26,7 @@ from lockstep_config.values import BadValue, boolean, choice, integer
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 
-__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "OwnClasses", "check_line", "own_classes", "refused_class"]
+__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "OwnClasses", "check_line", "does_nothing", "own_classes", "refused_class"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OF_EVERY_CLIENT = frozenset(
@@ -36,13 +36,10 @@ OF_EVERY_CLIENT = frozenset(
     }
 )
 """Properties that people may well mean for any client of a cluster."""
-OF_RECORDS = frozenset(
-    name for name, key in CLIENT["producer"].items() if key.records and name not in OF_EVERY_CLIENT
-) | {
-    *("acks", "batch.size", "linger.ms", "buffer.memory", "max.in.flight.requests.per.connection"),
-    *("max.request.size", "delivery.timeout.ms"),
-}
+OF_RECORDS = frozenset(name for name, key in CLIENT["producer"].items() if key.records and name not in OF_EVERY_CLIENT)
 """Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
+AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
+"""So too, but they do nothing to them here."""
 NOTHING_LIKE_IT = "nothing like it is known: remove it"
 MOST_SUGGESTIONS = 50
 """Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
@@ -131,9 +128,8 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
             if not key.startswith(prefix):
                 continue
             if prefix in ("consumer.override.", "admin.override."):
-                findings.without_effect(
-                    entry, f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
-                )
+                instead = f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
+                findings.without_effect(entry, does_nothing(kind, key.removeprefix(prefix)) or instead)
             elif prefix in ("producer.", "source.producer.", "target.producer."):
                 _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
             else:
@@ -141,28 +137,30 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
             return
     if key in CONNECTION:
         flow = place.flow
-        findings.without_effect(
-            entry, f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
-        )
+        instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
+        findings.without_effect(entry, does_nothing("cluster", key) or instead)
         return
     _unknown(entry, key, Scope.FLOW, findings)
 
 
 def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
     """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2.md` §5.4)."""
-    key = CLIENT["producer"].get(name)
-    if name not in OF_RECORDS or key is None or key.status is Status.REFUSED:
-        _check_client(entry, "producer", name, findings)
+    if name in OF_RECORDS:
+        alone = "MirrorMaker gives it to the producer of offset syncs alone"
+        findings.without_effect(entry, f"{alone}; for the mirrored records it is {place.flow}.producer.override.{name}")
         return
-    alone = "MirrorMaker gives it to the producer of offset syncs alone"
-    instead = f"for the mirrored records it is {place.flow}.producer.override.{name}"
-    if key.status is Status.WITHOUT_EFFECT:
-        findings.without_effect(entry, f"{alone}; {instead}, which has none here either: {key.why}")
-    elif not key.librdkafka:
-        findings.without_effect(entry, f"{alone}; {instead}")
-    else:
-        _check_client(entry, "producer", name, findings)
-        findings.note(entry, f"counts for offset syncs only, as in MirrorMaker; {instead}")
+    _check_client(entry, "producer", name, findings)
+    if name in AS_IF_OF_RECORDS:
+        why = CLIENT["producer"][name].not_records
+        findings.note(entry, f"counts for offset syncs only; no such line does anything to the mirrored records: {why}")
+
+
+def does_nothing(kind: str, name: str) -> str:
+    """Why a property of a client, or of a `cluster`, is without effect wherever it stands; empty where it is not."""
+    if name in CONNECTION:
+        return CONNECTION_WITHOUT_EFFECT.get(name, "")
+    key = CLIENT[kind].get(name) if kind in KINDS else None
+    return key.why if key is not None and key.status is Status.WITHOUT_EFFECT else ""
 
 
 def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
@@ -212,7 +210,8 @@ def _check_top_line(
             kind = prefix.rpartition(".")[2]
             inner = key.removeprefix(f"{prefix}.")
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
-            findings.without_effect(entry, f"MirrorMaker drops it at the top of the file: write {where}")
+            instead = f"MirrorMaker drops it at the top of the file: write {where}"
+            findings.without_effect(entry, does_nothing(kind, inner) or instead)
             return
     if own_key(key) is not None:
         findings.problem(entry, f"is about a connector of a flow: write SOURCE->TARGET.{key}")

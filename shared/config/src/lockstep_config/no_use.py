@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lockstep_config.check import OF_EVERY_CLIENT, OF_RECORDS
+from lockstep_config.check import OF_EVERY_CLIENT, OF_RECORDS, does_nothing
 from lockstep_config.client_keys import CLIENT
 from lockstep_config.findings import Findings
 from lockstep_config.layering import Layers
@@ -38,6 +38,8 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Findings) -> None:
         above = of_source.get(key)
         if key.startswith("consumer.") and above is not None and above.value.strip() != entry.value.strip():
             name = key.removeprefix("consumer.")
+            if does_nothing("consumer", name):
+                continue
             findings.note(
                 entry,
                 f"does not count for what {flow} reads: {above.shown} does, as in MirrorMaker; "
