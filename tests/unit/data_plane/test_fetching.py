@@ -63,6 +63,13 @@ def shard_of(fetching: Fetching, partition: Partition) -> Shard:
     return found
 
 
+def ask(shard: Shard, connection: Connection) -> asyncio.Future[Any] | None:
+    """Its next question, on the terms of now."""
+    terms = shard._terms()
+    assert terms is not None
+    return shard._ask(connection, terms)
+
+
 def connection() -> Connection:
     made = Connection("broker", 9092, client_id="test")
     made._versions = {APIS["fetch"].key: (0, 13)}
@@ -149,7 +156,7 @@ async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
     shard = shard_of(fetching, partition)
 
     def said() -> tuple[int, int, int]:
-        shard._ask(made)
+        ask(shard, made)
         (part,) = asked[-1].topics[0].partitions
         return part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch
 
@@ -269,7 +276,7 @@ async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
     def named() -> dict[int, int]:
         """What the next question says: the partitions that it names, and their offsets."""
         looked_at.clear()
-        shard._ask(made)
+        ask(shard, made)
         return {part.partition: part.fetch_offset for topic in asked[-1].topics for part in topic.partitions}
 
     assert named() == {0: 0}
@@ -302,7 +309,7 @@ async def test_a_shard_asks_by_id_where_its_topics_have_ids(
     asked: list[Any] = []
     made = connection()
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    shard_of(fetching, partition)._ask(made)
+    ask(shard_of(fetching, partition), made)
     assert [int(request.__version__) for request in asked] == [version]
 
 
@@ -407,11 +414,11 @@ async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
     fetching.share_out(second, 2.0)
     assert partition.fetch_from == 42
     assert first._last is None
-    assert second._ask(connection()) is None
+    assert ask(second, connection()) is None
     made = connection()
     asked: list[Any] = []
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    first._ask(made)
+    ask(first, made)
     offsets = {part.partition: part.fetch_offset for topic in asked[0].topics for part in topic.partitions}
     assert offsets == {number: 42 if number == 1 else 0 for number in range(6)}
 

@@ -153,7 +153,8 @@ class Shard:
             self._fetching.share_out(self, now)
             asked = None
             if not brought.little:
-                asked = None if connection.rests_for or self._pressed else self._ask(connection)
+                terms = None if connection.rests_for else self._terms()
+                asked = None if terms is None or terms.pressed else self._ask(connection, terms)
                 self._hand_over(brought)
             if paced and (rest := rest_s(time.monotonic() - asked_at)):
                 await asyncio.sleep(rest)
@@ -163,10 +164,12 @@ class Shard:
     async def _ask_in_time(self, connection: Connection) -> asyncio.Future[Any] | None:
         """Ask once the broker has had its rest, and there is room, or has not been for a while."""
         await connection.rested()
-        if self._pressed:
+        terms = self._terms()
+        if terms is not None and terms.pressed:
             self.roomier.clear()
             await set_within(self.roomier, PRESSED_S)
-        return self._ask(connection)
+            terms = self._terms()
+        return None if terms is None else self._ask(connection, terms)
 
     def _see(self, question: Question, answer: Any) -> None:
         """Take an answer apart as soon as it is there, and hand over what is little."""
@@ -194,16 +197,10 @@ class Shard:
     def _terms(self) -> Terms | None:
         return self._fetching.terms(self._connection)
 
-    @property
-    def _pressed(self) -> bool:
-        return (terms := self._terms()) is not None and terms.pressed
-
     def _eligible(self) -> list[Partition]:
         return [p for p in self.partitions if p.phase is Phase.COPYING]
 
-    def _ask(self, connection: Connection) -> asyncio.Future[Any] | None:
-        if (terms := self._terms()) is None:
-            return None
+    def _ask(self, connection: Connection, terms: Terms) -> asyncio.Future[Any] | None:
         if (last := self._last) is not None and (plan := self._onward(last, terms)) is not None:
             return self._send(connection, last, plan, terms)
         self._fetching.send_back(self, self.partitions)
