@@ -8,7 +8,7 @@ import asyncio
 import socket
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -97,6 +97,34 @@ def copying(topic: str, number: int = 0) -> Partition:
     return partition
 
 
+def no_trouble(partition: Partition, why: str) -> None:
+    raise AssertionError(why)
+
+
+DEFAULTS = FetchSettings()
+
+
+def fetching_from(
+    cluster: Cluster,
+    on_fetched: Callable[[Delivery], None],
+    settings: FetchSettings = DEFAULTS,
+    *,
+    has_room: Callable[[Partition], bool] = lambda partition: True,
+    on_trouble: Callable[[Partition, str], None] = no_trouble,
+) -> Fetching:
+    """Fetches of a test's own."""
+    return Fetching(
+        cluster,
+        settings,
+        "read_uncommitted",
+        in_flight=InFlight(64 << 20),
+        has_room=has_room,
+        on_fetched=on_fetched,
+        on_delivered=lambda: None,
+        on_trouble=on_trouble,
+    )
+
+
 async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothing(
     broker: Broker, client_id: str, asked: list[tuple[float, float]]
 ) -> None:
@@ -109,19 +137,7 @@ async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothi
     def fetched(delivery: Delivery) -> None:
         offsets.extend(each.base_offset for each in delivery.batches)
 
-    def trouble(partition: Partition, why: str) -> None:
-        raise AssertionError(why)
-
-    fetching = Fetching(
-        cluster,
-        FetchSettings(max_partition_bytes=5 * RECORD_BYTES),
-        "read_uncommitted",
-        in_flight=InFlight(64 << 20),
-        has_room=lambda partition: True,
-        on_fetched=fetched,
-        on_delivered=lambda: None,
-        on_trouble=trouble,
-    )
+    fetching = fetching_from(cluster, fetched, FetchSettings(max_partition_bytes=5 * RECORD_BYTES))
     try:
         await cluster.refresh([topic])
         fetching.attach(copying(topic))
@@ -177,18 +193,8 @@ async def test_single_records_come_over_one_connection_much_over_two_and_nothing
         for each in delivery.batches:
             offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
 
-    def trouble(partition: Partition, why: str) -> None:
-        raise AssertionError(why)
-
-    fetching = Fetching(
-        cluster,
-        FetchSettings(max_partition_bytes=SOME_RECORDS),
-        "read_uncommitted",
-        in_flight=InFlight(64 << 20),
-        has_room=lambda partition: room[0],
-        on_fetched=fetched,
-        on_delivered=lambda: None,
-        on_trouble=trouble,
+    fetching = fetching_from(
+        cluster, fetched, FetchSettings(max_partition_bytes=SOME_RECORDS), has_room=lambda partition: room[0]
     )
 
     def by_connection() -> list[int]:
@@ -270,22 +276,10 @@ async def reading(
         for each in delivery.batches:
             offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
 
-    def trouble(partition: Partition, why: str) -> None:
-        raise AssertionError(why)
-
     monkeypatch.setattr(Connection, "ask", noted)
     monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
     cluster = cluster_of("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
-    fetching = Fetching(
-        cluster,
-        FetchSettings(max_wait_ms=max_wait_ms),
-        "read_uncommitted",
-        in_flight=InFlight(64 << 20),
-        has_room=lambda partition: True,
-        on_fetched=fetched,
-        on_delivered=lambda: None,
-        on_trouble=trouble,
-    )
+    fetching = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
     found = Reading(cluster, fetching, offsets, codes, asked)
     try:
         await cluster.refresh([topic])
@@ -375,16 +369,7 @@ async def test_who_does_not_answer_within_the_time_of_the_file_is_given_up(broke
         answers.append(answer)
 
     producing = Producing(cluster, answered)
-    fetching = Fetching(
-        cluster,
-        FetchSettings(),
-        "read_uncommitted",
-        in_flight=InFlight(64 << 20),
-        has_room=lambda partition: True,
-        on_fetched=lambda delivery: None,
-        on_delivered=lambda: None,
-        on_trouble=lambda partition, why: troubles.append(why),
-    )
+    fetching = fetching_from(cluster, lambda delivery: None, on_trouble=lambda partition, why: troubles.append(why))
 
     def given_up() -> bool:
         fetching.end_stuck()
@@ -432,20 +417,8 @@ async def test_connections_that_the_broker_closes_for_being_idle_are_opened_agai
             offsets.extend(each.base_offset for each in delivery.batches)
             room[0] = room[0] and not delivery.batches  # an answer may also bring no more than a new end
 
-        def trouble(partition: Partition, why: str) -> None:
-            raise AssertionError(why)
-
         producing = Producing(cluster, answered)
-        fetching = Fetching(
-            cluster,
-            FetchSettings(),
-            "read_uncommitted",
-            in_flight=InFlight(64 << 20),
-            has_room=lambda partition: room[0],
-            on_fetched=fetched,
-            on_delivered=lambda: None,
-            on_trouble=trouble,
-        )
+        fetching = fetching_from(cluster, fetched, has_room=lambda partition: room[0])
         try:
             await cluster.refresh([topic])
             await producing.attach(written)
