@@ -93,6 +93,11 @@ class Partition:
         """The same on the target."""
         return f"{self.target_topic}-{self.number}"
 
+    @property
+    def others_append(self) -> bool:
+        """Whether records that are not ours are expected in the target's log: its topic has the source's own name."""
+        return self.topic == self.target_topic
+
     # -- phases --------------------------------------------------------------------------------------------------------
 
     def in_its_place(self) -> Partition:

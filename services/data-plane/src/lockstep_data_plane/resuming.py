@@ -160,7 +160,7 @@ class Resuming:
         else:
             row, ended = await self._ended(partition, topic, row)
         end = await self._target.end_offset(partition.target_tp) - 1
-        if ended is not None and ended.strangers and partition.topic != partition.target_topic:
+        if ended is not None and ended.strangers and not partition.others_append:
             # Whoever had the partition may be among them: a leader that has forgotten the last marker let it in.
             text = (
                 f"somebody else wrote {ended.strangers} records behind our last one, before the marker at offset {end}"
@@ -276,7 +276,7 @@ class Resuming:
         target_tp = partition.target_tp
         await self._target.refresh([partition.target_topic])
         try:
-            shared = partition.topic == partition.target_topic
+            shared = partition.others_append
             chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc

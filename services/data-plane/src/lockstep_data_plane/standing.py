@@ -54,7 +54,7 @@ class Standing:
             elif row.transactional:
                 chain = await committed_end(self._target, target_tp, row)
             else:
-                shared = partition.topic == partition.target_topic
+                shared = partition.others_append
                 chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except LaterEpoch as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
@@ -72,8 +72,7 @@ class Standing:
             return await self._aligned(partition, row, chain, here, beyond)
         if start > here.wanted:
             return _gone(here)
-        if partition.topic == partition.target_topic and not beyond:
-            # Others write there as well, so what was read and holds nothing of ours need not be read again.
+        if partition.others_append and not beyond:  # what was read and holds nothing of ours need not be read again
             row = replace(row, downstream=max(row.downstream, chain.read_to))
             chain = replace(chain, downstream=row.downstream)
         return row, chain
