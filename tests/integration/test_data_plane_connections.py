@@ -29,7 +29,7 @@ from lockstep_data_plane.in_flight import InFlight
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.producing import Producing, Unanswered
-from lockstep_data_plane.shard import Delivery
+from lockstep_data_plane.question import Delivery
 from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.clock import now_ms

@@ -20,7 +20,8 @@ from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.in_flight import InFlight
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening
-from lockstep_data_plane.shard import Question, Shard
+from lockstep_data_plane.question import Question
+from lockstep_data_plane.shard import Shard
 from lockstep_data_plane.swarm import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
 from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress

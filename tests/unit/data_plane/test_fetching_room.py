@@ -16,7 +16,8 @@ from lockstep_data_plane.connection import APIS, BrokerUnreachable, Connection, 
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.in_flight import InFlight
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.shard import Delivery, Shard
+from lockstep_data_plane.question import Delivery
+from lockstep_data_plane.shard import Shard
 from lockstep_data_plane.swarm import FEW_BYTES
 from lockstep_data_plane.tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress

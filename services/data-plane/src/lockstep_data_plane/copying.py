@@ -26,9 +26,9 @@ from lockstep_data_plane.partition import BatchRefused, Partition
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.producing import Producing, Unanswered
+from lockstep_data_plane.question import Delivery
 from lockstep_data_plane.resuming import Resuming
 from lockstep_data_plane.room import Room
-from lockstep_data_plane.shard import Delivery
 from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.tending import PASSING, Tending
@@ -115,7 +115,7 @@ class Copying:
             has_room=lambda p: not self._origins.holds(p) and self.room.within_rate(p),
             on_fetched=self._on_fetched,
             on_delivered=self._delivered,
-            on_trouble=self._failing.cut,
+            on_trouble=self._failing.source_cut,
             limited=self.room.limited,
         )
 

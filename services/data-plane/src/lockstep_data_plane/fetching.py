@@ -15,8 +15,9 @@ from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.in_flight import InFlight, Terms
 from lockstep_data_plane.pacing import partition_bytes
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.question import Delivery
 from lockstep_data_plane.replicas import Replicas
-from lockstep_data_plane.shard import Delivery, Shard
+from lockstep_data_plane.shard import Shard
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["SHARDS", "Fetching"]

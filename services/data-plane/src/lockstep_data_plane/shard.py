@@ -9,30 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aiokafka.errors import KafkaError
 
 from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.cluster import Leader, TopicPartition
+from lockstep_data_plane.cluster import Leader
 from lockstep_data_plane.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.errors import FENCED_LEADER_EPOCH
 from lockstep_data_plane.fetch_session import SESSION_LOST, FetchSession, Plan, Wanted
-from lockstep_data_plane.fetch_wire import NOBODY, Fetched, fetch_request, read_answer, topic_names
+from lockstep_data_plane.fetch_wire import NOBODY, fetch_request, read_answer, topic_names
 from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.in_flight import Terms
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Phase
-from lockstep_data_plane.swarm import FEW_BYTES, Swarm, rest_s
+from lockstep_data_plane.question import NOTHING, Brought, Delivery, Question
+from lockstep_data_plane.swarm import Swarm, rest_s
 from lockstep_runtime.waiting import set_within
 
 if TYPE_CHECKING:
     from lockstep_data_plane.fetching import Fetching
 
-__all__ = ["Delivery", "Question", "Shard"]
+__all__ = ["Shard"]
 
 CORRUPT_MESSAGE = 2
 CROWDED_WAIT_MS = 10
@@ -40,49 +40,6 @@ CROWDED_WAIT_MS = 10
 
 PRESSED_S = 0.05
 """Where most of what the slot may hold is taken, a question that may bring but little waits so long for more room."""
-
-
-class Delivery(NamedTuple):
-    """Batches of one partition, fetched for one incarnation of it."""
-
-    partition: Partition
-    incarnation: int
-    fetched: Fetched
-    batches: tuple[Batch, ...]
-
-
-class Brought(NamedTuple):
-    """What an answer brought: how many bytes and batches of which partitions."""
-
-    size: int
-    batches: int
-    deliveries: Sequence[Delivery]
-
-    @property
-    def little(self) -> bool:
-        """Whether it goes on its way before anything else."""
-        return self.size <= FEW_BYTES
-
-
-NOTHING = Brought(0, 0, ())
-
-Asked = tuple[Partition, int, Wanted]
-"""A partition, its incarnation, and what was asked of it."""
-
-
-@dataclass(slots=True)
-class Question:
-    """What a fetch asked for, at most `each` bytes of each partition; which of them have moved since, and which had
-    before. Where `lasts` is set, all partitions of its shard are in it, and the next question differs by no more than
-    those that moved."""
-
-    asked: dict[TopicPartition, Asked]
-    names: Mapping[Any, str]
-    by_id: bool
-    lasts: bool
-    each: int
-    moved: list[Partition] = field(default_factory=list)
-    moved_before: list[Partition] = field(default_factory=list)
 
 
 class Shard:
