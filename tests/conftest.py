@@ -119,6 +119,7 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{there}.lockstep.on.gap = halt, there-skip.*=skip, there-restart.*=restart",
         f"{there}.lockstep.on.recreate = there-skip.*=skip, there-restart.*=restart",
         f"{there}.lockstep.on.refused = there-quarantine.*=quarantine",
+        f"{there}.lockstep.on.doubt = there-doubt.*=progress",
         f"{there}.lockstep.max.bytes.per.second = there-slow.*=40000",
         f"{there}.lockstep.start.timestamp = there-dated.*=2023-11-14T22:13:20Z",
         f"{back}.enabled = true",

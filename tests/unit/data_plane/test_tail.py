@@ -6,12 +6,14 @@ import pytest
 
 from lockstep_data_plane.batches.layout import Batch
 from lockstep_data_plane.remains import Remains
-from lockstep_data_plane.tail import ChainEnd, Tail, TargetShort
+from lockstep_data_plane.tail import ChainEnd, Tail, TargetShort, Unaccounted
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, batch, record, records
 
 OURS, OTHER, EPOCH = 4000, 4001, 1
 ROW = PartitionProgress(topic="t", partition=0, producer_id=OURS, producer_epoch=EPOCH, sequence=9, downstream=99)
+
+BEGINS = PartitionProgress(topic="t", partition=0, producer_id=OURS, producer_epoch=EPOCH, sequence=-1, downstream=99)
 
 
 def ours(
@@ -103,10 +105,37 @@ class TestWhereOurLastRecordLay:
             read(there, end=200)
 
     def test_a_chain_that_begins_says_nothing_of_what_lies_before_it(self) -> None:
-        begins = PartitionProgress(
-            topic="t", partition=0, producer_id=OURS, producer_epoch=EPOCH, sequence=-1, downstream=99
-        )
-        assert read(ours(98, 8, producer_id=7), end=100, row=begins).end == ChainEnd(-1, 99)
+        assert read(ours(98, 8, producer_id=7), end=100, row=BEGINS).end == ChainEnd(-1, 99)
+
+
+class TestBeforeAChainThatBegins:
+    @pytest.mark.parametrize(
+        "there",
+        [
+            pytest.param(ours(98, 8, epoch=0), id="a former epoch of ours"),
+            pytest.param(ours(98, 8, producer_id=7, epoch=5), id="somebody else's"),
+            pytest.param(ours(99, 0, count=1, epoch=2, attributes=CONTROL), id="a marker"),
+        ],
+    )
+    def test_there_may_be(self, there: Batch) -> None:
+        assert read(there, ours(100, 0), end=102, row=BEGINS).end == ChainEnd(1, 101)
+
+    @pytest.mark.parametrize(
+        ("there", "epoch"),
+        [
+            pytest.param(ours(98, 0), EPOCH, id="of its epoch"),
+            pytest.param(ours(50, 0), EPOCH, id="with others' behind"),
+            pytest.param(ours(98, 0, producer_id=OTHER), EPOCH, id="under another id of ours"),
+            pytest.param(ours(98, 0, epoch=4), 4, id="of a later epoch"),
+        ],
+    )
+    def test_nothing_may_be_that_only_a_row_of_it_tells_of(self, there: Batch, epoch: int) -> None:
+        with pytest.raises(Unaccounted, match="of which our row does not tell") as found:
+            read(there, ours(90, 0, producer_id=7), end=100, row=BEGINS)
+        assert found.value.epoch == epoch
+
+    def test_a_row_that_tells_of_some_is_not_asked(self) -> None:
+        assert read(ours(90, 0), ours(98, 8), end=100).end == ChainEnd(9, 99)
 
 
 class TestRemains:

@@ -15,7 +15,7 @@ from lockstep_data_plane.batches.stamp import SEQUENCES
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import message
 from lockstep_data_plane.reading import log_between
-from lockstep_data_plane.tail import ChainEnd, InDoubt, LaterEpoch, Tail, TargetShort
+from lockstep_data_plane.tail import SEARCHED, ChainEnd, InDoubt, LaterEpoch, Tail, TargetShort, Unaccounted
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["NotReplicated", "chain_end", "committed_end", "remembered_by"]
@@ -57,9 +57,12 @@ async def chain_end(
                     f"last record known at {tail.end.downstream}, and its leader has forgotten our producer "
                     f"{row.producer_id}: what was removed there may have been ours"
                 )
-            gone = tail.removed >= 0 and tail.end.read_to + 1 >= appended_to  # all that the leader remembers was read
+            all_read = tail.end.read_to + 1 >= appended_to  # of what the leader remembers
+            gone = tail.removed >= 0 and all_read
             ends = {p: sequence for p, (epoch, sequence) in remembered.items() if epoch == row.producer_epoch}
             found = tail.remembered(ends) if gone else tail.end
+            if all_read and not row.begun:
+                _begins_here(tp, row, found, ends)
         since = await ours()
         if not since <= others:
             others |= since  # another slot has got itself one meanwhile, and may have used it
@@ -76,6 +79,18 @@ def _told(remembered: Mapping[int, tuple[int, int]], found: ChainEnd, row: Parti
         remembered.get(p) == (row.producer_epoch, found.sequence_of(p, row.producer_id))
         for p in {row.producer_id, *others}
     )
+
+
+def _begins_here(tp: TopicPartition, row: PartitionProgress, found: ChainEnd, ends: Mapping[int, int]) -> None:
+    """Raises Unaccounted where the leader remembers something of the row's chain, and nothing of it lies behind the
+    row."""
+    for producer_id, sequence in sorted(ends.items()):
+        if found.sequence_of(producer_id, row.producer_id) < 0:
+            raise Unaccounted(
+                f"the leader of {tp[0]}-{tp[1]} remembers our sequence {sequence} of producer {producer_id} in epoch "
+                f"{row.producer_epoch}, of which our row does not tell",
+                row.producer_epoch,
+            )
 
 
 def _agrees(
@@ -161,7 +176,11 @@ async def _read_tail(
 ) -> Tail:
     end = await _end(target, tp, row)
     tail = Tail(row, others)
-    begin = row.downstream if from_last and row.downstream >= 0 else row.downstream + 1
+    begin = row.downstream + 1
+    if not row.begun:
+        begin -= SEARCHED  # for what may lie in front of a chain that begins
+    elif from_last:
+        begin -= 1
     offset = max(begin, await target.end_offset(tp, timestamp=-2))
     async for batches, _ in log_between(target, tp, offset, end):
         tail.take(batches)

@@ -23,7 +23,7 @@ from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 from lockstep_runtime.errors import ClusterTrouble
 
-__all__ = ["Halt", "Resuming"]
+__all__ = ["Halt", "Resuming", "newest"]
 
 
 RECREATED = (Case.SOURCE_RECREATED, Case.TARGET_RECREATED)
@@ -81,9 +81,21 @@ class Resuming:
             return await self._stand(partition, topic, await self._fenced(partition, topic, row))
         if self._transacting.marks:
             return await self._marked(partition, topic, row)
-        if row is None or row.producer_id != self._producer_id:
+        if row is None:
+            return await self._new(partition, topic)
+        if row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
         return await self._stand(partition, topic, row)
+
+    async def _new(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
+        """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:
+        whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
+        less."""
+        row = await self._first(partition, topic, await self._transacting.progress(partition))
+        stands = await self._standing.look(partition, row)
+        await self._ledger.write(row)
+        partition.durable.know(row)
+        return await self._stand(partition, topic, row) if isinstance(stands, Found) else stands
 
     async def _as_told(
         self, partition: Partition, topic: MirroredTopic, told: PartitionProgress
@@ -155,6 +167,7 @@ class Resuming:
         ended = None
         if row is None:
             row = await self._first(partition, topic, await self._transacting.progress(partition))
+            row, _ = await self._ended(partition, topic, replace(row, producer_id=producer.id))
         elif committed is not None:
             row = _same_life(replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch), row)
         else:
@@ -189,27 +202,19 @@ class Resuming:
         return max(row.upstream, -1 if progress is None else progress)
 
     def _newest(self, partition: Partition) -> PartitionProgress | None:
-        """Our own row, unless another slot has taken a decision since."""
+        """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
-        ours = _going_on(partition) if partition.durable.known else None
-        if ours is None or theirs is None or theirs.producer_id != ours.producer_id:
-            return ours or theirs
-        return theirs if theirs.producer_epoch > ours.producer_epoch else ours
+        return newest(_going_on(partition), theirs) if partition.durable.known else theirs
 
-    async def _begin(
-        self, partition: Partition, topic: MirroredTopic, former: PartitionProgress | None
-    ) -> PartitionProgress:
+    async def _begin(self, partition: Partition, topic: MirroredTopic, former: PartitionProgress) -> PartitionProgress:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
-        if former is None:
-            row = await self._first(partition, topic, await self._transacting.progress(partition))
-        elif former.transactional:
+        if former.transactional:
             row = await self._first(partition, topic, await self._committed(partition, former))
         else:
             former, _ = await self._ended(partition, topic, former)
             row = await self._first(partition, topic, former.upstream)
-        if former is not None:
-            row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
+        row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
         await self._ledger.write(row)
         return row
 
@@ -320,6 +325,14 @@ class Resuming:
         resuming = list(self._waiting())
         await self._source.refresh(p.topic for p in resuming)
         await self._target.refresh(p.target_topic for p in resuming)
+
+
+def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> PartitionProgress:
+    """Our own row, unless another slot has taken a decision since, or has begun the chain that we have not."""
+    if theirs is None or theirs.producer_id != ours.producer_id:
+        return ours
+    further = (theirs.producer_epoch, theirs.begun) > (ours.producer_epoch, ours.begun)
+    return theirs if further else ours
 
 
 def _same_life(row: PartitionProgress, former: PartitionProgress) -> PartitionProgress:

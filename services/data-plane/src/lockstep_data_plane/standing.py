@@ -15,13 +15,13 @@ from lockstep_data_plane.gaps import Case, Found
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
 from lockstep_data_plane.resume import NotReplicated, chain_end, committed_end
-from lockstep_data_plane.tail import ChainEnd, InDoubt, LaterEpoch, TargetShort
+from lockstep_data_plane.tail import ChainEnd, InDoubt, TargetShort, Unaccounted
 from lockstep_protocol.state import PartitionProgress
 
 __all__ = ["Standing"]
 
-LATER_EPOCH_S = 30.0
-"""How long the row of a decision may take to reach us that the target's log already knows of."""
+ROW_WITHIN_S = 30.0
+"""How long a row may take to reach us of whose appends the target's log already knows."""
 
 
 class Standing:
@@ -31,7 +31,7 @@ class Standing:
         self._settings = settings
         self._source = source
         self._target = target
-        self._later: dict[Partition, float] = {}
+        self._unaccounted: dict[Partition, float] = {}
 
     async def look(self, partition: Partition, row: PartitionProgress) -> tuple[PartitionProgress, ChainEnd] | Found:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
@@ -56,13 +56,13 @@ class Standing:
             else:
                 shared = partition.others_append
                 chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
-        except LaterEpoch as exc:
+        except Unaccounted as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
             return replace(here, case=Case.TARGET_TRUNCATED, text=str(exc))
         except InDoubt as exc:
             return replace(here, text=str(exc))
-        self._later.pop(partition, None)
+        self._unaccounted.pop(partition, None)
         agreed = await self._agreed(tp, row, end)
         if agreed < here.wanted:
             text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
@@ -82,13 +82,13 @@ class Standing:
         tp = partition.tp
         return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
 
-    def _awaited(self, partition: Partition, later: LaterEpoch) -> int:
-        """The later epoch, once its row has been waited for long enough. Raises NotReplicated before."""
+    def _awaited(self, partition: Partition, found: Unaccounted) -> int:
+        """The epoch, once the row that tells of it has been waited for long enough. Raises NotReplicated before."""
         now = asyncio.get_running_loop().time()
-        since = self._later.setdefault(partition, now)
-        if now - since < LATER_EPOCH_S:
-            raise NotReplicated(f"{later}; waiting for the row of that decision")
-        return later.epoch
+        since = self._unaccounted.setdefault(partition, now)
+        if now - since < ROW_WITHIN_S:
+            raise NotReplicated(f"{found}; waiting for the row that does")
+        return found.epoch
 
     async def _agreed(self, tp: TopicPartition, row: PartitionProgress, end: int) -> int:
         """Up to where the source's log still is the one that was copied."""

@@ -10,7 +10,10 @@ from lockstep_data_plane.batches.layout import CONTROL, Batch
 from lockstep_data_plane.batches.stamp import SEQUENCES, add_sequence
 from lockstep_protocol.state import PartitionProgress
 
-__all__ = ["ChainEnd", "InDoubt", "LaterEpoch", "Tail", "TargetShort", "end_from_log"]
+__all__ = ["SEARCHED", "ChainEnd", "InDoubt", "LaterEpoch", "Tail", "TargetShort", "Unaccounted", "end_from_log"]
+
+SEARCHED = 1_000
+"""Offsets of the target's log in front of a chain that begins in which nothing of that chain may lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,17 @@ class InDoubt(RuntimeError):
     """The target's log does not continue what our row says; the message says how. Somebody has to decide."""
 
 
-class LaterEpoch(InDoubt):
-    """The log holds batches of a later epoch of ours than the row knows: a decision was taken whose row we have not
-    seen, or that was lost."""
+class Unaccounted(InDoubt):
+    """The log holds batches of ours, under this epoch, of which the row does not tell: the one that does we have not
+    seen, or it was lost."""
 
     def __init__(self, sentence: str, epoch: int) -> None:
         super().__init__(sentence)
         self.epoch = epoch
+
+
+class LaterEpoch(Unaccounted):
+    """They are of a later epoch than the row knows: a decision was taken."""
 
 
 class TargetShort(InDoubt):
@@ -105,7 +112,8 @@ class Tail:
         the cleaner has removed. -1: none."""
 
     def take(self, batches: Iterable[Batch]) -> None:
-        """Raises LaterEpoch, and TargetShort where something else lies at the offset of the row's last record."""
+        """Raises LaterEpoch; TargetShort where something else lies at the offset of the row's last record; Unaccounted
+        where the row's chain has yet to begin, and something of it lies there."""
         for batch in batches:
             if batch.last_offset <= self._row.downstream:
                 self._still_there(batch)
@@ -140,6 +148,12 @@ class Tail:
         """Whoever appends in our place after a truncation bears another id, epoch or sequence. What a cleaner left of
         the batch bears all three still."""
         row = self._row
+        if not row.begun and self._of_the_chain(batch):
+            raise Unaccounted(
+                f"the target's log holds at offset {batch.base_offset} what our producer {batch.producer_id} appended "
+                f"in epoch {batch.producer_epoch}, of which our row does not tell",
+                batch.producer_epoch,
+            )
         inside = batch.base_offset <= row.downstream <= batch.last_offset
         if not inside or row.sequence < 0 or batch.magic < 2 or batch.attributes & CONTROL:
             return
@@ -152,3 +166,8 @@ class Tail:
             f"sequence {at}, not our record with sequence {row.sequence} of producer {row.producer_id}: it was "
             "truncated and has grown again"
         )
+
+    def _of_the_chain(self, batch: Batch) -> bool:
+        """Records of ours that are not of a former epoch."""
+        ours = batch.producer_id == self._row.producer_id or batch.producer_id in self._others
+        return ours and not batch.attributes & CONTROL and batch.producer_epoch >= self._row.producer_epoch

@@ -1,0 +1,217 @@
+"""Records of ours in the target's log of which a row does not tell: it is older, on its way, or was lost
+(docs/decisions/0049)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.batches.stamp import stamp
+from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.produce_wire import answer_of, produce_request
+from lockstep_data_plane.resume import chain_end, remembered_by
+from lockstep_data_plane.tail import SEARCHED, ChainEnd, Unaccounted
+from lockstep_protocol.names import state_topic, transactional_id
+from lockstep_protocol.state import Origin, PartitionProgress
+from tests.conftest import Pair
+from tests.harness.broker import Broker
+from tests.harness.clusters import (
+    Record,
+    create_topic,
+    end_offsets,
+    produce,
+    produce_transaction,
+    read_topic,
+    unique_name,
+)
+from tests.harness.eventually import wait_until
+from tests.harness.mirror import Mirror, MirroredFlow
+from tests.unit.data_plane.batch_bytes import batch_bytes, record
+
+FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
+THREE_DAYS_MS = 3 * 86_400_000
+OURS = 990_001
+"""A producer id that no broker of a test gives away: it takes one that it has never given (`wire.md` §0)."""
+HELD, THERE = 10, 30
+SOON = 90.0
+
+
+@asynccontextmanager
+async def cluster(bootstrap: str, topic: str) -> AsyncIterator[Cluster]:
+    found = cluster_of("B", {"bootstrap.servers": bootstrap}, "lost-rows")
+    try:
+        await found.refresh([topic])
+        yield found
+    finally:
+        await found.close()
+
+
+async def append(target: Cluster, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:
+    """A batch of these records under (id, epoch, sequence), as slots append."""
+    content = [record(n, value, timestamp=at) for n, value in enumerate(values)]
+    leader = target.leader_of(tp)
+    connection = await target.connection(leader.broker, "produce-0")
+    batches = [(tp, leader, stamp(batch_bytes(content), *producer))]
+    answer = await connection.call(produce_request(connection.version("produce"), batches, timedelta(seconds=10)))
+    assert answer_of(answer.responses[0].partition_responses[0]).code == 0
+
+
+def first_row(topic: str, downstream: int, epoch: int = 0) -> PartitionProgress:
+    """The row of a chain that begins behind what the log holds."""
+    return PartitionProgress(
+        topic="t", partition=0, producer_id=OURS, producer_epoch=epoch, upstream=-1, downstream=downstream
+    )
+
+
+async def nobody() -> frozenset[int]:
+    return frozenset()
+
+
+async def found_by(target: Cluster, topic: str, epoch: int = 0) -> ChainEnd:
+    """What a copy that begins now is told of its chain."""
+    end = await target.end_offset((topic, 0))
+    return await chain_end(target, (topic, 0), first_row(topic, end - 1, epoch), nobody)
+
+
+@pytest.mark.parametrize("others", [0, SEARCHED + 10])
+async def test_what_lies_before_the_chain_that_begins_is_found(pair: Pair, others: int) -> None:
+    """By the log, or behind much of others by its leader's memory."""
+    topic = create_topic(pair.b.bootstrap)
+    async with cluster(pair.b.bootstrap, topic) as target:
+        assert await found_by(target, topic) == ChainEnd(-1, -1)
+        await append(target, (topic, 0), [b"v"] * HELD, OURS, 3, 0, at=now())
+        if others:
+            await asyncio.to_thread(produce, pair.b.bootstrap, topic, [Record(value=b"theirs")] * others)
+        with pytest.raises(Unaccounted) as found:
+            await found_by(target, topic, epoch=3)
+        assert found.value.epoch == 3
+        assert await found_by(target, topic, epoch=4) == ChainEnd(-1, HELD + others - 1), "that chain has ended"
+
+
+@pytest.mark.long
+async def test_also_where_the_leader_has_forgotten_us() -> None:
+    with Broker("forgetful", properties=FORGETS) as broker:
+        topic = create_topic(broker.bootstrap)
+        async with cluster(broker.bootstrap, topic) as target:
+            await append(target, (topic, 0), [b"v"] * HELD, OURS, 0, 0, at=now() - THREE_DAYS_MS)
+            async with asyncio.timeout(30):
+                while await remembered_by(target, (topic, 0), {OURS}):
+                    await asyncio.sleep(0.1)
+            with pytest.raises(Unaccounted, match="of which our row does not tell"):
+                await found_by(target, topic)
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def numbered(count: int, first: int = 0) -> list[Record]:
+    return [Record(key=b"k", value=b"%d" % (first + n), timestamp_ms=1_000) for n in range(count)]
+
+
+def without_a_row(flow: MirroredFlow, stem: str, held: int = HELD, there: int = THERE) -> str:
+    """A topic of which so many records are on the target already, under the flow's own id, and no row says so."""
+    topic = unique_name(stem)
+    remote = create_topic(flow.target, flow.remote(topic))
+
+    async def appended() -> None:
+        async with cluster(flow.target, remote) as target:
+            values = [r.value or b"" for r in numbered(held)]
+            await append(target, (remote, 0), values, own_id(flow), 0, 0, at=1_000)
+
+    asyncio.run(appended())
+    create_topic(flow.source, topic)
+    produce(flow.source, topic, numbered(there))
+    return topic
+
+
+def own_id(flow: MirroredFlow) -> int:
+    return wait_until(lambda: flow.rows(Origin), within=SOON, every=0.1, what="the flow has its id")[0].producer_id
+
+
+def write_down(flow: MirroredFlow, topic: str, upstream: int) -> None:
+    """A row as the slot had written it that appended these: up to there, and no more."""
+    seen = flow.wait_mirrored(topic)
+    row = PartitionProgress(
+        topic=topic,
+        partition=0,
+        upstream=upstream,
+        downstream=upstream,
+        sequence=upstream,
+        producer_id=own_id(flow),
+        source_topic_id=seen.source_topic_id,
+        target_topic_id=seen.target_topic_id,
+    )
+    key, value = row.encode()
+    produce(flow.target, state_topic(flow.flow), [Record(key, value, partition=0)])
+
+
+def untroubled(flow: MirroredFlow, topic: str) -> None:
+    for kind in ("GapFound", "PartitionHalted", "ForeignWrite"):
+        assert flow.events(kind, topic) == flow.events(kind, flow.remote(topic)) == []
+
+
+@pytest.mark.parametrize("held", [pytest.param(HELD, marks=pytest.mark.long), 20_000])
+def test_a_row_that_comes_late_is_waited_for_however_far_it_is_behind(there: MirroredFlow, held: int) -> None:
+    """Another slot has begun the partition, and we had read the state before it wrote its row."""
+    topic = without_a_row(there, "there-late", held, held + THERE)
+    write_down(there, topic, 3)
+    assert len(there.wait_copied(topic)) == held + THERE
+    recovered = there.wait_event("ProgressRecovered", f"{topic}-0", within=SOON)
+    assert (recovered.detail["records"], recovered.detail["upstream"]) == (held - 4, 3)
+    untroubled(there, topic)
+
+
+@pytest.mark.long
+def test_a_count_that_the_source_cannot_reach_is_not_believed(there: MirroredFlow) -> None:
+    """It has lost records that were appended: what comes next is not taken for them."""
+    topic = without_a_row(there, "there-short", there=HELD - 3)
+    write_down(there, topic, 3)
+    there.wait_written_down(topic, within=SOON)
+    new = numbered(5, first=100)
+    produce(there.source, topic, new)
+    there.wait_holds(topic, [*numbered(HELD), *new])
+    untroubled(there, topic)
+
+
+@pytest.mark.long
+def test_one_that_never_comes_is_for_somebody_to_decide(there: MirroredFlow) -> None:
+    halts, goes_on = without_a_row(there, "there-lost"), without_a_row(there, "there-doubt")
+    there.wait_event("PartitionHalted", f"{halts}-0", within=SOON)
+    wait_until(lambda: there.progress(halts)[0].phase == "halted", within=SOON, every=0.25)
+    assert there.progress(halts)[0].case == "in-doubt"
+    assert end_offsets(there.target, there.remote(halts))[0] == HELD
+    told = there.wait_event("ResumedWithDoubt", f"{goes_on}-0", within=SOON)
+    assert (told.detail["begin"], told.detail["again"]) == (0, [0, THERE - 1])
+    there.wait_written_down(goes_on)
+    twice = [r.value for r in numbered(HELD) + numbered(THERE)]
+    assert [r.value for r in read_topic(there.target, there.remote(goes_on))] == twice
+    assert there.progress(goes_on)[0].producer_epoch == 1
+
+
+@pytest.mark.long
+def test_behind_markers_a_lost_row_is_doubt_as_well(pair: Pair, tmp_path: Path) -> None:
+    """Each chain begins at 0 there, so its sequences tell nothing of the former ones."""
+    mark = f"m{uuid.uuid4().hex[:6]}"
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    with Mirror.one_flow(tmp_path, mark, a, b, "lockstep.fence = marker") as mirror:
+        flow = mirror.flow
+        topic = unique_name(mark)
+        remote = create_topic(flow.target, flow.remote(topic))
+        its_id = transactional_id(flow.flow, flow.group_id, topic, 0)
+        produce_transaction(flow.target, remote, numbered(HELD), transactional_id=its_id)
+        create_topic(flow.source, topic)
+        produce(flow.source, topic, numbered(THERE))
+        halted = flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
+        assert "of which our row does not tell" in halted.detail["reason"]
+        mirror.kill_data_plane()
+        mirror.data_plane.start()
+        wait_until(lambda: len(flow.events("PartitionHalted", topic)) == 2, within=SOON, what="it halts again")
+        assert [r.value for r in flow.copy_of(topic)] == [r.value for r in numbered(HELD)]
