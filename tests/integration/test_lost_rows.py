@@ -159,9 +159,18 @@ def untroubled(flow: MirroredFlow, topic: str) -> None:
 
 
 @pytest.mark.parametrize("held", [pytest.param(HELD, marks=pytest.mark.long), 20_000])
-def test_a_row_that_comes_late_is_waited_for_however_far_it_is_behind(there: MirroredFlow, held: int) -> None:
+def test_a_row_that_comes_late_is_waited_for_however_far_it_is_behind(
+    mirror: Mirror, there: MirroredFlow, held: int
+) -> None:
     """Another slot has begun the partition, and we had read the state before it wrote its row."""
     topic = without_a_row(there, "there-late", held, held + THERE)
+
+    def waits() -> bool:
+        said = mirror.data_plane.text().splitlines()
+        return any(topic in line and "waiting for the row" in line for line in said)
+
+    wait_until(waits, within=SOON, every=0.1, what="it has looked, and waits")
+    assert there.progress(topic) == {}, "nothing is written that says less"
     write_down(there, topic, 3)
     assert len(there.wait_copied(topic)) == held + THERE
     recovered = there.wait_event("ProgressRecovered", f"{topic}-0", within=SOON)
