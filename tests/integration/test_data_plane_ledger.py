@@ -9,11 +9,13 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
-from lockstep_protocol.names import Flow, progress_topic, state_topic
+from lockstep_data_plane.refusal import Quarantined, Refusal
+from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import PartitionProgress
+from lockstep_runtime.errors import NotAppended
 from lockstep_runtime.log import FlowLog
 from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, read_topic
+from tests.harness.clusters import create_topic, read_topic, set_configs
 from tests.harness.mirror import MirroredFlow
 
 PARTITIONS = 200
@@ -65,3 +67,33 @@ async def test_others_go_on_between_the_rows_of_many_partitions_and_the_newest_r
     now = {p.number: p.durable.upstream for p in partitions}
     assert {number: row.upstream for number, row in flow.progress("orders").items()} == now
     assert flow.mm2_progress("orders") == now
+
+
+async def test_what_is_in_quarantine_already_is_not_put_there_again(broker_b: Broker, settings: FlowSettings) -> None:
+    """The second of three is not taken at first: the first one is there then, and stays there once."""
+    topic, small = quarantine_topic(settings.flow), {"max.message.bytes": "1000"}
+    create_topic(broker_b.bootstrap, topic, configs=small)
+    create_topic(broker_b.bootstrap, events_topic(settings.flow))
+    ledger = Ledger(settings, 0, "run", FlowLog("data-plane", settings.flow))
+    entries = [Quarantined(n, n, b"k", value, (), 0) for n, value in enumerate((b"a", b"b" * 2_000, b"c"))]
+    partition, refusal = copied(0), Refusal("too late", tuple(entries))
+
+    async def put_away() -> None:
+        await ledger.quarantine(partition, refusal)
+
+    def there() -> list[bytes | None]:
+        return [record.value for record in read_topic(broker_b.bootstrap, topic)]
+
+    await ledger.start()
+    try:
+        with pytest.raises(NotAppended):
+            await put_away()
+        assert there() == [b"a"]
+        set_configs(broker_b.bootstrap, topic, {"max.message.bytes": "100000"})
+        await put_away()
+        await put_away()
+    finally:
+        await ledger.stop()
+    assert there() == [b"a", b"b" * 2_000, b"c"]
+    flow = MirroredFlow(settings.flow, broker_b.bootstrap, broker_b.bootstrap)
+    assert [event.detail["ranges"] for event in flow.events("BatchQuarantined")] == [[[0, 0], [1, 1], [2, 2]]]

@@ -3,7 +3,6 @@
 import json
 import random
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +17,7 @@ from tests.conftest import Pair
 from tests.harness.batches import read_batches
 from tests.harness.clusters import (
     Record,
-    compare,
-    create_topic,
+    delete_records,
     end_offsets,
     produce,
     produce_transaction,
@@ -28,54 +26,27 @@ from tests.harness.clusters import (
 )
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
+from tests.integration.transactional import (
+    LATE,
+    SOON,
+    numbered,
+    quarantined,
+    rest,
+    topic_of,
+    topic_that_refuses,
+    transactional,
+    wait_committed,
+)
 from tests.unit.data_plane.batch_bytes import decoded
 
-SOON = 90.0
 COMMIT = 1
 """Which end a marker stands for: the last byte of its key."""
 
 
-def numbered(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
-    return [Record(key=b"k", value=b"%d %s" % (first + n, b"v" * 100), partition=n % partitions) for n in range(count)]
-
-
-def transactional(folder: Path, pair: Pair, *lines: str, mark: str = "", enabled: str = "enabled") -> Mirror:
-    mark = mark or unique_name("t")
-    a, b = (pair.a.bootstrap, pair.a.bootstrap), (pair.b.bootstrap, pair.b.bootstrap)
-    return Mirror.one_flow(
-        folder,
-        mark,
-        a,
-        b,
-        f"t{mark}.exactly.once.source.support = {enabled}",
-        f"s{mark}.consumer.isolation.level = read_committed",
-        f"s{mark}->t{mark}.config.properties.exclude = message\\\\.timestamp\\\\..*",
-        *lines,
-        slots=1,
-    )
-
-
-def topic_of(flow: MirroredFlow, stem: str, partitions: int = 1) -> str:
-    return create_topic(flow.source, unique_name(f"{flow.flow.source.removeprefix('s')}-{stem}"), partitions=partitions)
-
-
-def wait_committed(flow: MirroredFlow, topic: str, within: float = SOON) -> list[Record]:
-    """Readers of committed records find each record of the source once, in order."""
-    wanted = read_topic(flow.source, topic, isolation="read_committed")
-
-    def equal() -> list[Record]:
-        found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
-        comparison = compare(wanted, found)
-        assert comparison.equal, comparison
-        return found
-
-    flow.wait_mirrored(topic)
-    return wait_until(equal, within=within, every=0.25, what=f"{topic} is copied and committed")
-
-
 @pytest.fixture(scope="module")
 def exactly(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
-    with transactional(tmp_path_factory.mktemp("exactly"), pair) as mirror:
+    policies = ("lockstep.on.gap = .*-skip-.*=skip", "lockstep.on.refused = .*-quarantine-.*=quarantine")
+    with transactional(tmp_path_factory.mktemp("exactly"), pair, *policies) as mirror:
         yield mirror
 
 
@@ -162,19 +133,74 @@ def test_mm2_165_offsets_are_altered_and_reset_and_records_are_copied_again_from
 
 def test_what_was_good_is_committed_before_the_partition_halts(exactly: Mirror) -> None:
     flow = exactly.flow
-    # The target takes no timestamps of next year, the source does.
-    topic = unique_name(f"{flow.flow.source.removeprefix('s')}-refused")
-    create_topic(flow.target, flow.remote(topic), configs={"message.timestamp.after.max.ms": "3600000"})
-    create_topic(flow.source, topic, configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    topic = topic_that_refuses(flow, "refused")
     produce(flow.source, topic, numbered(20))
     wait_committed(flow, topic)
-    late = int(time.time() * 1000) + 365 * 86_400_000
-    produce(flow.source, topic, [*numbered(5, first=20), Record(key=b"k", value=b"late", timestamp_ms=late)])
+    produce(flow.source, topic, [*numbered(5, first=20), LATE])
     flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
     found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
     assert [r.value for r in found] == [r.value for r in numbered(len(found))]
     assert len(found) >= 20
     wait_until(lambda: flow.mm2_progress(topic)[0] == len(found) - 1, within=SOON)
+
+
+@pytest.mark.parametrize("policy", ["halt", "skip"])
+def test_records_deleted_before_they_were_copied_are_a_gap_of_which_progress_tells(
+    exactly: Mirror, policy: str
+) -> None:
+    flow = exactly.flow
+    topic = topic_of(flow, f"{policy}-gone")
+    produce(flow.source, topic, numbered(50))
+    wait_committed(flow, topic)
+    copied = read_topic(flow.source, topic)
+    rest(flow, topic)
+    produce(flow.source, topic, numbered(100, first=50))
+    begin = 90 if policy == "halt" else 150
+    delete_records(flow.source, topic, begin)
+    flow.ask("resume", f"topic:{topic}")
+    gap = flow.wait_event("GapFound", f"{topic}-0", within=SOON)
+    found = {key: gap.detail[key] for key in ("case", "wanted", "source_start", "source_end")}
+    assert found == {"case": "records-gone", "wanted": 50, "source_start": begin, "source_end": 150}
+    if policy == "halt":
+        flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
+        row = wait_until(lambda: (r := flow.progress(topic)[0]).phase == "halted" and r, within=SOON, every=0.25)
+        assert (row.case, row.upstream, row.given_up, row.transactional) == ("records-gone", 49, 0, True)
+        assert flow.mm2_progress(topic) == {0: 49}
+        flow.wait_holds(topic, copied)
+        return
+    skipped = flow.wait_event("GapSkipped", f"{topic}-0", within=SOON)
+    assert (skipped.detail["lost"], skipped.detail["begin"]) == ([50, 149], 150)
+    row = flow.wait_written_down(topic)[0]
+    assert (row.upstream, row.given_up, row.gaps, row.phase) == (149, 100, (("records-gone", 1),), "copying")
+    # Nothing is to be committed that would say it.
+    wait_until(lambda: flow.mm2_progress(topic) == {0: 149}, within=SOON, every=0.25)
+    produce(flow.source, topic, numbered(60, first=150))
+    flow.wait_holds(topic, [*copied, *read_topic(flow.source, topic)])
+    assert flow.wait_written_down(topic)[0].upstream == 209
+    assert flow.mm2_progress(topic) == {0: 209}
+
+
+def test_refused_records_are_quarantined_once_and_those_around_them_are_committed_once(exactly: Mirror) -> None:
+    flow = exactly.flow
+    topic = topic_that_refuses(flow, "quarantine", **{"max.message.bytes": "20000"})
+    large = Record(key=b"big", value=b"x" * 30_000)
+    one_batch = {"linger.ms": "200", "batch.num.messages": "1000"}
+    for some in ([*numbered(5), LATE, *numbered(5, first=5)], [large], numbered(5, first=10), [LATE]):
+        produce(flow.source, topic, some, settings=one_batch)
+    wanted = [r for r in read_topic(flow.source, topic) if r.value not in (LATE.value, large.value)]
+    flow.wait_holds(topic, wanted)
+    row = wait_until(lambda: (r := flow.progress(topic)[0]).upstream == 17 and r, within=SOON, every=0.25)
+    assert (row.quarantined, row.phase, row.skips, row.transactional) == (3, "copying", (), True)
+    kept = quarantined(flow, topic)
+    assert [(r.key, r.value) for r in kept] == [(r.key, r.value) for r in (LATE, large, LATE)]
+    assert [dict(r.headers)["lockstep.offset"] for r in kept] == [b"5", b"11", b"17"]
+    told = {"lockstep.timestamp": b"4000000000000", "lockstep.content": b"record", "own": b"1"}
+    assert told.items() <= dict(kept[0].headers).items()
+    ranges = [event.detail["ranges"] for event in flow.events("BatchQuarantined", f"{topic}-0")]
+    assert ranges == [[[5, 5]], [[11, 11]], [[17, 17]]]
+    produce(flow.source, topic, numbered(3, first=15))
+    flow.wait_holds(topic, [*wanted, *read_topic(flow.source, topic)[18:]])
+    wait_until(lambda: flow.mm2_progress(topic) == {0: 20}, within=SOON, every=0.25)
 
 
 @pytest.mark.long

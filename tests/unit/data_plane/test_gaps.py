@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.our_keys import OUR_KEYS
-from lockstep_data_plane.gaps import Case, Decision, Found, Policies, decide, lost_on_target
+from lockstep_data_plane.gaps import Case, Decision, Found, Policies, decide, goes_back, lost_on_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "no-silent-loss.md"
 
@@ -94,6 +94,13 @@ def test_a_decision_says_where_it_goes_on_and_what_that_costs() -> None:
         "offsets 150 to 160 may be on the target twice"
     )
     assert decision.facts() == {"lost": (100, 149), "again": (150, 160), "gone": None}
+
+
+@pytest.mark.parametrize(("committed", "back"), [(None, False), (99, False), (149, False), (150, True), (200, True)])
+def test_committed_progress_is_taken_back_first_where_it_says_more_than_the_decision(
+    committed: int | None, back: bool
+) -> None:
+    assert goes_back(committed, Decision(begin=150, word="skip")) is back
 
 
 @given(

@@ -118,6 +118,25 @@ class TestWhatCounts:
         assert not transactions.held
         assert p.row().upstream == -1
 
+    def test_a_failure_of_the_source_keeps_what_was_good_until_the_target_fails_too(self) -> None:
+        p, transactions = partition()
+        admit(p, batch(records(0, 3)))
+        transactions.opened(0.0)
+        appended(p, 100)
+        admit(p, batch(records(3, 2)))
+        flight = p.outlets[0].launch()
+        p.ends_first = True
+        p.on(Happening.FAILED)
+        assert p.phase is Phase.SETTLING
+        assert transactions.progress == 2
+        p.acknowledged(flight, 103)
+        assert p.quiet
+        assert transactions.progress == 4, "what flew counts as well"
+        admit(p, batch(records(5, 1)))
+        p.lost(p.outlets[0].launch())
+        p.on(Happening.FAILED)
+        assert not transactions.held
+
     def test_a_refusal_keeps_what_was_good(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))

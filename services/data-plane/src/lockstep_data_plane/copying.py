@@ -115,7 +115,7 @@ class Copying:
             has_room=lambda p: not self._origins.holds(p) and self.room.within_rate(p),
             on_fetched=self._on_fetched,
             on_delivered=self._delivered,
-            on_trouble=self._failing.cut,
+            on_trouble=self._failing.source_cut,
             limited=self.room.limited,
         )
 

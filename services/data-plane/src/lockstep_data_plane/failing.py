@@ -30,12 +30,13 @@ class Failing:
         self._telling = telling
         self._on_failed = on_failed
 
-    def failed(self, partition: Partition, why: str | ClusterTrouble) -> None:
+    def failed(self, partition: Partition, why: str | ClusterTrouble, *, of_source: bool = False) -> None:
         """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on. Without
-        effect on a partition that is past copying."""
+        effect on a partition that is past copying. `of_source`: the target has no part in it."""
         if not partition.can(Happening.FAILED):
             return
         first = partition.phase is Phase.COPYING
+        partition.ends_first = of_source and (first or partition.ends_first)
         partition.on(Happening.FAILED)
         if first and why:
             self._telling.trouble(partition, ClusterTrouble("", why) if isinstance(why, str) else why)
@@ -46,6 +47,10 @@ class Failing:
         each."""
         self.failed(partition, "")
 
+    def source_cut(self, partition: Partition, why: str) -> None:
+        """As `cut`, where it was the source's connection."""
+        self.failed(partition, "", of_source=True)
+
     def misnumbered(self, partition: Partition, why: str) -> None:
         """Counting does not tell where the copy stands: look at the records themselves."""
         partition.misnumbered = True
@@ -55,7 +60,7 @@ class Failing:
         """Nothing settles it but a decision (`lockstep.on.refused`). `refusal`: the records, where they are known."""
         if not partition.can(Happening.REFUSED):
             return
-        partition.refusal = refusal
+        partition.refusal, partition.kept = refusal, 0
         partition.on(Happening.REFUSED, why)
         self._on_failed(partition)
 
@@ -68,7 +73,7 @@ class Failing:
         elif fate is Fate.REFUSED:
             self.refused(partition, where)
         else:
-            self.failed(partition, where)
+            self.failed(partition, where, of_source=True)
 
     def append_refused(self, partition: Partition, flight: Flight, answer: Answer) -> None:
         """The target answered an append with an error. What is too large as one batch is split from now on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Case", "Decision", "Found", "Policies", "counted", "decide", "lost_on_target"]
+__all__ = ["Case", "Decision", "Found", "Policies", "counted", "decide", "goes_back", "lost_on_target"]
 
 
 class Case(Enum):
@@ -138,6 +138,14 @@ def decide(found: Found, policies: Policies) -> Decision | None:
         again=(begin, found.end - 1) if found.case is Case.DOUBT and begin < found.end else None,
         gone=found.gone,
     )
+
+
+def goes_back(committed: int | None, decision: Decision) -> bool:
+    """Whether committed progress (the last upstream offset that it names; None: it names none) says more than a
+    decision. In transactions the greater of the row and of committed progress counts. So progress that says more is to
+    be taken back before the row is written, or nothing would come of the decision; and progress that says less may
+    only follow the row, or who comes between goes on as decided without a word and a count of it."""
+    return committed is not None and committed >= decision.begin
 
 
 def lost_on_target(found: Found, decision: Decision) -> int:

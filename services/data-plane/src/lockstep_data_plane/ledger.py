@@ -95,7 +95,10 @@ class Ledger:
 
     async def quarantine(self, partition: Partition, refusal: Refusal) -> None:
         """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
-        acknowledgement, and say it. Raises ClusterTrouble; what was appended before stays, and comes again."""
+        acknowledgement, and say it. Raises ClusterTrouble; called again it goes on behind what was acknowledged
+        (`Partition.kept`), and does nothing once all of it was."""
+        if partition.kept == len(refusal.entries):
+            return
         topic = quarantine_topic(self._settings.flow, self._settings.group_id)
         if self._quarantine is None:
             conf = client_settings.target_producer(self._settings, f"slot-{self.slot}-quarantine")
@@ -109,9 +112,10 @@ class Ledger:
             )
             self._producers.append(producer)
             self._quarantine = FactLog(producer, topic)
-        for entry in refusal.entries:
+        for entry in refusal.entries[partition.kept :]:
             key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
             await self._quarantine.append(key, value, partition=0, headers=headers)
+            partition.kept += 1
         name = partition.name
         first, last = refusal.ranges[0][0], refusal.ranges[-1][1]
         await self.event(

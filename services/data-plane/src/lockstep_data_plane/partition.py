@@ -56,6 +56,8 @@ class Partition:
         """The word for why it halted (`PartitionProgress.case`)."""
         self.refusal: Refusal | None = None
         """What was refused and could be quarantined."""
+        self.kept = 0
+        """How many entries of `refusal` the quarantine topic has already."""
         self.misnumbered = False
         """Counting went wrong, so the records themselves have to tell where we are."""
         self.leaving = False
@@ -70,6 +72,9 @@ class Partition:
         self.chain = Chain(-1, 0, -1, -1)
         self.transactions: Transactions | None = None
         """None: what is appended counts when it is acknowledged."""
+        self.ends_first = False
+        """It failed on the source's side only, and what its open transaction holds is good: that ends before the
+        partition resumes, for the source may not have those records any more."""
         self.position = 0
         """The next upstream offset to judge."""
         self.fetch_from = 0
@@ -123,7 +128,8 @@ class Partition:
             self.leaving = True
         if happening in (Happening.LEAVE, Happening.FAILED, Happening.DRAINED):
             self.chain.abandon()
-        if happening is Happening.FAILED and self.transactions is not None:
+        lost = self.chain.broken or not self.ends_first
+        if happening is Happening.FAILED and self.transactions is not None and lost:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
         if self.phase is Phase.RELEASED and self.reason and not self.leaving:
             self.phase = Phase.HALTED
@@ -176,7 +182,7 @@ class Partition:
         self._there = AlreadyThere(
             there, end, alone=end.downstream - row.downstream == there, position=self.position, skips=row.skips
         )
-        self.misnumbered = False
+        self.misnumbered = self.ends_first = False
         self.incarnation += 1
         self.fruitless = True
         self.on(Happening.RESUMED)

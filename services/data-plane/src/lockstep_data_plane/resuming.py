@@ -11,7 +11,7 @@ from lockstep_data_plane.altering import ALTERED
 from lockstep_data_plane.batches.stamp import EPOCHS
 from lockstep_data_plane.begin import first_row
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide, lost_on_target
+from lockstep_data_plane.gaps import Case, Found, Policies, counted, decide, goes_back, lost_on_target
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import appended_since
@@ -260,7 +260,9 @@ class Resuming:
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
             target_lost=row.target_lost + lost_on_target(found, decision),
         )
-        if row.transactional:
+        committed = await self._transacting.progress(partition) if row.transactional else None
+        taken_back = goes_back(committed, decision)
+        if taken_back:
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
         await self._ledger.write(row)
         partition.durable.know(row)
@@ -268,6 +270,8 @@ class Resuming:
         await self._ledger.event(
             WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
         )
+        if row.transactional and not taken_back:
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
         return row
 
     async def passing_over(self, partition: Partition, ranges: tuple[tuple[int, int], ...]) -> PartitionProgress | None:

@@ -63,7 +63,7 @@ class Tending:
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, pauses)
-            elif partition.phase is Phase.DRAINING and partition.quiet and self.transacting.busy(partition):
+            elif self._ends_first(partition) and partition.quiet and self.transacting.busy(partition):
                 await self.transacting.ended(partition)
             elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
                 await self._quarantine(partition, pauses)
@@ -81,13 +81,18 @@ class Tending:
         if seconds:
             await set_within(self.changes[partition], seconds)
 
+    def _ends_first(self, partition: Partition) -> bool:
+        """Whether the transaction under way is to end before anything else is done with the partition."""
+        return partition.phase is Phase.DRAINING or (partition.phase is Phase.SETTLING and partition.ends_first)
+
     def _quarantines(self, partition: Partition) -> bool:
         wanted = self.plane.on_refused.of(partition.topic) == "quarantine"
         return wanted and partition.refusal is not None and not partition.leaving
 
     async def _quarantine(self, partition: Partition, pauses: Pauses) -> None:
         """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
-        both are acknowledged the partition waits; a crash between them quarantines again."""
+        both are acknowledged the partition waits, and what was kept is not kept again; a crash between them quarantines
+        again."""
         refusal = partition.refusal
         if refusal is None:
             return

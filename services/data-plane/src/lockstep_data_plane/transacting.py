@@ -176,7 +176,7 @@ class Transacting:
             await set_within(landed, wait)
             if not _goes_on(partition, transactions):
                 return
-            if wait is None and partition.phase is Phase.DRAINING and partition.quiet and not transactions.held:
+            if wait is None and partition.phase is not Phase.COPYING and partition.quiet and not transactions.held:
                 return
             if await self._join(partition, transactions, producer) or not partition.in_one_log:
                 if not _goes_on(partition, transactions):
@@ -214,7 +214,7 @@ class Transacting:
             asyncio.get_running_loop().time(),
             idle=partition.quiet,
             caught_up=partition.caught_up,
-            leaving=partition.phase is Phase.DRAINING,
+            leaving=partition.phase is not Phase.COPYING,
         )
 
     async def _append_progress(
@@ -243,7 +243,8 @@ PROGRESS_WITHIN = timedelta(seconds=30)
 
 
 def _goes_on(partition: Partition, transactions: Transactions) -> bool:
-    return partition.transactions is transactions and partition.phase in SENDING and partition.ends_whole
+    ends = partition.phase in SENDING or (partition.phase is Phase.SETTLING and partition.ends_first)
+    return partition.transactions is transactions and ends and partition.ends_whole
 
 
 def _seconds(interval: timedelta | None) -> float | None:
