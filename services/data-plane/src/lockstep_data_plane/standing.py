@@ -77,6 +77,10 @@ class Standing:
             chain = replace(chain, downstream=row.downstream)
         return row, chain
 
+    async def log_end(self, partition: Partition) -> int:
+        """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
+        return await self._target.end_offset(partition.target_tp) - 1 if partition.in_one_log else -1
+
     async def is_what_was_copied(self, partition: Partition, row: PartitionProgress) -> bool:
         """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
         tp = partition.tp

@@ -16,6 +16,7 @@ from lockstep_data_plane.awaiting import Awaiting
 from lockstep_data_plane.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.connection import BrokerUnreachable
 from lockstep_data_plane.coordinator import Fenced
+from lockstep_data_plane.deciding import Halt
 from lockstep_data_plane.fetching import Fetching
 from lockstep_data_plane.ledger import PROGRESS, Ledger
 from lockstep_data_plane.partition import Partition
@@ -23,7 +24,7 @@ from lockstep_data_plane.pauses import Pauses
 from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.producing import Producing
 from lockstep_data_plane.resume import NotReplicated
-from lockstep_data_plane.resuming import Halt, Resuming
+from lockstep_data_plane.resuming import Resuming
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.transacting import Transacting
 from lockstep_protocol.state import MirroredTopic, OffsetRuns
@@ -97,7 +98,7 @@ class Tending:
         if refusal is None:
             return
         try:
-            row = await self.resuming.passing_over(partition, refusal.ranges)
+            row = await self.resuming.deciding.passing_over(partition, refusal.ranges)
             if row is not None:
                 await self.ledger.quarantine(partition, refusal)
                 await self.ledger.write(row)
