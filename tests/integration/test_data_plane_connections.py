@@ -345,8 +345,8 @@ async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_n
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(broker_a.bootstrap)
-    impatient = {"request.timeout.ms": "300"}
-    async with reading(broker_a.bootstrap, topic, monkeypatch, impatient, max_wait_ms=700) as idle:
+    impatient = {"request.timeout.ms": "1500"}
+    async with reading(broker_a.bootstrap, topic, monkeypatch, impatient, max_wait_ms=2000) as idle:
 
         def asked_again() -> bool:
             idle.fetching.end_stuck()
