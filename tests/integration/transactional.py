@@ -5,7 +5,7 @@ from pathlib import Path
 from lockstep_protocol.names import quarantine_topic
 from tests.conftest import Pair
 from tests.harness.broker import Broker
-from tests.harness.clusters import Record, compare, create_topic, read_topic, unique_name
+from tests.harness.clusters import Record, create_topic, unique_name
 from tests.harness.control import read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow
@@ -52,16 +52,7 @@ def topic_of(flow: MirroredFlow, stem: str, partitions: int = 1) -> str:
 
 def wait_committed(flow: MirroredFlow, topic: str, within: float = SOON) -> list[Record]:
     """Readers of committed records find each record of the source once, in order."""
-    wanted = read_topic(flow.source, topic, isolation="read_committed")
-
-    def equal() -> list[Record]:
-        found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
-        comparison = compare(wanted, found)
-        assert comparison.equal, comparison
-        return found
-
-    flow.wait_mirrored(topic)
-    return wait_until(equal, within=within, every=0.25, what=f"{topic} is copied and committed")
+    return flow.wait_copied(topic, isolation="read_committed", within=within)
 
 
 def rest(flow: MirroredFlow, topic: str) -> None:
