@@ -23,7 +23,7 @@ from tests.harness.mirror import ports_of
 from tests.harness.proxy import Proxy
 from tests.harness.shifted_clock import ShiftedClock, can_shift
 
-__all__ = ["PARTITIONS", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
+__all__ = ["PARTITIONS", "THREE", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
 
 PARTITIONS = 4
 LOCKSTEP = SYSTEMS["lockstep"]
@@ -42,6 +42,7 @@ THREE = {
     "share.coordinator.state.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
 }
+"""What each broker of a cluster of three is told."""
 FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from lockstep_protocol.names import Flow, progress_topic
+from tests.faults.deployment import THREE
 from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name, wait_for_brokers
 from tests.harness.eventually import wait_until
@@ -27,13 +28,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 MARK = uuid.uuid4().hex[:6]
 NODES = (1, 2, 3)
-THREE = {
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-}
+RACKS = {**THREE, "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 LEASE_S = 5.0
 PARTITIONS = 4
 RATE = 500.0
@@ -80,7 +75,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         three = [
             Broker(
                 f"T{node}",
-                properties={**THREE, "broker.rack": f"rack-{node}"},
+                properties={**RACKS, "broker.rack": f"rack-{node}"},
                 behind=stack.enter_context(Proxy()),
                 quorum=quorum,
                 node=node,

@@ -9,7 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
+from confluent_kafka.admin import PartitionMetadata
 
+from tests.faults.deployment import THREE
 from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import Record, admin, create_topic, produce, set_configs, unique_name, wait_for_brokers
 from tests.harness.eventually import wait_until
@@ -21,12 +23,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 MARK = f"r{uuid.uuid4().hex[:6]}"
 MIB = 1 << 20
 NODES = (1, 2, 3)
-THREE = {
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-}
 FACTORS = ("replication.factor", "offset.storage.replication.factor", "lockstep.control.replication.factor")
 CAP = 8 * MIB
 PARTITIONS = 60
@@ -51,18 +47,18 @@ class Scene:
     def flow(self) -> MirroredFlow:
         return self.mirror.flow
 
-    def led_by_others(self, *topics: str) -> bool:
-        """Whether nothing of these topics is led by the last broker, which is away and known to be."""
-        metadata = admin(self.flow.target).list_topics(timeout=30).topics
-        parts = [part for topic in topics for part in metadata[topic].partitions.values()]
-        left = [(part.leader, part.isrs) for part in parts if part.leader not in NODES[:2] or NODES[-1] in part.isrs]
+    def led_by_others(self, topic: str) -> bool:
+        """Whether nothing of the topic is led by the last broker, which is away and known to be."""
+        left = [(p.leader, p.isrs) for p in self._partitions(topic) if p.leader not in NODES[:2] or NODES[-1] in p.isrs]
         assert not left, left
         return True
 
     def in_sync(self, topic: str) -> bool:
         """Whether each partition has all its replicas."""
-        parts = admin(self.flow.target).list_topics(topic, timeout=30).topics[topic].partitions.values()
-        return all(set(part.isrs) == set(NODES) for part in parts)
+        return all(set(part.isrs) == set(NODES) for part in self._partitions(topic))
+
+    def _partitions(self, topic: str) -> list[PartitionMetadata]:
+        return list(admin(self.flow.target).list_topics(topic, timeout=30).topics[topic].partitions.values())
 
     def stuck(self, topic: str) -> float:
         """How many partitions of the topic the metric calls stuck."""
