@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, UnknownFlow, load
+from lockstep_config.refused_classes import KEEPS_NAMES, KNOWN_TO_KEEP_NAMES
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf
@@ -81,9 +82,6 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
             "A->B.emit.heartbeats.enabled =",
             "A->B.emit.heartbeats.enabled: is '', which is no boolean: write true or false",
         ),
-        ("topics = a, a", "topics: names 'a' more than once: keep one"),
-        ("topics = a,,b", "topics: has a blank element: remove the comma too many"),
-        ("groups.exclude = a,", "groups.exclude: has a blank element: remove the comma too many"),
         (
             "offset-syncs.topic.location = here",
             "offset-syncs.topic.location: is 'here': it takes source or target",
@@ -137,6 +135,24 @@ def test_one_mistake_gives_one_sentence(mistakes_of: MistakesOf, line: str, sent
     assert found == [f"5 {sentence}"]
 
 
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("topics = a, b ,a", "topics: names 'a' more than once: it counts once"),
+        ("A->B.groups.exclude = a,", "A->B.groups.exclude: has a comma too many: "),
+        ("topics = ,a,,b", "topics: has a comma too many: "),
+        ("A.bootstrap.servers = a:1, a:1 ,", "A.bootstrap.servers: names 'a:1' more than once: it counts once; has a"),
+        ("clusters = A, B, A,", "clusters: names 'A' more than once: it counts once; has a comma too many: "),
+        ("lockstep.on.refused = halt, o=quarantine,", "lockstep.on.refused: has a comma too many: "),
+    ],
+)
+def test_a_list_with_too_much_counts_with_a_remark(load_text: LoadText, line: str, sentence: str) -> None:
+    loaded = load_text(line + "\n")
+    assert any(f"{note.key}: {note.message}".startswith(sentence) for note in loaded.notes), loaded.notes
+    assert list(loaded.clusters) == ["A", "B"]
+    assert loaded.flow(Flow("A", "B")).source.bootstrap in ("a:9092", "a:1")
+
+
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}x", "*", "[a-"])
 def test_a_pattern_that_is_no_regular_expression_is_named(mistakes_of: MistakesOf, pattern: str) -> None:
     (found,) = mistakes_of(f"A->B.topics = {pattern}\n")
@@ -148,7 +164,14 @@ def test_the_policy_class_is_one_of_those_that_are_known(mistakes_of: MistakesOf
     assert found.startswith(
         f"5 replication.policy.class: is 'com.example.Mine', which is refused: {CLASSES}; it may be"
     )
-    assert "IdentityReplicationPolicy" in found
+    assert f"if it only leaves the alias out of topics' names, {KEEPS_NAMES} does the same" in found
+
+
+@pytest.mark.parametrize("policy", sorted(KNOWN_TO_KEEP_NAMES))
+def test_a_published_class_that_keeps_names_is_told_what_does_the_same(mistakes_of: MistakesOf, policy: str) -> None:
+    (found,) = mistakes_of(f"A->B.replication.policy.class = {policy}\n")
+    assert found.startswith(f"5 A->B.replication.policy.class: is '{policy}', which leaves topics their names; ")
+    assert found.endswith(f"{KEEPS_NAMES} does the same for every topic but heartbeats: write that")
 
 
 def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: MistakesOf, load_text: LoadText) -> None:
@@ -180,7 +203,7 @@ def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: Mista
             "clusters = A, B\nA.bootstrap.servers=a:1\n",
             "0 B.bootstrap.servers: is missing: say where cluster B is, HOST:PORT, several between commas",
         ),
-        ("clusters = A, A\nA.bootstrap.servers=a:1\n", "1 clusters: names 'A' more than once: keep one"),
+        ("clusters = A, A\nA.bootstrap.servers=a:1\n", "1 clusters: names only 'A': a flow needs two clusters"),
     ],
 )
 def test_the_clusters_come_first(mistakes_of: MistakesOf, whole: str, sentence: str) -> None:

@@ -360,3 +360,22 @@ def test_tracing_is_switched_on_by_its_type(resources: Resources, kind: str, tra
     assert settings.tracing is traced
     assert any("write opentelemetry" in one for one in resources.remarks(text)) == ("jaeger" in kind)
     assert any("spec.tracing: has no effect" in one for one in resources.remarks(text)) is False
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_ibms_operator_has_the_same_resource(resources: Resources, version: str) -> None:
+    ibms = old().replace("kafka.strimzi.io/v1beta2", f"eventstreams.ibm.com/{version}")
+    assert resources.entries(ibms) == resources.entries(old())
+    restarting = ibms.replace("namespace: kafka", "annotations: {eventstreams.ibm.com/restart-connector: x}")
+    (remark,) = (one for one in resources.remarks(restarting) if "annotations" in one)
+    assert remark.endswith("has no effect: `lockstep restart FILE connector:NAME` does this")
+
+
+def test_ibms_first_version_has_the_fields_of_before_v1beta2(resources: Resources) -> None:
+    ibms = old(f"topicsExcludePattern: x\n    {ALL}").replace(
+        "kafka.strimzi.io/v1beta2", "eventstreams.ibm.com/v1beta1"
+    )
+    (mistake,) = resources.mistakes(ibms)
+    assert (
+        "topicsExcludePattern: is a field of v1 and v1beta2, not of v1alpha1: write topicsBlacklistPattern" in mistake
+    )

@@ -11,8 +11,8 @@
 {{- if not (has $v.kind (list "KafkaMirrorMaker2" "KafkaMirrorMaker")) -}}
 {{- fail (printf "lockstep: kind is %q: it takes KafkaMirrorMaker2 or KafkaMirrorMaker" $v.kind) -}}
 {{- end -}}
-{{- if not (hasPrefix "kafka.strimzi.io/" (toString $v.apiVersion)) -}}
-{{- fail (printf "lockstep: apiVersion is %q: it takes one of Strimzi's, such as kafka.strimzi.io/v1beta2" (toString $v.apiVersion)) -}}
+{{- if not (regexMatch "^(kafka\\.strimzi\\.io|eventstreams\\.ibm\\.com)/" (toString $v.apiVersion)) -}}
+{{- fail (printf "lockstep: apiVersion is %q: it takes one of Strimzi's, such as kafka.strimzi.io/v1beta2, or IBM's eventstreams.ibm.com/v1beta2" (toString $v.apiVersion)) -}}
 {{- end -}}
 {{- if and (hasKey $v.spec "replicas") (not (kindIs "invalid" $v.spec.replicas)) -}}
 {{- if lt (int $v.spec.replicas) 1 -}}

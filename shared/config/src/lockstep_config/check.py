@@ -12,21 +12,22 @@ from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
 from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.findings import Findings
-from lockstep_config.key_types import Key, Scope, Status
+from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers, Place
 from lockstep_config.meant import KINDS, known_at, meant, nearest
 from lockstep_config.properties import Entry
-from lockstep_config.python_classes import JAVA_KEYS, PYTHON_KEYS, own_keys_of
+from lockstep_config.python_classes import PYTHON_KEYS, own_keys_of
+from lockstep_config.refused_classes import refused_class
 from lockstep_config.secrets import masked
 from lockstep_config.spark import CONF_PREFIX, check_conf
 from lockstep_config.tls import remark_on
 from lockstep_config.unused_keys import FAMILIES
-from lockstep_config.values import BadValue, boolean, choice, integer
+from lockstep_config.values import BadValue, boolean, choice, integer, list_remark
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow
 
-__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "OwnClasses", "check_line", "does_nothing", "own_classes", "refused_class"]
+__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "OwnClasses", "check_line", "does_nothing", "own_classes"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OF_EVERY_CLIENT = frozenset(
@@ -40,6 +41,7 @@ OF_RECORDS = frozenset(name for name, key in CLIENT["producer"].items() if key.r
 """Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
 AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
 """So too, but they do nothing to them here."""
+LISTS = (Kind.LIST, Kind.PATTERNS)
 NOTHING_LIKE_IT = "nothing like it is known: remove it"
 MOST_SUGGESTIONS = 50
 """Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
@@ -292,17 +294,8 @@ def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -
         check_value(entry.value, key)
     except (BadValue, UntranslatablePattern) as exc:
         findings.problem(entry, str(exc))
-
-
-def refused_class(value: str, key: Key) -> str:
-    """Why a key that takes only what does nothing does not take `value`; empty where it does."""
-    value = value.strip()
-    if not value or value in key.choices:
-        return ""
-    instead = f"; it may be {', '.join(key.choices)}" if key.choices else ": remove it"
-    if key.name in JAVA_KEYS:
-        instead += f"; the same rule can be given in Python: {JAVA_KEYS[key.name]}=package.module:Class"
-    return f"is {value!r}, which is refused: {key.why}{instead}"
+    if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):
+        findings.note(entry, remark)
 
 
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
@@ -317,6 +310,8 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
             choice(entry.value, PROTOCOLS)
         elif name == "bootstrap.servers":
             check_servers(entry.value)
+            if twice := list_remark(entry.value):
+                findings.note(entry, twice)
         elif (remark := remark_on(name, entry.value)) is not None:
             findings.note(entry, remark)
     except BadValue as exc:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lockstep_config import layering
-from lockstep_config.check import refused_class
 from lockstep_config.findings import Findings
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import IDENTITY_POLICIES, KEYS
@@ -26,6 +25,7 @@ from lockstep_config.python_classes import (
     own_keys_of,
 )
 from lockstep_config.reader import Reader
+from lockstep_config.refused_classes import refused_class
 from lockstep_config.values import BadValue
 from lockstep_protocol.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
 from lockstep_protocol.names import Flow

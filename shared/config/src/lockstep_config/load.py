@@ -30,7 +30,7 @@ from lockstep_config.sources import sources_of
 from lockstep_config.strimzi.recognised import is_resource
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
-from lockstep_config.values import BadValue, list_of
+from lockstep_config.values import list_of
 
 __all__ = ["bytes_of", "configured", "layers_of", "load", "read", "settled"]
 
@@ -167,10 +167,7 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
         message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
         findings.problems.append(Problem(findings.file, 0, "clusters", message))
         return suggested, False
-    try:
-        aliases = list_of(listed.value)
-    except BadValue:
-        return suggested, False  # its own line says so (`check_line`)
+    aliases = list_of(listed.value)
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
         return suggested, False

@@ -197,11 +197,7 @@ def providers_of(
     listed = top.get(PROVIDERS_KEY)
     if listed is None:
         return providers, problems
-    try:
-        names = list_of(listed.value)
-    except BadValue as exc:
-        return providers, [Problem(listed.file or file, listed.line, listed.shown, str(exc))]
-    for name in names:
+    for name in list_of(listed.value):
         class_key = f"{PROVIDERS_KEY}.{name}.class"
         entry = top.get(class_key)
         if entry is None:

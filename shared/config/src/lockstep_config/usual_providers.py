@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lockstep_config.properties import Entry
 from lockstep_config.providers import KAFKA, PROVIDERS_KEY, SECRETS_CLASS, STRIMZI
-from lockstep_config.values import BadValue, list_of
+from lockstep_config.values import list_of
 
 __all__ = ["STRIMZI_SECRETS", "with_usual_providers"]
 
@@ -30,10 +30,7 @@ def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Ent
     """The lines with those that declare the usual providers which the values of `used_in` (all lines) name, in front;
     what the lines declare themselves stays as it is."""
     listed = entries.get(PROVIDERS_KEY)
-    try:
-        own = list_of(listed.value) if listed else ()
-    except BadValue:
-        return dict(entries)  # its own line says so
+    own = list_of(listed.value) if listed else ()
     values = [entry.value for entry in (entries if used_in is None else used_in).values()]
     used = [name for name in _USUAL if name not in own and any(f"${{{name}:" in value for value in values)]
     if not used:

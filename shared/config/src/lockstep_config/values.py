@@ -11,7 +11,7 @@ from datetime import datetime
 
 from lockstep_protocol.versions import RuleSet, UnknownVersion, rules_of
 
-__all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "moment", "string", "version"]
+__all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "list_remark", "moment", "string", "version"]
 
 LONGEST_NUMBER = 30
 """Digits; Java's own numbers have 19."""
@@ -84,17 +84,23 @@ def version(text: str) -> RuleSet:
 
 
 def list_of(text: str) -> tuple[str, ...]:
-    """Elements between commas. Blank and duplicate elements are mistakes (Kafka 4.2, KAFKA-19112); empty text is no
-    element."""
-    if not text.strip():
-        return ()
-    elements = [element.strip() for element in text.split(",")]
-    if "" in elements:
-        raise BadValue("has a blank element: remove the comma too many")
-    repeated = sorted({element for element in elements if elements.count(element) > 1})
-    if repeated:
-        raise BadValue(f"names {', '.join(map(repr, repeated))} more than once: keep one")
-    return tuple(elements)
+    """Elements between commas, each once. What is empty between commas is no element, as in MirrorMaker before 4.2;
+    `list_remark` tells of it."""
+    return tuple(dict.fromkeys(filter(None, _between_commas(text))))
+
+
+def list_remark(text: str) -> str:
+    """What is worth a second look in a list that can be used, as the end of the sentence "KEY ..."; else empty."""
+    elements = _between_commas(text)
+    repeated = sorted({element for element in elements if element and elements.count(element) > 1})
+    remarks = [f"names {', '.join(map(repr, repeated))} more than once: it counts once"] if repeated else []
+    if text.strip() and "" in elements:
+        remarks.append("has a comma too many: nothing stands between it and the next, or behind it")
+    return "; ".join(remarks)
+
+
+def _between_commas(text: str) -> list[str]:
+    return [element.strip() for element in text.split(",")]
 
 
 def _alternatives(choices: Sequence[str]) -> str:

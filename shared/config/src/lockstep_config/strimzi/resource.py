@@ -18,19 +18,20 @@ from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
-from lockstep_config.strimzi.schema import API_GROUP, KINDS, MIRROR_MAKER_2, VERSIONS
+from lockstep_config.strimzi.schema import API_VERSIONS, KINDS, MIRROR_MAKER_2, VERSIONS
 from lockstep_config.usual_providers import with_usual_providers
 from lockstep_config.yaml_text import MapNode, Node, read_yaml
 
 __all__ = ["read_resource"]
 
 _ANNOTATIONS = {
-    "strimzi.io/restart-connector": "`lockstep restart FILE connector:NAME` does this",
-    "strimzi.io/restart-connector-task": "`lockstep restart FILE slot:N` does this",
-    "strimzi.io/restart-mirrormaker2-connector": "`lockstep restart FILE connector:NAME` does this",
-    "strimzi.io/restart-mirrormaker2-connector-task": "`lockstep restart FILE slot:N` does this",
-    "strimzi.io/pause-reconciliation": "no operator looks at the resource; `lockstep pause FILE` pauses what it says",
+    "restart-connector": "`lockstep restart FILE connector:NAME` does this",
+    "restart-connector-task": "`lockstep restart FILE slot:N` does this",
+    "restart-mirrormaker2-connector": "`lockstep restart FILE connector:NAME` does this",
+    "restart-mirrormaker2-connector-task": "`lockstep restart FILE slot:N` does this",
+    "pause-reconciliation": "no operator looks at the resource; `lockstep pause FILE` pauses what it says",
 }
+_ANNOTATED_BY = ("strimzi.io", "eventstreams.ibm.com")
 
 
 def read_resource(data: bytes, file: Path) -> PropertiesText:
@@ -111,15 +112,14 @@ def _add(document: MapNode, lines: Lines) -> None:
 
 def _version(root: Part, kind: str, lines: Lines) -> str:
     """The API version by which the fields are judged; the newest one, where it is wrong."""
-    known = VERSIONS[kind]
+    known = API_VERSIONS[kind]
     text = root.text("apiVersion")
-    group, _, version = text.rpartition("/")
-    if (group, version) in [(API_GROUP, one) for one in known]:
-        return version
-    choices = ", ".join(f"{API_GROUP}/{one}" for one in known)
+    if text in known:
+        return known[text]
     what = f"is {text!r}" if text else "is missing"
-    lines.problem("apiVersion", root.line_of("apiVersion"), f"{what}: {kind} has {choices}")
-    return version if version in known else known[-1]
+    lines.problem("apiVersion", root.line_of("apiVersion"), f"{what}: {kind} has {', '.join(known)}")
+    version = text.rpartition("/")[2]
+    return version if version in VERSIONS[kind] else VERSIONS[kind][-1]
 
 
 def _add_annotations(metadata: Part | None, lines: Lines) -> None:
@@ -127,8 +127,9 @@ def _add_annotations(metadata: Part | None, lines: Lines) -> None:
     if annotations is None:
         return
     for name in annotations.node.items:
-        if name in _ANNOTATIONS:
-            lines.without_effect(annotations.at(name), annotations.line_of(name), _ANNOTATIONS[name])
+        operator, _, what = name.partition("/")
+        if operator in _ANNOTATED_BY and what in _ANNOTATIONS:
+            lines.without_effect(annotations.at(name), annotations.line_of(name), _ANNOTATIONS[what])
 
 
 def _add_tracing(spec: Part, lines: Lines) -> None:

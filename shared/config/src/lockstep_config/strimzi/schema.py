@@ -13,9 +13,9 @@ from lockstep_config.keys import KEYS
 from lockstep_config.our_keys import STATE
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 
-__all__ = ["API_GROUP", "AUTHENTICATION", "KINDS", "MIRROR_MAKER", "MIRROR_MAKER_2", "VERSIONS"]
+__all__ = ["API_VERSIONS", "AUTHENTICATION", "KINDS", "MIRROR_MAKER", "MIRROR_MAKER_2", "VERSIONS"]
 
-API_GROUP = "kafka.strimzi.io"
+STRIMZI, IBM = "kafka.strimzi.io", "eventstreams.ibm.com"
 MIRROR_MAKER_2 = "KafkaMirrorMaker2"
 MIRROR_MAKER = "KafkaMirrorMaker"
 
@@ -24,6 +24,19 @@ ALPHA, BETA1, BETA, V1 = "v1alpha1", "v1beta1", "v1beta2", "v1"
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {MIRROR_MAKER_2: (ALPHA, BETA, V1), MIRROR_MAKER: (ALPHA, BETA1, BETA)}
 )
+"""Strimzi's, the oldest first."""
+
+API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        kind: MappingProxyType(
+            {f"{STRIMZI}/{one}": one for one in versions}
+            | {f"{IBM}/{BETA1}": BETA1 if BETA1 in versions else ALPHA, f"{IBM}/{BETA}": BETA}
+        )
+        for kind, versions in VERSIONS.items()
+    }
+)
+"""What may stand under `apiVersion`, and the version of Strimzi whose fields it has. IBM's operator for Event Streams
+is Strimzi's under another name: its first version came before v1beta2."""
 
 OLD = frozenset({ALPHA, BETA1})
 BEFORE_V1 = frozenset({ALPHA, BETA})
