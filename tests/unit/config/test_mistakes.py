@@ -252,7 +252,8 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
 def test_a_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(tmp_path, {})
-    assert str(raised.value) == f"{tmp_path}: is a folder: name the configuration file in it"
+    said = str(raised.value)
+    assert said.startswith(f"{tmp_path}: is a folder: name the configuration file in it (connectors: cat FOLDER/*.json")
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:

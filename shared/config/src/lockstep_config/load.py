@@ -27,7 +27,7 @@ from lockstep_config.sasl import login_of
 from lockstep_config.settings_file import SETTINGS_VARIABLE, with_settings
 from lockstep_config.shared_acls import with_shared_acls
 from lockstep_config.sources import sources_of
-from lockstep_config.strimzi.recognised import is_resource
+from lockstep_config.strimzi.recognised import is_connector, is_resource
 from lockstep_config.tls import ssl_context, tls_of
 from lockstep_config.untranslatable import Untranslatable
 from lockstep_config.values import list_of
@@ -68,7 +68,12 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
 def _read(path: Path) -> PropertiesText:
     data = bytes_of(path)
     if not is_resource(data, path):
-        return read_properties(data, path)
+        text = read_properties(data, path)
+        if not is_connector(text.entries):
+            return text
+        from lockstep_config.strimzi.standalone import read_connector
+
+        return read_connector(text, path)
     from lockstep_config.strimzi.resource import read_resource  # not for who has no resource: it costs each start
 
     return read_resource(data, path)
@@ -84,7 +89,7 @@ def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) 
 def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
     """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
     is told about. Raises as `load`."""
-    findings = Findings(path, list(text.problems), list(text.unused), list(text.notes))
+    findings = Findings(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
@@ -127,6 +132,12 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     )
 
 
+def _still_lacking(text: PropertiesText) -> list[Problem]:
+    keys = {entry.key for entry in text.entries}
+    # What a cluster's worker may say may stand at the top too.
+    return [lack for lack in text.lacking if keys.isdisjoint((lack.key, lack.key.partition(".")[2]))]
+
+
 def bytes_of(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
@@ -135,7 +146,7 @@ def bytes_of(path: Path) -> bytes:
         message = "there is no such file: name the configuration file to use"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except IsADirectoryError as exc:
-        message = "is a folder: name the configuration file in it"
+        message = "is a folder: name the configuration file in it (connectors: cat FOLDER/*.json > connectors.json)"
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except PermissionError as exc:
         message = "may not be read by this user: change its permissions or its owner"

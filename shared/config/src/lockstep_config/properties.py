@@ -52,12 +52,14 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class PropertiesText:
     """What a file says: the entries that count, by key, in the order of the file; what is wrong with it; what deserves
-    a warning; what is without effect, of inputs that know that before their lines are checked."""
+    a warning; what is without effect, of inputs that know that before their lines are checked; and `lacking`, what is
+    wrong unless a line with that key comes from elsewhere."""
 
     entries: tuple[Entry, ...]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()
+    lacking: tuple[Problem, ...] = ()
 
 
 class _CountedLines:

@@ -36,4 +36,5 @@ def with_settings(text: PropertiesText, settings: PropertiesText, file: Path) ->
         (*text.problems, *settings.problems),
         (*text.notes, *settings.notes, *notes),
         text.unused,
+        text.lacking,
     )

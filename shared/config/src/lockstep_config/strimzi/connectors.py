@@ -19,7 +19,7 @@ from lockstep_config.strimzi.lines import Lines, Part, text_of
 from lockstep_config.values import string
 from lockstep_protocol.names import Flow
 
-__all__ = ["CONNECTOR_FIELDS", "add_connectors"]
+__all__ = ["CONNECTOR_FIELDS", "Connectors", "add_connectors", "add_flow"]
 
 CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType(
     {"source": "sourceConnector", "checkpoint": "checkpointConnector", "heartbeat": "heartbeatConnector"}
@@ -47,29 +47,46 @@ class _Said:
 
 
 def add_connectors(mirror: Part, flow: Flow, lines: Lines) -> None:
-    """The lines of a flow. A connector that is absent does not run."""
+    """The lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
     present = {name: part for name in CONNECTORS if (part := _connector(mirror, name)) is not None}
     if not present:
         lines.note(mirror.path, mirror.line, f"has no connector, so nothing runs for {flow}")
+    absent = {name: mirror.at(called) for name, called in CONNECTOR_FIELDS.items()}
+    add_flow(Connectors(present, CONNECTOR_FIELDS, absent, mirror.line), flow, lines, mirror)
+
+
+@dataclass(frozen=True, slots=True)
+class Connectors:
+    """The connectors of one flow, each as the mapping with its `config`; what they are `called`; which path tells of
+    one that is absent, and the line of them all."""
+
+    present: Mapping[ConnectorName, Part]
+    called: Mapping[ConnectorName, str]
+    absent: Mapping[ConnectorName, str]
+    line: int
+
+
+def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
+    """The lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
+    present, line = connectors.present, connectors.line
     runs = "source" in present or "checkpoint" in present
-    lines.add(f"{flow}.enabled", str(runs).lower(), mirror.path, mirror.line)
+    lines.add(f"{flow}.enabled", str(runs).lower(), patterns.path if patterns else "", line)
     for name in CONNECTORS:
         if name not in present and runs and name != "heartbeat":
-            path = mirror.at(CONNECTOR_FIELDS[name])
-            lines.add(f"{flow}.{prefix_of(name)}enabled", "false", path, mirror.line)
-    path = mirror.at(CONNECTOR_FIELDS["heartbeat"])
+            lines.add(f"{flow}.{prefix_of(name)}enabled", "false", connectors.absent[name], line)
     if "heartbeat" not in present:
-        lines.add(f"{flow}.emit.heartbeats.enabled", "false", path, mirror.line)
+        lines.add(f"{flow}.emit.heartbeats.enabled", "false", connectors.absent["heartbeat"], line)
     for name, part in present.items():
         _add_own(name, part, flow, lines)
-    _add_patterns(mirror, flow, lines)
+    if patterns is not None:
+        _add_patterns(patterns, flow, lines)
     said: dict[str, list[_Said]] = {}
     for name, part in present.items():
-        for key, one in _settings(name, part, flow, lines):
+        for key, one in _settings(name, part, connectors.called, flow, lines):
             said.setdefault(key, []).append(one)
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
-    # The top of the lines switches heartbeats off, for the pairs of clusters that no mirror names.
+    # The top of the lines switches heartbeats off, for the pairs of clusters that nothing names.
     if (heartbeat := present.get("heartbeat")) is not None:
         lines.add(f"{flow}.emit.heartbeats.enabled", "true", heartbeat.path, heartbeat.line)
 
@@ -120,7 +137,9 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
             lines.add(f"{flow}.{key}", mirror.text(named[0]), mirror.at(named[0]), mirror.line_of(named[0]))
 
 
-def _settings(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> list[tuple[str, _Said]]:
+def _settings(
+    name: ConnectorName, part: Part, called: Mapping[ConnectorName, str], flow: Flow, lines: Lines
+) -> list[tuple[str, _Said]]:
     """What a connector's `config` says that it reads and that others may read too; the rest is added or told."""
     found = []
     for key, leaf, path, line in part.settings():
@@ -132,10 +151,8 @@ def _settings(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> list
         elif _is_client(key):
             _add_client(name, key, said, flow, lines)
         elif name not in readers_of(key):
-            others = " and ".join(CONNECTOR_FIELDS[other] for other in readers_of(key))
-            lines.without_effect(
-                path, line, f"{CONNECTOR_FIELDS[name]} does not read it: write it into {others}.config"
-            )
+            others = " and ".join(f"{called[other]}.config" for other in readers_of(key))
+            lines.without_effect(path, line, f"{called[name]} does not read it: write it into {others}")
         elif key == "enabled":
             _add_enabled(said, flow, lines)
         elif f"{flow}.{key}" in lines.entries:
@@ -204,4 +221,4 @@ def _check_left_out(key: str, said: Sequence[_Said], present: Mapping[ConnectorN
                 f"is not set, so it would be {default}, but {first.path} in line {first.line} is "
                 f"{first.value.strip()!r}: write the same here"
             )
-            lines.problem(f"{part.path}.config.{key}", part.line, message)
+            lines.problem(part.in_config(key), part.line, message)

@@ -12,7 +12,7 @@ from pathlib import Path
 from lockstep_config.problems import Problem
 from lockstep_config.yaml_text import Leaf, ListNode, MapNode, Node
 
-__all__ = ["Field", "Fields", "Finding", "Use", "check_fields", "joined"]
+__all__ = ["Field", "Fields", "Finding", "Use", "check_config", "check_fields", "joined"]
 
 LIKENESS = 0.6
 """difflib's ratio from which on a known field is worth naming beside an unknown one."""
@@ -103,7 +103,7 @@ def _check_field(node: Node, known: Field, *, path: str, line: int, version: str
     if wrong:
         found.problems.append(Problem(file, line, path, wrong))
     elif isinstance(node, MapNode) and known.form is Form.CONFIG:
-        _check_config(node, path, file, found)
+        check_config(node, path, file, found)
     elif isinstance(node, MapNode) and known.fields:
         check_fields(node, known.fields, path=path, version=version, file=file, found=found)
     elif isinstance(node, ListNode) and known.fields:
@@ -115,7 +115,8 @@ def _check_field(node: Node, known: Field, *, path: str, line: int, version: str
                 found.problems.append(Problem(file, item.line, at, f"is {_named(item)}, but takes a mapping"))
 
 
-def _check_config(node: MapNode, path: str, file: Path, found: Finding) -> None:
+def check_config(node: MapNode, path: str, file: Path, found: Finding) -> None:
+    """Judge a mapping of settings, whose values are all texts, numbers, true or false."""
     for key, value in node.items.items():
         at, line = joined(path, key), node.lines[key]
         if isinstance(value, ListNode):

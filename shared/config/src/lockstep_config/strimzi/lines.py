@@ -37,6 +37,8 @@ class Part:
     node: MapNode
     path: str
     line: int
+    config_at: str | None = None
+    """Where its settings stand, if not under `config`."""
 
     def at(self, name: str) -> str:
         return joined(self.path, name)
@@ -79,12 +81,17 @@ class Part:
             if isinstance(item, MapNode)
         ]
 
+    def in_config(self, key: str) -> str:
+        """The path of a setting."""
+        return joined(self.at("config") if self.config_at is None else self.config_at, key)
+
     def settings(self, name: str = "config") -> list[tuple[str, Leaf, str, int]]:
         """Of a mapping of settings: each key with its value, its path and its line."""
         inner = self.part(name)
         if inner is None:
             return []
-        return [(key, leaf, inner.at(key), inner.line_of(key)) for key, leaf in _leaves(inner.node)]
+        path = self.in_config if name == "config" else inner.at
+        return [(key, leaf, path(key), inner.line_of(key)) for key, leaf in _leaves(inner.node)]
 
 
 def _leaves(node: MapNode) -> list[tuple[str, Leaf]]:
@@ -104,6 +111,7 @@ class Lines:
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
+    lacking: list[Problem] = field(default_factory=list)
 
     def add(self, key: str, value: str, written: str, line: int) -> None:
         self.entries.setdefault(key, Entry(key, value, line, written=written))
@@ -117,5 +125,15 @@ class Lines:
     def without_effect(self, path: str, line: int, why: str) -> None:
         self.unused.append(Problem(self.file, line, path, f"has no effect: {why}"))
 
+    def lacks(self, key: str, message: str) -> None:
+        """A line that the settings beside the file may still bring."""
+        self.lacking.append(Problem(self.file, 0, key, message))
+
     def text(self) -> PropertiesText:
-        return PropertiesText(tuple(self.entries.values()), tuple(self.problems), tuple(self.notes), tuple(self.unused))
+        return PropertiesText(
+            tuple(self.entries.values()),
+            tuple(self.problems),
+            tuple(self.notes),
+            tuple(self.unused),
+            tuple(self.lacking),
+        )

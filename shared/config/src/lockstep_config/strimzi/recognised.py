@@ -1,16 +1,35 @@
-"""Whether a file is a resource at all. Apart from its reading, which most never need and which brings PyYAML along."""
+"""Whether a file is a resource or a connector at all. Apart from their reading, which most never need and which brings
+PyYAML along."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-__all__ = ["is_resource"]
+from lockstep_config.properties import Entry
 
-_SUFFIXES = (".yaml", ".yml")
+__all__ = ["YAML_SUFFIXES", "begins_as_json", "is_connector", "is_resource"]
+
+YAML_SUFFIXES = (".yaml", ".yml")
 _API_VERSION = re.compile(rb"^(?:- )?[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\[\]])")
 
 
 def is_resource(data: bytes, file: Path) -> bool:
-    """Whether a file is to be read as YAML: by its suffix, or because it names an apiVersion and a kind."""
-    return file.suffix.lower() in _SUFFIXES or len(set(_API_VERSION.findall(data[:65_536]))) > 1
+    """Whether a file is to be read as YAML or JSON: by its suffix, because it begins as JSON does, or because it names
+    an apiVersion and a kind."""
+    return (
+        file.suffix.lower() in (*YAML_SUFFIXES, ".json")
+        or begins_as_json(data)
+        or len(set(_API_VERSION.findall(data[:65_536]))) > 1
+    )
+
+
+def begins_as_json(data: bytes) -> bool:
+    return _JSON.match(data) is not None
+
+
+def is_connector(entries: tuple[Entry, ...]) -> bool:
+    """Whether the lines of a properties file are one connector's, as `connect-standalone` takes them."""
+    keys = {entry.key for entry in entries}
+    return "connector.class" in keys and "clusters" not in keys

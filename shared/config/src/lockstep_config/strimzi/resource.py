@@ -1,4 +1,4 @@
-"""A YAML text with a Strimzi resource as the lines of an mm2.properties file.
+"""A YAML or JSON text with a Strimzi resource, or with connectors, as the lines of an mm2.properties file.
 
 As `kubectl get -o yaml` prints it: `status` and what Kubernetes adds to `metadata` are accepted. A text may hold other
 resources beside it (users, secrets, clusters): they are noted and left alone.
@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from lockstep_config.json_text import read_json
 from lockstep_config.our_keys import TRACING
 from lockstep_config.problems import Problem
 from lockstep_config.properties import PropertiesText
-from lockstep_config.strimzi.fields import Finding, check_fields
+from lockstep_config.strimzi.connect import Connector, add_connect, connector_of, connectors_by_name, is_worker
+from lockstep_config.strimzi.fields import Finding, check_config, check_fields
 from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
-from lockstep_config.strimzi.schema import API_VERSIONS, KINDS, MIRROR_MAKER_2, VERSIONS
+from lockstep_config.strimzi.recognised import YAML_SUFFIXES, begins_as_json
+from lockstep_config.strimzi.schema import API_VERSIONS, KAFKA_CONNECTOR, KINDS, MIRROR_MAKER_2, V1, VERSIONS
 from lockstep_config.usual_providers import with_usual_providers
-from lockstep_config.yaml_text import MapNode, Node, read_yaml
+from lockstep_config.yaml_text import ListNode, MapNode, Node, read_yaml
 
 __all__ = ["read_resource"]
 
@@ -31,50 +35,98 @@ _ANNOTATIONS = {
     "restart-mirrormaker2-connector-task": "`lockstep restart FILE slot:N` does this",
     "pause-reconciliation": "no operator looks at the resource; `lockstep pause FILE` pauses what it says",
 }
+NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec"
 _ANNOTATED_BY = ("strimzi.io", "eventstreams.ibm.com")
 
 
 def read_resource(data: bytes, file: Path) -> PropertiesText:
     """The one resource of the text as lines, each with the YAML path as what its author calls it; what is wrong with
     it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all."""
-    documents, problems = read_yaml(data, file)
+    json = file.suffix.lower() == ".json" or (begins_as_json(data) and file.suffix.lower() not in YAML_SUFFIXES)
+    documents, problems = read_json(data, file) if json else read_yaml(data, file)
     lines = Lines(file, problems=list(problems))
-    ours, others = _sorted(documents, lines)
-    if not ours and not lines.problems:
-        lines.problem("", 0, _none_of_ours(others))
-    if len(ours) > 1:
-        kinds = " and ".join(f"{_text(one, 'kind')} in line {one.line}" for one in ours)
-        lines.problem("kind", ours[1].line, f"is a second one: the file holds {kinds}; give each a file of its own")
-    elif ours:
-        _add(ours[0], lines)
-    for one in others if ours else ():
-        lines.note("kind", one.line, f"is {_text(one, 'kind') or 'missing'}, which is not read here")
+    add_documents(documents, lines, "JSON" if json else "YAML")
     lines.entries = with_usual_providers(lines.entries)
     return lines.text()
 
 
-def _sorted(documents: Sequence[Node], lines: Lines) -> tuple[list[MapNode], list[MapNode]]:
-    ours: list[MapNode] = []
-    others: list[MapNode] = []
+def add_documents(documents: Sequence[Node], lines: Lines, form: str) -> None:
+    """The lines of a text's documents, which are written in `form`."""
+    found = _sorted(documents, lines)
+    if not found.ours and not found.connectors and not lines.problems:
+        lines.problem("", 0, _none_of_ours(found.others, form))
+    if len(found.ours) > 1:
+        kinds = " and ".join(f"{_text(one, 'kind')} in line {one.line}" for one in found.ours)
+        message = f"is a second one: the file holds {kinds}; give each a file of its own"
+        lines.problem("kind", found.ours[1].line, f"{message} (lockstep config convert --to resource --document NAME)")
+    elif found.ours and found.connectors:
+        message = f"stands beside {found.connectors[0].shown}: keep one of the two"
+        lines.problem("kind", found.ours[0].line, message)
+    elif found.ours:
+        _add(found.ours[0], lines)
+    elif found.connectors:
+        add_connect(found.connectors, found.workers, lines)
+    for one in found.others if found.ours or found.connectors else ():
+        lines.note("kind", one.line, f"is {_kind(one) or 'missing'}, which is not read here")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    ours: list[MapNode] = field(default_factory=list)
+    connectors: list[Connector] = field(default_factory=list)
+    workers: list[Part] = field(default_factory=list)
+    others: list[MapNode] = field(default_factory=list)
+
+
+def _sorted(documents: Sequence[Node], lines: Lines) -> _Found:
+    found = _Found()
     for document in documents:
-        if not isinstance(document, MapNode):
-            lines.problem("", document.line, "is no resource: it takes apiVersion, kind, metadata and spec")
-            continue
-        for one in _items(document):
-            (ours if _text(one, "kind") in KINDS else others).append(one)
-    return ours, others
+        for part in _items(document, lines):
+            if part.text("kind") in KINDS:
+                found.ours.append(part.node)
+            elif (connector := connector_of(part)) is not None:
+                _check_connector(part, connector, lines)
+                found.connectors.append(connector)
+            elif is_worker(part):
+                found.workers.append(part)
+            else:
+                found.others.append(part.node)
+    return found
 
 
-def _items(document: MapNode) -> Iterator[MapNode]:
-    """`kubectl get` without a name prints a List."""
-    if not _text(document, "kind").endswith("List"):
-        yield document
+def _items(document: Node, lines: Lines) -> Iterator[Part]:
+    """The mappings that a document holds: itself, what it lists, or connectors by their names."""
+    if isinstance(document, ListNode):
+        for index, item in enumerate(document.items):
+            if isinstance(item, MapNode):
+                yield Part(item, f"[{index}]", item.line)
+            else:
+                lines.problem("", item.line, NO_RESOURCE)
         return
-    for part in Part(document, "", document.line).parts("items"):
-        yield part.node
+    if not isinstance(document, MapNode):
+        lines.problem("", document.line, NO_RESOURCE)
+        return
+    root = Part(document, "", document.line)
+    if root.text("kind").endswith("List"):  # `kubectl get` without a name prints one
+        yield from (Part(part.node, "", part.line) for part in root.parts("items"))
+    else:
+        yield from list(connectors_by_name(root)) or [root]
 
 
-def _none_of_ours(others: Sequence[MapNode]) -> str:
+def _check_connector(root: Part, connector: Connector, lines: Lines) -> None:
+    if connector.of_strimzi:
+        found = Finding(lines.problems, lines.unused)
+        check_fields(root.node, KAFKA_CONNECTOR, path=root.path, version=V1, file=lines.file, found=found)
+        return
+    config = connector.part.node.items["config"]
+    if isinstance(config, MapNode):
+        path = connector.part.in_config("")
+        check_config(config, path.removesuffix("."), lines.file, Finding(lines.problems, lines.unused))
+
+
+def _none_of_ours(others: Sequence[MapNode], form: str) -> str:
+    if form == "JSON" and not any(_text(one, "kind") for one in others):
+        return f"is {form}, but no connector of MirrorMaker 2 (by its connector.class) and no KafkaMirrorMaker2"
     kinds = [kind for one in others if (kind := _text(one, "kind"))]
     nearest = [near for kind in kinds for near in difflib.get_close_matches(kind, list(KINDS), 1)]
     wanted = " or ".join(KINDS)
@@ -141,6 +193,13 @@ def _add_tracing(spec: Part, lines: Lines) -> None:
         lines.add(TRACING, "opentelemetry", path, line)
     elif tracing.text("type") == "jaeger":
         lines.without_effect(path, line, "jaeger is not spoken any more, by Strimzi neither: write opentelemetry")
+
+
+def _kind(node: MapNode) -> str:
+    """What people call it."""
+    config = Part(node, "", node.line).part("config")
+    java = config.text("connector.class") if config else _text(node, "connector.class")
+    return java or _text(node, "kind")
 
 
 def _text(node: MapNode, name: str) -> str:

@@ -13,7 +13,16 @@ from lockstep_config.keys import KEYS
 from lockstep_config.our_keys import STATE
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 
-__all__ = ["API_VERSIONS", "AUTHENTICATION", "KINDS", "MIRROR_MAKER", "MIRROR_MAKER_2", "VERSIONS"]
+__all__ = [
+    "API_VERSIONS",
+    "AUTHENTICATION",
+    "KAFKA_CONNECTOR",
+    "KINDS",
+    "MIRROR_MAKER",
+    "MIRROR_MAKER_2",
+    "V1",
+    "VERSIONS",
+]
 
 STRIMZI, IBM = "kafka.strimzi.io", "eventstreams.ibm.com"
 MIRROR_MAKER_2 = "KafkaMirrorMaker2"
@@ -346,3 +355,22 @@ KINDS: Mapping[str, Fields] = MappingProxyType(
     }
 )
 """The fields of each kind, from the top."""
+
+KAFKA_CONNECTOR: Fields = MappingProxyType(
+    {
+        "apiVersion": _text("the API version"),
+        "kind": _text("the kind"),
+        "metadata": Field(form=Form.MAP, becomes="its name is the connector's"),
+        "spec": _object(
+            "the connector",
+            {
+                **_CONNECTOR,
+                "class": _text("which of the three it is"),
+                "pause": Field(form=Form.FLAG, becomes="true: `state: paused`"),
+            },
+            required=True,
+        ),
+        "status": Field(form=Form.MAP, becomes="accepted as a live resource has it"),
+    }
+)
+"""The fields of a `KafkaConnector` with one of MM2's classes, in every API version."""

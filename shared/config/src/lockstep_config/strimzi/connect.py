@@ -1,0 +1,258 @@
+"""MirrorMaker 2's connectors on a Kafka Connect of one's own, as the lines of an mm2.properties file. Pure.
+
+Connect's REST API takes and prints them as JSON (`{"name", "config"}`, the map of `config` alone, and a map of both by
+names); Strimzi has a `KafkaConnector` for each. Those with the same two aliases are one flow. What Connect's workers
+are told stands elsewhere: only a `KafkaConnect` beside them says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lockstep_config.client_keys import CLIENT, CONNECTION
+from lockstep_config.connector_keys import ConnectorName, prefix_of
+from lockstep_config.keys import KEYS
+from lockstep_config.layering import ALIAS, SIDES
+from lockstep_config.our_keys import STATE
+from lockstep_config.strimzi.connectors import Connectors, add_flow
+from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.values import list_of
+from lockstep_config.yaml_text import Leaf, MapNode, Node
+from lockstep_protocol.names import Flow
+
+__all__ = ["CLASSES", "Connector", "add_connect", "connector_of", "connectors_by_name", "is_worker"]
+
+MIRROR = "org.apache.kafka.connect.mirror."
+CLASSES: Mapping[ConnectorName, str] = {
+    "source": "MirrorSourceConnector",
+    "checkpoint": "MirrorCheckpointConnector",
+    "heartbeat": "MirrorHeartbeatConnector",
+}
+OFFSETS = "offset.storage.topic"
+_OF_CONNECTOR = frozenset({"name", "connector.class", "tasks.max", "source.cluster.alias", "target.cluster.alias"})
+_OF_WORKER = (
+    *(OFFSETS, "offset.storage.partitions", "offset.storage.replication.factor", "offset.flush.interval.ms"),
+    "exactly.once.source.support",
+)
+_WORKER_DEFAULT = "connect-cluster-offsets"
+"""Of Strimzi's `KafkaConnect`, where its `config` does not say."""
+_CLUSTER_LABELS = ("strimzi.io/cluster", "eventstreams.ibm.com/cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """One of MM2's three, with the mapping that holds its `config`; `name` is what Connect calls it, `worker` the
+    KafkaConnect it belongs to, "" where nothing says it."""
+
+    kind: ConnectorName
+    part: Part
+    name: str
+    worker: str = ""
+    of_strimzi: bool = False
+    settings: Mapping[str, tuple[Leaf, str, int]] = field(default_factory=dict, repr=False)
+
+    def text(self, key: str) -> str:
+        return text_of(self.settings[key][0]).strip() if key in self.settings else ""
+
+    def place(self, key: str) -> tuple[str, int]:
+        """Path and line of a setting, or of where it is missing."""
+        return self.settings[key][1:] if key in self.settings else (self.part.in_config(key), self.part.line)
+
+    @property
+    def shown(self) -> str:
+        called = f" {self.name!r}" if self.name else ""
+        return f"the {CLASSES[self.kind]}{called} in line {self.part.line}"
+
+
+def connector_of(root: Part) -> Connector | None:
+    """What a mapping is, in whatever form; None where it is no connector of MM2."""
+    metadata, spec = root.part("metadata"), root.part("spec")
+    if root.text("kind") == "KafkaConnector" and spec is not None:
+        labels = metadata.part("labels") if metadata else None
+        worker = next((labels.text(one) for one in _CLUSTER_LABELS if labels.has(one)), "") if labels else ""
+        return _made(spec, spec.text("class"), metadata.text("name") if metadata else "", worker, of_strimzi=True)
+    config = root.part("config")
+    if config is not None and config.has("connector.class"):
+        return _made(root, config.text("connector.class"), root.text("name") or config.text("name"))
+    if root.has("connector.class"):
+        items: Mapping[str, Node] = {"config": root.node}
+        flat = Part(MapNode(items, {"config": root.line}, root.line), root.path, root.line, config_at=root.path)
+        return _made(flat, root.text("connector.class"), root.text("name"))
+    return None
+
+
+def connectors_by_name(root: Part) -> Iterator[Part]:
+    """The connectors of `GET /connectors?expand=info`, a map by their names; nothing where it is none."""
+    found = [part.part("info") for name in root.node.items if (part := root.part(name)) is not None]
+    if found and len(found) == len(root.node.items) and all(found):
+        yield from (one for one in found if one is not None)
+
+
+def is_worker(root: Part) -> bool:
+    return root.text("kind") == "KafkaConnect"
+
+
+def _made(part: Part, java: str, name: str, worker: str = "", *, of_strimzi: bool = False) -> Connector | None:
+    simple = java.strip().removeprefix(MIRROR).removesuffix("Connector") + "Connector"
+    kind = next((kind for kind, known in CLASSES.items() if known == simple), None)
+    if kind is None:
+        return None
+    settings = {key: (leaf, path, line) for key, leaf, path, line in part.settings()}
+    return Connector(kind, part, name.strip(), worker, of_strimzi, settings)
+
+
+def add_connect(connectors: Sequence[Connector], workers: Sequence[Part], lines: Lines) -> None:
+    """All lines of connectors, and of the workers that they belong to."""
+    flows: dict[Flow, dict[ConnectorName, Connector]] = {}
+    for one in connectors:
+        flow = _flow(one, lines)
+        if flow is None:
+            continue
+        first = flows.setdefault(flow, {}).setdefault(one.kind, one)
+        if first is not one:
+            message = f"is a second {CLASSES[one.kind]} of {flow}, after {first.shown}: a flow has one of each"
+            lines.problem(*one.place("connector.class"), message)
+    aliases = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
+    if not flows:
+        return
+    path, line = connectors[0].part.path, connectors[0].part.line
+    lines.add("clusters", ", ".join(aliases), path, line)
+    for flow, present in flows.items():
+        for kind in CLASSES:
+            if kind in present:
+                _add_clusters(present[kind], flow, lines)
+        _add_flow(flow, present, workers, lines)
+    # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
+    lines.add("emit.heartbeats.enabled", "false", path, line)
+
+
+def _flow(one: Connector, lines: Lines) -> Flow | None:
+    source, target = one.text("source.cluster.alias"), one.text("target.cluster.alias") or "target"
+    if not source:
+        message = "is missing: it names the cluster that is mirrored, and its copies are named after it"
+        lines.problem(*one.place("source.cluster.alias"), message)
+        return None
+    for side, alias in zip(SIDES, (source, target), strict=True):
+        if not ALIAS.fullmatch(alias):
+            message = f"is {alias!r}: an alias may hold letters, digits, '_' and '-' only"
+            lines.problem(*one.place(f"{side}.cluster.alias"), message)
+            return None
+    if source == target:
+        message = f"is {target!r}, as source.cluster.alias is: a flow needs two clusters"
+        lines.problem(*one.place("target.cluster.alias"), message)
+        return None
+    return Flow(source, target)
+
+
+def _add_flow(flow: Flow, present: Mapping[ConnectorName, Connector], workers: Sequence[Part], lines: Lines) -> None:
+    source = present.get("source")
+    if source is not None:
+        if not source.name:
+            path, line = source.place("name")
+            lines.problem(path, line, "is missing: Kafka Connect keeps the connector's progress under its name")
+        else:
+            name = f"{flow}.lockstep.progress.connector"
+            lines.add(name, source.name, *source.place("name"))
+        _add_worker(source, flow, workers, lines)
+    parts = {}
+    for kind in CLASSES:
+        if kind not in present:
+            continue
+        one = present[kind]
+        own = f"{flow}.{prefix_of(kind)}"
+        if "tasks.max" in one.settings and kind != "heartbeat" and not one.of_strimzi:
+            lines.add(f"{own}tasks.max", one.text("tasks.max"), *one.place("tasks.max"))
+        state = one.part.text("initial_state").lower()
+        if state in KEYS[STATE].choices and state != "running":
+            lines.add(f"{own}{STATE}", state, one.part.at("initial_state"), one.part.line_of("initial_state"))
+        parts[kind] = _without(one)
+    first = next(iter(parts.values()))
+    add_flow(Connectors(parts, CLASSES, CLASSES, first.line), flow, lines)
+
+
+def _without(one: Connector) -> Part:
+    """The connector without the settings that are its place, not its work."""
+    config = one.part.node.items.get("config")
+    if not isinstance(config, MapNode):
+        return one.part
+    gone = _OF_CONNECTOR - {"tasks.max"} if one.of_strimzi else _OF_CONNECTOR
+    left = {
+        key: value
+        for key, value in config.items.items()
+        if key not in gone and not key.startswith(("source.cluster.", "target.cluster."))
+    }
+    items = {**one.part.node.items, "config": replace(config, items=left)}
+    return replace(one.part, node=replace(one.part.node, items=items))
+
+
+def _add_clusters(one: Connector, flow: Flow, lines: Lines) -> None:
+    """Where its clusters are: the first connector that says it says it for all, and the others' own differences are
+    their clients'."""
+    for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
+        for key, (leaf, path, line) in one.settings.items():
+            name = key.removeprefix(f"{side}.cluster.")
+            if name in ("alias", key):
+                continue
+            value, cluster = text_of(leaf), lines.entries.get(f"{alias}.{name}")
+            if name not in CONNECTION and any(name in known for known in CLIENT.values()):
+                instead = f"write {side}.consumer.{name}, {side}.producer.{name} or {side}.admin.{name}"
+                lines.without_effect(path, line, f"MirrorMaker reads only the connection there: {instead}")
+            elif name not in CONNECTION:
+                lines.add(f"{flow}.{side}.cluster.{name}", value, path, line)
+            elif cluster is None:
+                lines.add(f"{alias}.{name}", value, path, line)
+            elif name == "bootstrap.servers":
+                if set(list_of(value)).isdisjoint(list_of(cluster.value)):
+                    message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
+                    lines.problem(path, line, f"{message}: give each cluster an alias of its own")
+            elif value.strip() != cluster.value.strip():
+                own = f"{flow}." if one.kind == "source" else f"{flow}.{prefix_of(one.kind)}"
+                for client in CLIENT:
+                    lines.add(f"{own}{side}.{client}.{name}", value, path, line)
+
+
+def _add_worker(source: Connector, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
+    """Where Connect's workers keep progress. The connector's own topic counts before theirs (KIP-618)."""
+    key = f"{flow.target}.{OFFSETS}"
+    if own := source.text("offsets.storage.topic"):
+        lines.add(key, own, *source.place("offsets.storage.topic"))
+    worker = next((one for one in workers if _name(one) == source.worker), None)
+    spec = worker.part("spec") if worker else None
+    if spec is not None:
+        for name, leaf, path, line in spec.settings():
+            if name in _OF_WORKER or name.startswith("producer."):
+                lines.add(f"{flow.target}.{name}", text_of(leaf), path, line)
+        named = spec.text("offsetStorageTopic") or _WORKER_DEFAULT
+        lines.add(key, named, spec.in_config(OFFSETS), spec.line)
+    if key not in lines.entries:
+        lines.lacks(
+            key,
+            f"is missing: name the topic in which Kafka Connect's workers keep the progress of {source.name or 'it'}, "
+            f"their {OFFSETS}; a file with the line {key} = TOPIC is given by --settings",
+        )
+    _check_records_go_there(source, flow, lines)
+
+
+def _name(worker: Part) -> str:
+    metadata = worker.part("metadata")
+    return metadata.text("name") if metadata else ""
+
+
+def _check_records_go_there(source: Connector, flow: Flow, lines: Lines) -> None:
+    """A worker writes records to the cluster that it keeps its own topics on, unless the connector sends them
+    elsewhere; then its progress is not on the target."""
+    key = "producer.override.bootstrap.servers"
+    servers, target = source.text(key), source.text("target.cluster.bootstrap.servers")
+    if not servers:
+        return
+    path, line = source.place(key)
+    if target and set(list_of(servers)).isdisjoint(list_of(target)):
+        lines.problem(path, line, f"is another cluster than target.cluster.bootstrap.servers, {target}: which is it?")
+        return
+    lines.note(
+        path,
+        line,
+        f"says that Kafka Connect's workers are on another cluster than {flow.target}: their {OFFSETS} has to be on "
+        f"{flow.target} for progress to be found, else `lockstep offsets alter` puts it there",
+    )
