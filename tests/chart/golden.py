@@ -41,7 +41,7 @@ def _lines(objects: Objects) -> Iterator[str]:
 
 
 def _more(one: dict[str, Any]) -> str:
-    if "template" not in one.get("spec", {}):
+    if "replicas" not in one.get("spec", {}):
         return ""
     spec = one["spec"]["template"]["spec"]
     flow = one["metadata"]["annotations"]["lockstep/flow"]

@@ -104,7 +104,15 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {**GOOD, "dataPlane": {"executors": 1, "executorResources": {"limits": {"memory": "2 GB"}}}},
         '"2 GB" is no quantity of memory',
     ),
-    "a number where a text belongs": (spec(version=3.1), "at '/spec/version': got number, want null or string"),
+    "a list where a text belongs": (mirror(topicsPattern=["a"]), "at '/spec/mirrors/0/topicsPattern': got array"),
+    "a version of Strimzi's that the kind has not": (
+        {**GOOD, "apiVersion": "kafka.strimzi.io/v1beta1"},
+        'apiVersion is "kafka.strimzi.io/v1beta1": KafkaMirrorMaker2 has kafka.strimzi.io/v1alpha1, ',
+    ),
+    "the first of several documents": (
+        {**GOOD, "kind": "KafkaUser"},
+        "Of a file with several documents Helm reads the first one alone: lockstep config convert FILE --to resource",
+    ),
     "a text where a number belongs": (spec(replicas="three"), "at '/spec/replicas': got string, want null or integer"),
     "a list where a mapping belongs": (spec(template=[]), "at '/spec/template': got array"),
     "a mapping where a list belongs": (spec(mirrors={}), "at '/spec/mirrors': got object"),

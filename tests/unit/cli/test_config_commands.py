@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
@@ -99,6 +100,15 @@ class TestCheck:
         assert (result.exit_code, body["usable"]) == (2, False)
         assert body["mistakes"][0]["file"] == str(file)
 
+    def test_a_file_alone_needs_nothing_that_it_refers_to(self, file: Path) -> None:
+        told, alone = (
+            CliRunner().invoke(main, ["config", "check", str(file), *more], env={"PASSWORD": None})
+            for more in ([], ["--alone"])
+        )
+        assert (told.exit_code, alone.exit_code) == (2, 0)
+        assert f"{file}:8: B.sasl.jaas.config: is not judged: it names what stands elsewhere\n" in alone.stdout
+        assert alone.stdout.endswith(f"{file} can be used as far as it shows alone: A->B enabled\n")
+
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         result = asked("check", tmp_path / "no.properties")
         assert result.exit_code == 2
@@ -188,6 +198,25 @@ class TestConvert:
         assert result.exit_code == 0
         assert "${env:PASSWORD}" in result.stdout
         assert "the environment variable PASSWORD is not set" in result.stderr
+
+    def test_the_one_resource_of_several_documents(self, tmp_path: Path) -> None:
+        mirrors = tmp_path / "mirrors.yaml"
+        mirrors.write_text(
+            f"kind: Secret\n---\n{RESOURCE}---\n{RESOURCE.replace('mirror}', 'other}')}", encoding="utf-8"
+        )
+        undecided = asked("convert", mirrors, "--to", "resource")
+        assert (undecided.exit_code, undecided.stdout) == (2, "")
+        assert "KafkaMirrorMaker2 mirror in line 3 and KafkaMirrorMaker2 other in line" in undecided.stderr
+        chosen = asked("convert", mirrors, "--to", "resource", "--document", "other")
+        assert chosen.exit_code == 0
+        (only,) = yaml.safe_load_all(chosen.stdout)
+        assert only == {**yaml.safe_load(RESOURCE), "metadata": {"name": "other"}}
+        assert "A->B.replication.policy.class" in asked("convert", mirrors, "--document", "other").stdout
+
+    def test_no_resource_is_made_of_what_is_none(self, file: Path) -> None:
+        result = asked("convert", file, "--to", "resource")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print" in result.stderr
 
     def test_what_cannot_be_read_is_not_written(self, file: Path) -> None:
         file.write_text("a = \\u12\n", encoding="utf-8")

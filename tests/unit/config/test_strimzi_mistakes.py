@@ -79,7 +79,7 @@ spec:
         ("kind: KafkaMirrorMaker2\napiVersion: kafka.strimzi.io/v1\n", "1 spec: is missing: it says what is mirrored"),
         ("kind: KafkaMirrorMakerTwo\n", "0 : has the kind 'KafkaMirrorMakerTwo'; did you mean KafkaMirrorMaker?"),
         ("kind: Kafka\n---\nkind: Secret\n", "0 : has Kafka, Secret, but no KafkaMirrorMaker2 or KafkaMirrorMaker"),
-        (old() + "---\n" + old(), "20 kind: is a second one: the file holds KafkaMirrorMaker2 in line 1 and "),
+        (old() + "---\n" + old(), "20 kind: is a second one: the file holds KafkaMirrorMaker2 kafka/mirror "),
         (old().replace("spec:", "spec: []\nother:"), "4 spec: is a list, but takes a mapping"),
         (old() + "spec: 1\n", "19 spec: is set twice, first in line 4: keep one"),
         ("a: [\n", ": is no YAML: "),

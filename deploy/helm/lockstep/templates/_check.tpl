@@ -5,15 +5,19 @@
 {{- range $field := list "metadata" "spec" "settings" "flows" -}}
 {{- if not (get $v $field) -}}{{- $_ := set $v $field dict -}}{{- end -}}
 {{- end -}}
+{{- if and $v.kind (not (has $v.kind (list "KafkaMirrorMaker2" "KafkaMirrorMaker"))) -}}
+{{- fail (printf "lockstep: kind is %q: it takes KafkaMirrorMaker2 or KafkaMirrorMaker. Of a file with several documents Helm reads the first one alone: lockstep config convert FILE --to resource prints the one that is meant" $v.kind) -}}
+{{- end -}}
 {{- if not (and $v.kind $v.spec) -}}
-{{- fail "lockstep: nothing to mirror: give a KafkaMirrorMaker2 or KafkaMirrorMaker resource of Strimzi as values (-f my-mirror-maker-2.yaml); it is used as it is" -}}
+{{- fail "lockstep: nothing to mirror: give a KafkaMirrorMaker2 or KafkaMirrorMaker resource of Strimzi as values (-f my-mirror-maker-2.yaml); it is used as it is. Of a file with several documents Helm reads the first one alone" -}}
 {{- end -}}
-{{- if not (has $v.kind (list "KafkaMirrorMaker2" "KafkaMirrorMaker")) -}}
-{{- fail (printf "lockstep: kind is %q: it takes KafkaMirrorMaker2 or KafkaMirrorMaker" $v.kind) -}}
+{{- $versions := get (dict
+  "KafkaMirrorMaker2" (list "kafka.strimzi.io/v1alpha1" "kafka.strimzi.io/v1beta2" "kafka.strimzi.io/v1" "eventstreams.ibm.com/v1beta1" "eventstreams.ibm.com/v1beta2")
+  "KafkaMirrorMaker" (list "kafka.strimzi.io/v1alpha1" "kafka.strimzi.io/v1beta1" "kafka.strimzi.io/v1beta2" "eventstreams.ibm.com/v1beta1" "eventstreams.ibm.com/v1beta2")) $v.kind | default list -}}
+{{- if not (has (toString $v.apiVersion) $versions) -}}
+{{- fail (printf "lockstep: apiVersion is %q: %s has %s" (toString $v.apiVersion) $v.kind (join ", " $versions)) -}}
 {{- end -}}
-{{- if not (regexMatch "^(kafka\\.strimzi\\.io|eventstreams\\.ibm\\.com)/" (toString $v.apiVersion)) -}}
-{{- fail (printf "lockstep: apiVersion is %q: it takes one of Strimzi's, such as kafka.strimzi.io/v1beta2, or IBM's eventstreams.ibm.com/v1beta2" (toString $v.apiVersion)) -}}
-{{- end -}}
+{{- include "lockstep.namesAsTexts" $v.spec -}}
 {{- if and (hasKey $v.spec "replicas") (not (kindIs "invalid" $v.spec.replicas)) -}}
 {{- if lt (int $v.spec.replicas) 1 -}}
 {{- fail (printf "lockstep: spec.replicas is %v, so nothing would run: set it to 1 or more here (--set spec.replicas=1); 0 is what stops Strimzi's MirrorMaker before a takeover" $v.spec.replicas) -}}
@@ -25,6 +29,31 @@
 {{- include "lockstep.checkMonitoring" . -}}
 {{- if and (include "lockstep.operated" .) (lt (int $v.dataPlane.executors) 1) -}}
 {{- fail "lockstep: dataPlane.sparkApplication.enabled needs executors: set dataPlane.executors to 1 or more, for with 0 the slots run in the data plane's own pod and the Spark operator would have nothing to do" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Aliases and the version are texts to the services also where YAML takes them for numbers; 4 is what it makes of 4.0. */}}
+{{- define "lockstep.namesAsTexts" -}}
+{{- $spec := . -}}
+{{- if has (kindOf $spec.version) (list "float64" "int" "int64") -}}
+{{- $short := toString $spec.version -}}
+{{- $_ := set $spec "version" (ternary $short (printf "%s.0" $short) (contains "." $short)) -}}
+{{- end -}}
+{{- include "lockstep.numberAsText" (dict "node" $spec "keys" (list "connectCluster")) -}}
+{{- include "lockstep.numberAsText" (dict "node" $spec.target "keys" (list "alias")) -}}
+{{- range $spec.clusters -}}{{- include "lockstep.numberAsText" (dict "node" . "keys" (list "alias")) -}}{{- end -}}
+{{- range $spec.mirrors -}}
+{{- include "lockstep.numberAsText" (dict "node" . "keys" (list "sourceCluster" "targetCluster")) -}}
+{{- include "lockstep.numberAsText" (dict "node" .source "keys" (list "alias")) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "lockstep.numberAsText" -}}
+{{- if kindIs "map" .node -}}
+{{- range $key := .keys -}}
+{{- $value := get $.node $key -}}
+{{- if has (kindOf $value) (list "float64" "int" "int64") -}}{{- $_ := set $.node $key (include "lockstep.scalar" $value) -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+RESOURCE = Path("resource")
+"""What --to takes in the place of a file; a file of that name is ./resource."""
 EXIT_CODES = """\b
 Exit codes:
   0  FILE can be used
@@ -37,6 +39,7 @@ def command() -> None:
       lockstep config check mm2.properties      every mistake at once, and what has no effect
       lockstep config show mm2.properties       what counts in the end, and which line says so
       lockstep config convert FILE > mm2.properties
+      lockstep config convert FILE --to resource --document NAME > values.yaml
 
     In the place of FILE they take MirrorMaker 1's files, with the options of lockstep legacy:
 
@@ -47,13 +50,14 @@ def command() -> None:
 
 @command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
 @configuration_argument
+@click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
-def check(given: Given, output: str) -> None:
+def check(given: Given, alone: bool, output: str) -> None:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key; then
     what deserves a second look, and which keys have no effect here and why.
 
     References such as ${file:...} and ${env:...} are resolved, certificates are loaded, Python classes imported: what
-    would fail at the start fails here.
+    would fail at the start fails here. With --alone nothing of it is looked at: each line with it is named, not judged.
 
     \b
       lockstep config check mm2.properties && lockstep run mm2.properties
@@ -67,7 +71,7 @@ def check(given: Given, output: str) -> None:
     unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     try:
-        loaded = configured(given.read(), file, os.environ)
+        loaded = configured(given.read(), file, os.environ, alone=alone)
     except ConfigurationError as exc:
         mistakes = exc.problems
     else:
@@ -88,7 +92,7 @@ def check(given: Given, output: str) -> None:
             click.echo(str(problem), err=True)
         for problem in (*notes, *unused):
             click.echo(str(problem))
-        click.echo(_sum(file, mistakes, flows), err=bool(mistakes))
+        click.echo(_sum(file, mistakes, flows, alone), err=bool(mistakes))
     raise SystemExit(int(Exit.USAGE if mistakes else Exit.FINE))
 
 
@@ -138,17 +142,33 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
         console.print(part)
 
 
-@command.command(short_help="Write it as mm2.properties.", epilog=EXIT_CODES)
+@command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=EXIT_CODES)
 @configuration_argument
-@click.option("--to", type=click.Path(path_type=Path), help="A new file to write. Default: standard output.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    help="A new file to write, or the word resource. Default: mm2.properties to standard output.",
+)
+@click.option(
+    "--document",
+    default="",
+    metavar="NAME",
+    help="Of several resources in FILE, the one called NAME or NAMESPACE/NAME.",
+)
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
-def convert(given: Given, to: Path | None, with_secrets: bool) -> None:
+def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> None:
     """Write FILE, whatever its form, as an mm2.properties file that means the same; a comment above each line says
     where it came from. References such as ${file:...} stay references.
 
     \b
       lockstep config convert mirror.yaml --to mm2.properties
       lockstep config check mm2.properties
+
+    With --to resource it prints the KafkaMirrorMaker2 or KafkaMirrorMaker of FILE alone, without what stands beside it.
+    Helm needs that: of a values file it reads the first document and leaves out the others without a word.
+
+    \b
+      lockstep config convert mirrors.yaml --to resource --document eu-to-us > values.yaml
 
     A secret that is written out in FILE stops it, for it would be in the output: put it into a file of its own and
     refer to it, or say --with-secrets (a file is then readable by you alone).
@@ -159,16 +179,17 @@ def convert(given: Given, to: Path | None, with_secrets: bool) -> None:
 
     file = given.path
     try:
-        text = given.read()
+        text = given.read(document)
         if text.problems:
             raise ConfigurationError(text.problems)
         if not with_secrets and (plain := plain_secrets(text.entries, file)):
             raise ConfigurationError(plain)
+        resource = _resource(given, document) if to == RESOURCE else ""
     except ConfigurationError as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(int(Exit.USAGE)) from exc
-    written = as_properties(text.entries, file)
-    if to is None:
+    written = resource or as_properties(text.entries, file)
+    if to is None or resource:
         click.echo(written, nl=False)
     else:
         _write(to, written, private=with_secrets)
@@ -177,6 +198,22 @@ def convert(given: Given, to: Path | None, with_secrets: bool) -> None:
     except ConfigurationError as exc:
         # Perhaps its secrets are elsewhere, so it is written all the same.
         click.echo(f"{file} cannot be used as it stands here, nor can what was written:\n{exc}", err=True)
+
+
+def _resource(given: Given, document: str) -> str:
+    """The one resource of a file whose lines were read already. Raises ConfigurationError where it has none."""
+    from lockstep_config import ConfigurationError, Problem
+    from lockstep_config.load import bytes_of
+    from lockstep_config.strimzi.printing import as_yaml
+    from lockstep_config.strimzi.recognised import is_resource
+    from lockstep_config.strimzi.resource import resource_of
+
+    data = bytes_of(given.path)
+    found = resource_of(data, given.path, document) if is_resource(data, given.path) else None
+    if given.legacy is not None or found is None:
+        message = "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print"
+        raise ConfigurationError([Problem(given.path, 0, "", message)])
+    return as_yaml(found)
 
 
 def _write(to: Path, text: str, *, private: bool) -> None:
@@ -190,10 +227,11 @@ def _write(to: Path, text: str, *, private: bool) -> None:
         stream.write(text)
 
 
-def _sum(file: Path, mistakes: tuple[Problem, ...], flows: list[str]) -> str:
+def _sum(file: Path, mistakes: tuple[Problem, ...], flows: list[str], alone: bool) -> str:
     if mistakes:
         return f"{file} cannot be used: {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}"
-    return f"{file} can be used: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
+    far = " as far as it shows alone" if alone else ""
+    return f"{file} can be used{far}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
 
 
 def _as_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:

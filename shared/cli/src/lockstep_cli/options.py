@@ -46,13 +46,13 @@ class Given:
     path: Path
     legacy: LegacyFiles | None = None
 
-    def read(self) -> PropertiesText:
-        """Its lines. Raises ConfigurationError."""
+    def read(self, document: str = "") -> PropertiesText:
+        """Its lines; of several resources, those of the one called `document`. Raises ConfigurationError."""
         from lockstep_config.legacy_files import legacy_text
         from lockstep_config.load import read, settled
 
         if self.legacy is None:
-            return read(self.path, os.environ)
+            return read(self.path, os.environ, document)
         return settled(legacy_text(self.legacy), os.environ)
 
 

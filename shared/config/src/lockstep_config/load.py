@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import layering, no_use
+from lockstep_config.alone import by_itself
 from lockstep_config.check import check_line, own_classes
 from lockstep_config.files import content_of
 from lockstep_config.findings import Findings
@@ -48,11 +49,11 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
     return configured(read(path, environment), path, environment)
 
 
-def read(path: Path, environment: Mapping[str, str]) -> PropertiesText:
+def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
     """The lines of a file, as they stand there, those of a resource as the lines they mean, and on top those of the
-    settings that the environment names. Raises `ConfigurationError` where a file cannot be read at all; what is wrong
-    with the lines is in what is returned."""
-    return settled(_read(path), environment)
+    settings that the environment names. Of several resources, `document` names the one that is meant. Raises
+    `ConfigurationError` where a file cannot be read at all; what is wrong with the lines is in what is returned."""
+    return settled(_read(path, document), environment)
 
 
 def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
@@ -65,7 +66,7 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
     return with_settings(text, read_properties(bytes_of(file), file), file)
 
 
-def _read(path: Path) -> PropertiesText:
+def _read(path: Path, document: str) -> PropertiesText:
     data = bytes_of(path)
     if not is_resource(data, path):
         text = read_properties(data, path)
@@ -76,7 +77,7 @@ def _read(path: Path) -> PropertiesText:
         return read_connector(text, path)
     from lockstep_config.strimzi.resource import read_resource  # not for who has no resource: it costs each start
 
-    return read_resource(data, path)
+    return read_resource(data, path, document)
 
 
 def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
@@ -86,9 +87,13 @@ def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) 
     return layering.layered(entries, _aliases(entries, findings)[0], KEYS)
 
 
-def configured(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Configuration:
+def configured(
+    text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
+) -> Configuration:
     """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
-    is told about. Raises as `load`."""
+    is told about. With `alone`, what stands elsewhere is not looked at, nor judged what depends on it: that is for
+    telling mistakes, not for running. Raises as `load`."""
+    text, outside = by_itself(text, path) if alone else (text, frozenset[str]())
     findings = Findings(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
@@ -107,14 +112,14 @@ def configured(text: PropertiesText, path: Path, environment: Mapping[str, str])
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
     # An option of a command has no line, and a file of its own.
     told = {problem.key for problem in findings.problems if problem.line or problem.file != path}
-    wrong = {entry.key for entry in entries if entry.shown in told}
+    wrong = {entry.key for entry in entries if entry.shown in told} | outside
     sound = layering.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     check_rounds(sound, flows, findings)
     check_legacy_groups(flows, findings, sound)
-    if not findings.problems:
+    if not findings.problems and not alone:
         _check_certificates(sound, flows, findings)
     problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
     if problems:

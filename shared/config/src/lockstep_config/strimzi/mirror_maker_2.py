@@ -264,6 +264,9 @@ def _add_version(spec: Part, lines: Lines) -> None:
         return
     rules, why = _nearest_rules(version)
     path, line = spec.at("version"), spec.line_of("version")
+    leaf = spec.leaf("version")
+    if leaf is not None and isinstance(leaf.value, float) and str(leaf.value) != version:
+        lines.problem(path, line, f"is the number {version}, which to YAML is {leaf.value}: put it in quotes")
     if why:
         lines.note(path, line, why)
     lines.add("lockstep.mm2.version", rules, path, line)

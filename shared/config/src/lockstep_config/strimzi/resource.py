@@ -39,35 +39,81 @@ NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec"
 _ANNOTATED_BY = ("strimzi.io", "eventstreams.ibm.com")
 
 
-def read_resource(data: bytes, file: Path) -> PropertiesText:
+def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText:
     """The one resource of the text as lines, each with the YAML path as what its author calls it; what is wrong with
-    it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all."""
-    json = file.suffix.lower() == ".json" or (begins_as_json(data) and file.suffix.lower() not in YAML_SUFFIXES)
-    documents, problems = read_json(data, file) if json else read_yaml(data, file)
+    it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all. Of several
+    resources, `document` is the name of the one that is meant."""
+    documents, problems, form = _documents(data, file)
     lines = Lines(file, problems=list(problems))
-    add_documents(documents, lines, "JSON" if json else "YAML")
+    add_documents(documents, lines, form, document)
     lines.entries = with_usual_providers(lines.entries)
     return lines.text()
 
 
-def add_documents(documents: Sequence[Node], lines: Lines, form: str) -> None:
+def resource_of(data: bytes, file: Path, document: str = "") -> MapNode | None:
+    """The one resource of a text whose lines `read_resource` took without a problem; None where it has connectors."""
+    found = _sorted(_documents(data, file)[0], Lines(file))
+    return next(iter(_meant(found.ours, document)), None)
+
+
+def _documents(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...], str]:
+    if file.suffix.lower() == ".json" or (begins_as_json(data) and file.suffix.lower() not in YAML_SUFFIXES):
+        return *read_json(data, file), "JSON"
+    return *read_yaml(data, file), "YAML"
+
+
+def add_documents(documents: Sequence[Node], lines: Lines, form: str, document: str = "") -> None:
     """The lines of a text's documents, which are written in `form`."""
     found = _sorted(documents, lines)
+    ours = _meant(found.ours, document)
     if not found.ours and not found.connectors and not lines.problems:
         lines.problem("", 0, _none_of_ours(found.others, form))
-    if len(found.ours) > 1:
-        kinds = " and ".join(f"{_text(one, 'kind')} in line {one.line}" for one in found.ours)
-        message = f"is a second one: the file holds {kinds}; give each a file of its own"
-        lines.problem("kind", found.ours[1].line, f"{message} (lockstep config convert --to resource --document NAME)")
-    elif found.ours and found.connectors:
+    if document and not ours and not lines.problems:
+        names = ", ".join(_names(found.ours)) or "none"
+        lines.problem("metadata.name", 0, f"no {' or '.join(KINDS)} is called {document!r}: there is {names}")
+    elif len(ours) > 1:
+        lines.problem("kind", ours[1].line, _several(ours))
+    elif ours and found.connectors:
         message = f"stands beside {found.connectors[0].shown}: keep one of the two"
-        lines.problem("kind", found.ours[0].line, message)
-    elif found.ours:
-        _add(found.ours[0], lines)
+        lines.problem("kind", ours[0].line, message)
+    elif ours:
+        _add(ours[0], lines)
     elif found.connectors:
         add_connect(found.connectors, found.workers, lines)
-    for one in found.others if found.ours or found.connectors else ():
+    left = [one for one in found.ours if one not in ours]
+    for one in (*found.others, *left) if ours or found.connectors else ():
         lines.note("kind", one.line, f"is {_kind(one) or 'missing'}, which is not read here")
+
+
+def _meant(ours: Sequence[MapNode], document: str) -> list[MapNode]:
+    return [one for one in ours if not document or document in (_name(one), _full_name(one))]
+
+
+def _several(ours: Sequence[MapNode]) -> str:
+    names = _names(ours)
+    shown = zip(ours, names, strict=True)
+    kinds = " and ".join(f"{_text(one, 'kind')} {name or 'without a name'} in line {one.line}" for one, name in shown)
+    message = f"is a second one: the file holds {kinds}; give each a file of its own"
+    if len(set(names) - {""}) < len(names):
+        return message
+    return f"{message} (lockstep config convert --to resource --document {names[0]} prints one)"
+
+
+def _names(ours: Sequence[MapNode]) -> list[str]:
+    """How each is told from the others: its name, with the namespace where the name alone does not tell."""
+    names = [_name(one) for one in ours]
+    return [_full_name(one) if names.count(name) > 1 else name for one, name in zip(ours, names, strict=True)]
+
+
+def _full_name(one: MapNode) -> str:
+    metadata = Part(one, "", one.line).part("metadata")
+    namespace = metadata.text("namespace") if metadata else ""
+    return f"{namespace}/{_name(one)}" if namespace else _name(one)
+
+
+def _name(one: MapNode) -> str:
+    metadata = Part(one, "", one.line).part("metadata")
+    return metadata.text("name") if metadata else ""
 
 
 @dataclass(frozen=True, slots=True)

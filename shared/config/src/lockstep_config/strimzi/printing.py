@@ -1,0 +1,52 @@
+"""A resource as YAML of its own, which Helm reads as it is read here. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from lockstep_config.yaml_text import Leaf, ListNode, MapNode, Node
+
+__all__ = ["as_yaml"]
+
+_EXACT = 2**53
+"""Beyond it Helm, whose numbers are 64-bit floats, does not keep a number."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
+
+
+def as_yaml(resource: MapNode) -> str:
+    """The text. Numbers that Helm would change, as fractions and very large ones, are texts."""
+    text: str = yaml.dump(_plain(resource), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+    return text
+
+
+def _plain(node: Node) -> Any:
+    if isinstance(node, MapNode):
+        return {key: _plain(value) for key, value in node.items.items()}
+    if isinstance(node, ListNode):
+        return [_plain(one) for one in node.items]
+    return _value(node)
+
+
+def _value(leaf: Leaf) -> str | int | bool | None:
+    value = leaf.value
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) >= _EXACT):
+        return leaf.text
+    return value
+
+
+def _text(dumper: yaml.representer.BaseRepresenter, text: str) -> yaml.Node:
+    plain = _PLAIN.fullmatch(text) is not None and text.lower() not in _WORDS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes each text that some reader of YAML might take for something else, and writes no anchors."""
+
+    yaml_representers = {**yaml.SafeDumper.yaml_representers, str: _text}  # noqa: RUF012 - as PyYAML declares it
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -1,0 +1,173 @@
+"""The chart and the services say the same of a file: `helm template`, and the Job before an installation for what no
+schema can tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from lockstep_cli.__main__ import main
+from tests.chart.helm import NEEDS_TOOLS, SEEDS, Objects, refused, rendered
+from tests.chart.test_workloads import EVERYTHING, resource, v1
+
+pytestmark = NEEDS_TOOLS
+
+GOOD = resource({"from": "A", "to": "B", **EVERYTHING})
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+def mirror(**changed: Any) -> dict[str, Any]:
+    spec = GOOD["spec"]
+    return {**GOOD, "spec": {**spec, "mirrors": [{**spec["mirrors"][0], **changed}]}}
+
+
+def source(**config: Any) -> dict[str, Any]:
+    return mirror(sourceConnector={"config": {key.replace("__", "."): value for key, value in config.items()}})
+
+
+def cluster(**changed: Any) -> dict[str, Any]:
+    first, *others = GOOD["spec"]["clusters"]
+    return {**GOOD, "spec": {**GOOD["spec"], "clusters": [{**first, **changed}, *others]}}
+
+
+WRONG = {
+    "no expression": mirror(topicsPattern="*"),
+    "no expression behind another": mirror(groupsPattern="a.*, *"),
+    "a list of patterns": mirror(topicsPattern=["a", "b"]),
+    "patterns under a connector": mirror(sourceConnector={"topicsPattern": "a"}),
+    "patterns of the resource": {**GOOD, "spec": {**GOOD["spec"], "topicsPattern": "a"}},
+    "no boolean": source(sync__topic__acls__enabled="no"),
+    "no number": source(offset__lag__max="many"),
+    "too small a number": mirror(sourceConnector={"tasksMax": 0}),
+    "no flag": mirror(sourceConnector={"pause": "no"}),
+    "a list among settings": source(topics__exclude=["a"]),
+    "an unknown field of a cluster": cluster(bootstrapServer="a:9092"),
+    "an unknown way to log in": cluster(authentication={"type": "kerberos"}),
+    "half a secret": cluster(tls={"trustedCertificates": [{"certificate": "ca.crt"}]}),
+    "a field of another version": {**GOOD, "apiVersion": "kafka.strimzi.io/v1"},
+}
+"""What a schema can tell."""
+BEYOND = {
+    "connectors that disagree": source(replication__policy__class=IDENTITY),
+    "a key that is near another": source(replication__factr=1),
+    "half an expression": mirror(topicsPattern="orders.("),
+    "no servers": cluster(bootstrapServers="a"),
+    "records that would be changed": source(transforms="mask"),
+    "a wrong setting beside it": {**GOOD, "settings": {"replication.factor": "some"}},
+}
+RIGHT = {
+    "a number for a version": {**GOOD, "spec": {**GOOD["spec"], "version": 3.9}},
+    "a whole number for a version": {**GOOD, "spec": {**GOOD["spec"], "version": 4.0}},
+    "IBM's": {**GOOD, "apiVersion": "eventstreams.ibm.com/v1beta2"},
+    "a flag in quotes": mirror(sourceConnector={"pause": "False"}),
+    "a number in quotes": source(offset__lag__max=" 7 "),
+    "a reference": source(sync__topic__acls__enabled="${env:WITH_ACLS}"),
+    "a secret that is not there": cluster(tls={"trustedCertificates": [{"secretName": "ca", "certificate": "ca.crt"}]}),
+    "a number in a text": source(topics__exclude=1, offset__lag__max=7),
+    "v1": v1(**EVERYTHING),
+}
+
+
+def check(file: Path, *more: str) -> Result:
+    return CliRunner().invoke(main, ["config", "check", str(file), *more])
+
+
+def written(folder: Path, values: dict[str, Any]) -> Path:
+    """As a user has it; the resource alone, for it is what the services know."""
+    file = folder / "mirror.yaml"
+    file.write_text(yaml.safe_dump({key: one for key, one in values.items() if key not in ("settings", "flows")}))
+    return file
+
+
+def jobs_verdict(objects: Objects, folder: Path) -> Result:
+    """What the Job's container does, with its own arguments, on the files of its ConfigMap."""
+    (job,) = objects.of("Job").values()
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    (mount,) = (one for one in container["volumeMounts"] if one["name"] == "config")
+    (volume,) = (one for one in job["spec"]["template"]["spec"]["volumes"] if one["name"] == "config")
+    for name, text in objects.of("ConfigMap")[volume["configMap"]["name"]]["data"].items():
+        (folder / name).write_text(text)
+    return CliRunner().invoke(main, [one.replace(mount["mountPath"], str(folder)) for one in container["args"]])
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_a_schema_can_tell_helm_refuses(case: str, tmp_path: Path) -> None:
+    assert check(written(tmp_path, WRONG[case])).exit_code == 2
+    assert "values don't meet the specifications of the schema" in refused(WRONG[case])
+
+
+@pytest.mark.parametrize("case", BEYOND)
+def test_the_rest_the_job_refuses_before_anything_is_made(case: str, tmp_path: Path) -> None:
+    told = jobs_verdict(rendered(BEYOND[case]), tmp_path)
+    assert told.exit_code == 2, told.output
+    assert "cannot be used" in told.output
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_what_the_services_take_the_chart_takes(case: str, tmp_path: Path) -> None:
+    taken = check(written(tmp_path, RIGHT[case]), "--alone")
+    assert taken.exit_code == 0, taken.output
+    told = jobs_verdict(rendered(RIGHT[case]), tmp_path)
+    assert told.exit_code == 0, told.output
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
+def test_the_job_takes_every_seed_without_its_secrets(seed: Path, tmp_path: Path) -> None:
+    told = jobs_verdict(rendered(seed), tmp_path)
+    assert told.exit_code == 0, told.output
+
+
+def test_numbers_that_are_texts_reach_the_services_as_texts() -> None:
+    for given, passed in ((3.9, "3.9"), (4, "4.0"), ("4.10", "4.10")):
+        config = rendered({**GOOD, "spec": {**GOOD["spec"], "version": given}}).config()["mirror.yaml"]
+        assert yaml.safe_load(config)["spec"]["version"] == passed
+    clusters = [{"alias": 1, "bootstrapServers": "a:1"}, {"alias": 20, "bootstrapServers": "b:1"}]
+    numbered = {**GOOD["spec"], "connectCluster": 20, "clusters": clusters}
+    numbered["mirrors"] = [{**GOOD["spec"]["mirrors"][0], "sourceCluster": 1, "targetCluster": 20}]
+    objects = rendered({**GOOD, "spec": numbered})
+    assert objects.workload("data-plane", "1->20")
+    assert yaml.safe_load(objects.config()["mirror.yaml"])["spec"]["connectCluster"] == "20"
+
+
+def test_the_job_comes_before_all_else_and_needs_nothing_of_the_release() -> None:
+    objects = rendered(mirror(sourceConnector={"config": {"x": "${secrets:kafka/s:k}"}}), sets=("check.enabled=true",))
+    (job,) = objects.of("Job").values()
+    names = [
+        name
+        for name, one in objects.of("ConfigMap").items()
+        if "helm.sh/hook" in one["metadata"].get("annotations", {})
+    ]
+    for one in (job, objects.of("ConfigMap")[names[0]]):
+        assert one["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    weights = [
+        int(one["metadata"]["annotations"]["helm.sh/hook-weight"]) for one in (objects.of("ConfigMap")[names[0]], job)
+    ]
+    assert weights == sorted(weights)
+    pod = job["spec"]["template"]["spec"]
+    assert "serviceAccountName" not in pod
+    assert [sorted(volume) for volume in pod["volumes"]] == [["emptyDir", "name"], ["configMap", "name"]]
+    assert pod["volumes"][1]["configMap"]["name"] == names[0]
+    assert not rendered(GOOD, sets=("check.enabled=false",)).of("Job")
+
+
+def test_what_convert_prints_of_several_documents_is_a_values_file(tmp_path: Path) -> None:
+    stranger = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaUser", "metadata": {"name": "u"}, "spec": {}}
+    given = {**source(offset__lag__max=5, producer__override__buffer__memory=2**60), "metadata": {"name": "one"}}
+    given["spec"]["version"] = 3.9
+    other = {**GOOD, "metadata": {"name": "other"}}
+    file, values = tmp_path / "several.yaml", tmp_path / "values.yaml"
+    file.write_text("\n---\n".join(json.dumps(one) for one in (stranger, given, other)))
+    assert 'kind is "KafkaUser"' in refused(file)
+    printed = CliRunner().invoke(main, ["config", "convert", str(file), "--to", "resource", "--document", "one"])
+    assert printed.exit_code == 0, printed.output
+    values.write_text(printed.stdout)
+    passed = yaml.safe_load(rendered(values).config()["mirror.yaml"])
+    settings = passed["spec"]["mirrors"][0]["sourceConnector"]["config"]
+    assert passed["metadata"]["name"] == "one"
+    assert settings == {"offset.lag.max": 5, "producer.override.buffer.memory": str(2**60)}
+    assert passed["spec"]["version"] == "3.9"

@@ -1,0 +1,139 @@
+"""Which of a file's documents is meant, and that one printed as YAML of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lockstep_config import ConfigurationError
+from lockstep_config.load import configured
+from lockstep_config.strimzi.printing import as_yaml
+from lockstep_config.strimzi.resource import read_resource, resource_of
+
+FILE = Path("mirrors.yaml")
+
+
+def one(name: str, alias: str = "A", namespace: str = "", **metadata: str) -> str:
+    metadata |= {"name": name} if name else {}
+    metadata |= {"namespace": namespace} if namespace else {}
+    clusters = [{"alias": alias, "bootstrapServers": "a:1"}, {"alias": "B", "bootstrapServers": "b:1"}]
+    mirror = {"sourceCluster": alias, "targetCluster": "B", "sourceConnector": {}}
+    spec = {"connectCluster": "B", "clusters": clusters, "mirrors": [mirror]}
+    kind = {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "KafkaMirrorMaker2"}
+    return json.dumps({**kind, "metadata": metadata, "spec": spec})
+
+
+def documents(*texts: str) -> bytes:
+    return "\n---\n".join(texts).encode()
+
+
+USER = "kind: KafkaUser\nspec: {}"
+TWO = documents(USER, one("eu", "EU"), one("us", "US"))
+
+
+def flows(data: bytes, document: str = "") -> list[str]:
+    return [str(flow.flow) for flow in configured(read_resource(data, FILE, document), FILE, {}).flows]
+
+
+def mistake(data: bytes, document: str = "") -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        flows(data, document)
+    (only,) = caught.value.problems
+    return only.message
+
+
+def test_two_mirrors_are_refused_with_both_names_and_how_to_choose() -> None:
+    assert mistake(TWO) == (
+        "is a second one: the file holds KafkaMirrorMaker2 eu in line 4 and KafkaMirrorMaker2 us in line 6; give each "
+        "a file of its own (lockstep config convert --to resource --document eu prints one)"
+    )
+
+
+@pytest.mark.parametrize(("name", "flow"), [("eu", "EU->B"), ("us", "US->B")])
+def test_the_one_that_is_named_is_read_and_the_others_are_told_of(name: str, flow: str) -> None:
+    assert flows(TWO, name) == [flow]
+    notes = [(note.line, note.message) for note in read_resource(TWO, FILE, name).notes]
+    left = 6 if name == "eu" else 4
+    assert (1, "is KafkaUser, which is not read here") in notes
+    assert (left, "is KafkaMirrorMaker2, which is not read here") in notes
+
+
+def test_a_name_that_none_has_is_told_with_those_that_there_are() -> None:
+    assert mistake(TWO, "asia").endswith("is called 'asia': there is eu, us")
+    assert mistake(documents(USER), "asia").endswith("but no KafkaMirrorMaker2 or KafkaMirrorMaker")
+
+
+def test_the_namespace_tells_what_the_name_does_not() -> None:
+    data = documents(one("m", "EU", namespace="east"), one("m", "US", namespace="west"))
+    assert "--document east/m prints one" in mistake(data)
+    assert "KafkaMirrorMaker2 west/m in line 3" in mistake(data, "m")
+    assert flows(data, "west/m") == ["US->B"]
+
+
+@pytest.mark.parametrize(
+    "data", [documents(one(""), one("")), documents(one("m"), one("m")), documents(one("m"), one(""))]
+)
+def test_what_no_name_tells_apart_is_not_said_to_be(data: bytes) -> None:
+    assert mistake(data).endswith("give each a file of its own")
+
+
+def test_one_of_a_list_is_meant_as_one_of_several_documents() -> None:
+    items = [json.loads(one("eu", "EU")), json.loads(one("us", "US"))]
+    data = json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode()
+    assert "eu in line 1 and KafkaMirrorMaker2 us" in mistake(data)
+    assert flows(data, "us") == ["US->B"]
+
+
+TEXTS = """\
+kind: KafkaMirrorMaker2
+spec:
+  version: 3.10
+  texts: ["yes", "1.0", "null", "a: b", "0x10", "x", "", " ", "1e3", "#", "ü", "~", "2026-01-01", "=", "on"]
+  others: [yes, no, null, 7, -3, 9007199254740993, 1.50, 1e3, off]
+  several: |
+    one
+    two # three
+  anchored: &a {b: 1}
+  aliased: *a
+"""
+
+
+def test_what_is_printed_is_read_as_it_was_here_and_by_helm() -> None:
+    """Helm's numbers are 64-bit floats, so a number that it would change is a text."""
+    found = resource_of(TEXTS.encode(), FILE)
+    assert found is not None
+    printed = as_yaml(found)
+    spec = yaml.safe_load(printed)["spec"]
+    assert spec["version"] == "3.10"
+    assert spec["texts"] == [
+        *["yes", "1.0", "null"],
+        "a: b",
+        "0x10",
+        "x",
+        "",
+        " ",
+        "1e3",
+        "#",
+        "ü",
+        "~",
+        "2026-01-01",
+        "=",
+        "on",
+    ]
+    assert spec["others"] == [True, False, None, 7, -3, "9007199254740993", "1.50", "1e3", False]
+    assert spec["several"] == "one\ntwo # three\n"
+    assert spec["anchored"] == spec["aliased"] == {"b": 1}
+    assert "&" not in printed
+    again = resource_of(printed.encode(), FILE)
+    assert again is not None
+    assert as_yaml(again) == printed
+
+
+def test_of_two_the_one_that_is_named_is_printed() -> None:
+    found = resource_of(TWO, FILE, "us")
+    assert found is not None
+    assert flows(as_yaml(found).encode()) == ["US->B"]
+    assert resource_of(documents(USER), FILE) is None

@@ -1,0 +1,30 @@
+"""What the chart's schema says of a resource is what the declared fields make of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lockstep_config.strimzi.schema import API_VERSIONS
+from tests.chart.values_schema import SCHEMA, whole
+
+STALE = "write it anew: python -m tests.chart.values_schema"
+
+
+def test_it_follows_from_the_fields() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == whole(), STALE
+
+
+def test_each_kind_in_each_version_has_its_fields_and_no_others() -> None:
+    schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    told = {
+        (one["if"]["properties"]["kind"]["const"], version): one["then"]["properties"]["spec"]["$ref"].split("/")[-1]
+        for one in schema["allOf"]
+        for version in one["if"]["properties"]["apiVersion"]["enum"]
+    }
+    assert set(told) == {(kind, version) for kind, versions in API_VERSIONS.items() for version in versions}
+    for name in told.values():
+        assert schema["$defs"][name]["additionalProperties"] is False
+    fields = schema["$defs"][told["KafkaMirrorMaker2", "kafka.strimzi.io/v1"]]["properties"]
+    assert "target" in fields
+    assert "connectCluster" not in fields
