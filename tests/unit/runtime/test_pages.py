@@ -146,19 +146,85 @@ async def test_who_sends_too_much_or_too_slowly_is_turned_away(monkeypatch: pyte
         assert await got(address, "/live") == (200, "live\n")
 
 
-async def test_many_who_wait_leave_no_room_for_more_until_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def crowd(address: str, number: int, says: bytes) -> AsyncIterator[list[Opened]]:
+    """So many connections that have sent this and wait."""
+    host, _, port = address.partition("://")[2].rpartition(":")
+    opened: list[Opened] = []
+    try:
+        for _ in range(number):
+            opened.append(await asyncio.open_connection(host, int(port)))
+            opened[-1][1].write(says)
+        yield opened
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
+
+
+SLOW_CLIENTS = {
+    "send nothing": b"",
+    "send half a request": b"GET /live HTTP/1.1\r\nHost:",
+    "keep the connection after the answer": b"GET /metrics HTTP/1.1\r\n\r\n",
+    "are refused and stay": b"POST /status HTTP/1.1\r\nContent-Length: 50000\r\n\r\n",
+    "begin a handshake": b"\x16\x03\x01\x02\x00\x01",
+}
+
+
+@pytest.mark.parametrize("says", SLOW_CLIENTS.values(), ids=SLOW_CLIENTS)
+@pytest.mark.parametrize("tls", [False, True])
+async def test_live_is_answered_at_once_under_a_crowd_of_slow_clients(tmp_path: Path, says: bytes, tls: bool) -> None:
+    door, trusted = Door(), None
+    if tls:
+        made, key = certificate(tmp_path, "one")
+        door, trusted = Door(certificate=made, key=key), ssl.create_default_context(cafile=str(made))
+    async with served(door) as address, crowd(address, module.CONNECTIONS + 20, says):
+        for _ in range(20):
+            async with asyncio.timeout(2.0):
+                assert await got(address, "/live", tls=trusted) == (200, "live\n")
+
+
+async def test_a_client_that_does_not_take_its_answer_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONNECTIONS", 3)
-    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.5)
-    async with served(Door()) as address:
-        host, _, port = address.removeprefix("http://").rpartition(":")
-        waiting = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
+    monkeypatch.setattr(Pages, "_answer", lambda *_: b"x" * (1 << 24))
+    async with served(Door()) as address, crowd(address, 3, b"GET /live HTTP/1.1\r\n\r\n"):
         await asyncio.sleep(0.1)
-        with contextlib.suppress(ConnectionError):  # or the end comes without a word
-            assert await sent(address, b"GET /live HTTP/1.1\r\n\r\n") == b""
-        await asyncio.sleep(0.7)
-        for _, writer in waiting:
-            writer.close()
+        assert len(await sent(address, b"GET /live HTTP/1.1\r\n\r\n")) == 1 << 24
+
+
+async def test_the_oldest_connection_without_a_request_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONNECTIONS", 3)
+    async with served(Door()) as address, crowd(address, 3, b"") as opened:
+        await asyncio.sleep(0.1)
         assert await got(address, "/live") == (200, "live\n")
+        async with asyncio.timeout(1.0):
+            with contextlib.suppress(ConnectionError):
+                assert await opened[0][0].read() == b""
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await opened[1][0].read()
+
+
+async def _write_for_ever(writer: asyncio.StreamWriter) -> None:
+    async with asyncio.timeout(5.0):
+        while True:
+            writer.write(b"more")
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+
+async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.3)
+    monkeypatch.setattr(module, "LEFT_OVER_WITHIN_S", 0.2)
+    for says in (b"", b"BREW / HTTP/1.1\r\n\r\n", b"GET /nowhere HTTP/1.1\r\n\r\n"):
+        async with served(Door()) as address, crowd(address, 1, says) as opened:
+            await asyncio.sleep(0.9)
+            reader, writer = opened[0]
+            assert (await reader.read()).startswith(b"HTTP/1.1 4")
+            with pytest.raises(ConnectionError):
+                await _write_for_ever(writer)
 
 
 async def test_over_tls_and_a_renewed_certificate_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -24,10 +24,16 @@ ANSWERED_WITHIN_S = 10.0
 """An answer has to be taken by then."""
 
 CONNECTIONS = 64
-"""At once; who comes beyond is turned away."""
+"""At once. Beyond that, the oldest connection without a whole request is closed to make room (else the oldest one): a
+probe sends its request with its connection, so slow clients never keep it waiting."""
 
 LEFT_OVER_BYTES = 65_536
-"""Of a body that nobody asked for, so much is read and thrown away, that the answer is not lost with the connection."""
+LEFT_OVER_WITHIN_S = 1.0
+"""Of a body that nobody asked for, so much is read and thrown away, for so long, that the answer is not lost with the
+connection."""
+
+BACKLOG = 1_024
+"""Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""
 
 LOOK_EVERY_S = 5.0
 """How often the certificate's files are looked at."""
@@ -59,24 +65,23 @@ class Pages:
         self._door = Door()
         self._server: asyncio.Server | None = None
         self._renewing: asyncio.Task[None] | None = None
-        self._serving: set[asyncio.Task[None]] = set()
+        self._asking: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        """Connections without a whole request yet, oldest first."""
+        self._answering: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        """Connections whose request is being answered, oldest first."""
+        self._tls: ssl.SSLContext | None = None
 
     async def open(self, door: Door) -> str:
         """Listen and return the address as `http://host:port`, `https` with a certificate. Raises DoorUnusable."""
         door.check()
         self._door = door
         certificate = None
-        tls: dict[str, Any] = {}
         if door.certificate is not None and door.key is not None:
             certificate = Certificate(door.certificate, door.key)
-            tls = {
-                "ssl": certificate.context,
-                "ssl_handshake_timeout": HEAD_WITHIN_S,
-                "ssl_shutdown_timeout": 1.0,
-            }
+            self._tls = certificate.context
         try:
             self._server = await asyncio.start_server(
-                self._connected, door.host, door.port, limit=HEAD_BYTES, backlog=CONNECTIONS, **tls
+                self._connected, door.host, door.port, limit=HEAD_BYTES, backlog=BACKLOG
             )
         except OSError as exc:
             if exc.errno == errno.EADDRINUSE:
@@ -90,11 +95,11 @@ class Pages:
             self._renewing = asyncio.create_task(self._renew(certificate))
         bound = self._server.sockets[0].getsockname()
         name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-        return f"http{'s' if tls else ''}://{name}:{bound[1]}"
+        return f"http{'s' if self._tls else ''}://{name}:{bound[1]}"
 
     async def close(self) -> None:
         """End listening and every connection."""
-        tasks = [*self._serving, *([self._renewing] if self._renewing else [])]
+        tasks = [*self._asking, *self._answering, *([self._renewing] if self._renewing else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -115,35 +120,43 @@ class Pages:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if len(self._serving) >= CONNECTIONS or task is None:
-            writer.transport.abort()
-            return
-        self._serving.add(task)
+        assert task is not None
+        if len(self._asking) + len(self._answering) >= CONNECTIONS:
+            self._close_oldest()
+        self._asking[task] = writer
         try:
             # Who goes away in the middle of it, or takes too long, is nobody's trouble but theirs.
-            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-                await self._serve(reader, writer)
+            answer = await self._ask(reader, writer)
+            self._answering[task] = self._asking.pop(task)
+            await _send(answer, reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            writer.transport.abort()
         finally:
-            self._serving.discard(task)
+            self._asking.pop(task, None)
+            self._answering.pop(task, None)
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _close_oldest(self) -> None:
+        """Make room for one connection, at once."""
+        crowd = self._asking or self._answering
+        oldest = next(iter(crowd))
+        crowd.pop(oldest).transport.abort()
+        oldest.cancel()
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """The answer to what comes, or the refusal of what is no request. Raises what reading raises."""
         try:
             async with asyncio.timeout(HEAD_WITHIN_S):
+                if self._tls is not None:
+                    await writer.start_tls(self._tls)
                 head = await reader.readuntil(b"\r\n\r\n")
-            answer = self._answer(parse(head[:-4]))
+            return self._answer(parse(head[:-4]))
         except asyncio.LimitOverrunError:
-            answer = _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            return _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except TimeoutError:
-            answer = _refusal(HTTPStatus.REQUEST_TIMEOUT)
+            return _refusal(HTTPStatus.REQUEST_TIMEOUT)
         except BadRequest as bad:
-            answer = _refusal(bad.status)
-        async with asyncio.timeout(ANSWERED_WITHIN_S):
-            writer.write(answer)
-            await writer.drain()
-            if writer.can_write_eof():  # TLS says so by itself
-                writer.write_eof()
-                await _read_away(reader)
+            return _refusal(bad.status)
 
     def _answer(self, request: Request) -> bytes:
         admitted = self._door.admits(request.token)
@@ -172,6 +185,18 @@ _MORE = {
 
 def _refusal(status: HTTPStatus, *, head_only: bool = False) -> bytes:
     return rendered(status, f"{status.phrase}\n".encode(), head_only=head_only, headers=_MORE.get(status))
+
+
+async def _send(answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Return once the whole answer is with the client's machine. Raises TimeoutError where nobody takes it."""
+    writer.transport.set_write_buffer_limits(high=0)
+    async with asyncio.timeout(ANSWERED_WITHIN_S):
+        writer.write(answer)
+        await writer.drain()
+    if writer.can_write_eof():  # TLS says so by itself
+        writer.write_eof()
+        async with asyncio.timeout(LEFT_OVER_WITHIN_S):
+            await _read_away(reader)
 
 
 async def _read_away(reader: asyncio.StreamReader) -> None:
