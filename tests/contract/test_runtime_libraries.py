@@ -8,8 +8,9 @@ import faust
 from aiokafka import AIOKafkaConsumer
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
-from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from aiokafka.protocol.admin import SaslAuthenticateResponse_v1
+from aiokafka.protocol.group import JoinGroupRequest
 from confluent_kafka import IsolationLevel, KafkaError
 from confluent_kafka.admin import AclOperation, AlterConfigOpType, OffsetSpec, ResourcePatternType, ResourceType
 from faust.transport.consumer import Consumer as FaustConsumer
@@ -17,6 +18,7 @@ from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
+from lockstep_runtime.faust_membership import UNKNOWN_MEMBER
 from lockstep_runtime.sasl_session import SessionConnection
 
 
@@ -68,6 +70,13 @@ def test_a_heartbeat_answers_whether_the_group_still_counts_us() -> None:
     source = inspect.getsource(GroupCoordinator._do_heartbeat)
     assert source.count("return True") == 2  # all is well; a rebalance is under way
     assert "return False" in source
+
+
+def test_a_member_that_the_group_does_not_know_any_more_loses_its_id_at_the_heartbeat() -> None:
+    assert "UnknownMemberIdError" in inspect.getsource(GroupCoordinator._do_heartbeat)
+    assert "self.member_id = JoinGroupRequest.UNKNOWN_MEMBER_ID" in inspect.getsource(GroupCoordinator.reset_generation)
+    assert JoinGroupRequest.UNKNOWN_MEMBER_ID == UNKNOWN_MEMBER
+    assert "_group_instance_id" in inspect.getsource(CoordinatorGroupRebalance)
 
 
 def test_a_member_without_an_instance_id_leaves_its_group_with_a_word() -> None:

@@ -8,6 +8,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 from lockstep_protocol.codec import connect_json
 from lockstep_protocol.commands import Command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.state import Leader, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker, free_port
@@ -199,6 +200,42 @@ def late() -> Iterator[Broker]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("module", [HEARTBEAT, "lockstep_topic_sync", "lockstep_checkpoint"])
+def test_processes_under_one_instance_name_are_told_apart(
+    file: Path, flow: Flow, broker_b: Broker, module: str
+) -> None:
+    """Each keeps to a name of its own soon, so that the lead does not go to and fro."""
+    at_rest_s = 15.0
+    file.write_text(f"{file.read_text()}{flow}.enabled = true\n{flow}.topics = nothing\n")
+    processes = [ServiceProcess(module, file, str(flow), instance="same") for _ in range(3)]
+    with ExitStack() as stack:
+        for process in processes:
+            stack.enter_context(process)
+            process.hear("started")
+
+        def names() -> set[str]:
+            return {process.status(str(flow))["instance"] for process in processes}
+
+        def settled() -> bool:
+            leads = [bool(process.status(str(flow))["acting"]) for process in processes]
+            return len(names()) == 3 and (all(leads) if module == "lockstep_checkpoint" else leads.count(True) == 1)
+
+        wait_until(settled, what="three names, and one of them leads")
+        time.sleep(at_rest_s)
+        assert settled()
+        before = len(leaders(broker_b, flow))
+        time.sleep(at_rest_s)
+        assert len(leaders(broker_b, flow)) == before
+        assert settled()
+        assert before < 20 * (COMMANDS_PARTITIONS if module == "lockstep_checkpoint" else 1)
+    renamed = [line for process in processes for line in process.said("instance renamed")]
+    assert {line["level"] for line in renamed} == {"warning"}
+    assert len(renamed) == 2
+    events = [decode_event(r.value or b"") for r in read_topic(broker_b.bootstrap, events_topic(flow))]
+    assert [event.detail["taken"] for event in events if event.kind == "InstanceRenamed"] == ["same", "same"]
+
+
 def test_a_target_that_is_away_at_the_start_is_named_once_and_used_when_it_comes(
     tmp_path: Path, flow: Flow, broker_a: Broker, late: Broker
 ) -> None:

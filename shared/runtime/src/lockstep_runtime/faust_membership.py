@@ -6,6 +6,7 @@ when that crashes (brokers away for long) the flow begins its next life with a n
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from mode.supervisors import CrashingSupervisor
@@ -13,7 +14,7 @@ from mode.supervisors import CrashingSupervisor
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
 from lockstep_runtime.errors import ClusterTrouble, NotPermitted
 from lockstep_runtime.faust_app import build_app
-from lockstep_runtime.flow_runner import FlowRunner, GroupLost
+from lockstep_runtime.flow_runner import FlowRunner, GroupLost, InstanceTaken
 from lockstep_runtime.follow import Record
 from lockstep_runtime.leadership import SESSION_TIMEOUT
 from lockstep_runtime.waiting import done_within
@@ -22,6 +23,9 @@ __all__ = ["FaustMembership"]
 
 JOIN = 60.0
 """Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""
+
+UNKNOWN_MEMBER = ""
+"""aiokafka's `member_id` once the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
 
 LEAVE = 3.0
 """Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
@@ -34,6 +38,9 @@ class FaustMembership:
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
         self._app = build_app(runner.ctx)
+        self._left = False
+        self._taken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._app.on_partitions_assigned.connect(self._assigned)
         self._app.on_partitions_revoked.connect(self._revoked)
         topic = self._app.topic(
@@ -42,16 +49,23 @@ class FaustMembership:
         self._app.agent(topic, concurrency=1, supervisor_strategy=CrashingSupervisor)(self._commands)
 
     async def join(self) -> None:
+        self._loop = asyncio.get_running_loop()
         try:
             await done_within(self._app.start(), JOIN)
         except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
             raise self._trouble(exc) from exc
 
     async def ended(self) -> None:
-        await self._app.wait_until_stopped()
+        waits = [asyncio.ensure_future(wait) for wait in (self._app.wait_until_stopped(), self._taken.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
         raise self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:
+        self._left = True
         self._give_up_place()
         self._go_without_the_thread()
         try:
@@ -68,13 +82,13 @@ class FaustMembership:
             if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
                 remedy = ctx.target.access.remedy(kind, name, "Read")
                 return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
+        if self._taken.is_set() or "FencedInstance" in f"{type(reason).__name__}: {reason}":
+            return InstanceTaken(ctx.target.alias, self._app.conf.id, ctx.instance)
         return GroupLost(ctx.target.alias, self._sentence(reason))
 
     def _sentence(self, reason: BaseException | None) -> str:
         group = self._app.conf.id
         why = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
-        if "FencedInstance" in why:
-            why = f"another process joined as {self._runner.ctx.instance!r}: give each replica its own --instance"
         if "InvalidSessionTimeout" in why:
             why = (
                 f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
@@ -124,8 +138,8 @@ class FaustMembership:
         return getattr(self._app.consumer, "_thread", None)
 
     def _listen_to_heartbeats(self) -> None:
-        """aiokafka tells nobody when its group last answered, so its heartbeat is wrapped (a contract test holds the
-        name)."""
+        """aiokafka tells nobody when its group last answered, nor that another member has taken its place, so its
+        heartbeat is wrapped (a contract test holds the names)."""
         coordinator = self._coordinator()
         if getattr(coordinator, "lockstep_hears", False):
             return
@@ -136,6 +150,12 @@ class FaustMembership:
             answered: bool = await beat()
             if answered:
                 self._runner.heard(asked)
+            elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.heard):
+                # The session has not ended, so our place went to a member that joined under our instance's name. To
+                # join under it again would put that one out, which would put us out, and so on.
+                coordinator._group_instance_id = None
+                if self._loop is not None:
+                    self._loop.call_soon_threadsafe(self._taken.set)
             return answered
 
         coordinator._do_heartbeat = heard_beat

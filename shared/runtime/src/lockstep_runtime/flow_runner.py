@@ -9,6 +9,7 @@ the group comes in as `Membership`.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -24,13 +25,14 @@ from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.facts import ACTS_WITHIN, FactLog, FactProducer
 from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.hearing import DEAF_AFTER, Hearing
+from lockstep_runtime.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within, to_next_tick
 from lockstep_runtime.work import Work
 
-__all__ = ["FlowRunner", "GroupLost", "Membership"]
+__all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
 
 TICK = 1.0
 """Seconds between two looks at our own standing when nothing happens."""
@@ -47,6 +49,15 @@ STUCK = 20.0
 
 class GroupLost(ClusterTrouble):
     """The consumer of the commands topic ended; the next life joins anew."""
+
+
+class InstanceTaken(GroupLost):
+    """Another process joined the group under our instance's name; the next life joins under another name."""
+
+    def __init__(self, alias: str, group: str, instance: str) -> None:
+        sentence = f"cluster {alias}: another process joined group {group} as {instance!r}"
+        super().__init__(alias, f"{sentence}: give each replica its own --instance")
+        self.instance = instance
 
 
 class Membership(Protocol):
@@ -85,6 +96,13 @@ class FlowRunner:
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
         self._acting_since = float("inf")
+        self._instance = ctx.instance
+        """The name we were given; another process may have it as well."""
+        self._taken: InstanceTaken | None = None
+        """Why we have another name, while no event says so."""
+        self._lead_changes = LeadChanges()
+        self._superseded_at = float("-inf")
+        """When we last read that another claimed what we hold."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
         self.rebalancing = False
@@ -124,6 +142,7 @@ class FlowRunner:
             **self._service.status(),
             "ready": self.ready,
             "degraded": self.degraded,
+            "instance": ctx.instance,
             "acting": ctx.acting,
             "wanted": ctx.wanted.connector(ctx.connector).word,
             "standing": ctx.standing.value,
@@ -157,6 +176,9 @@ class FlowRunner:
                 trouble = _first(group)
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
+                if isinstance(trouble, InstanceTaken):
+                    self._taken = trouble
+                    self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
             except* StoresUnusable as group:
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", ClusterTrouble(self.ctx.target.alias, str(_first(group))))
@@ -215,6 +237,10 @@ class FlowRunner:
         await facts.start()
         try:
             ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
+            if (taken := self._taken) is not None:
+                text = f"{ctx.instance}, for another process is {taken.instance}: give each replica its own --instance"
+                await ctx.event("InstanceRenamed", ctx.instance, text, loud=True, taken=taken.instance)
+                self._taken = None
             await self._replay_and_serve(facts)
         finally:
             await self._stand_down()
@@ -305,16 +331,27 @@ class FlowRunner:
             self._desk.received(records)
 
     def _saw_leader(self, label: str, instance: str, offset: int) -> None:
-        self.ctx.leadership.saw_leader(label, instance, offset)
+        ctx, now = self.ctx, self.ctx.clock.monotonic()
+        held = ctx.leadership.to_claim()
+        ctx.leadership.saw_leader(label, instance, offset)
+        if ctx.leadership.to_claim() != held:
+            self._superseded_at = now
+        if self._replayed:
+            self._lead_changes.saw(label, instance, now)
         self._nudged.set()
 
     async def _keep_standing(self, tasks: asyncio.TaskGroup) -> None:
         ctx = self.ctx
         while True:
             self._nudged.clear()
-            # Who wakes holds what it held, and would claim it from its successor, who would claim it back, and so on.
-            for partition in ctx.leadership.to_claim() if ctx.heard else ():
+            # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
+            # and so on: we claim what the group has confirmed since the other claimed it.
+            confirmed = ctx.heard and (ctx.heard_at or 0.0) >= self._superseded_at
+            for partition in ctx.leadership.to_claim() if confirmed else ():
                 await self._claim(partition)
+            for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
+                text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
+                await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
             if ctx.acting and self._loop_task is None:
                 who = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
                 ctx.log.say("leading", f"{ctx.instance}, {who}", term=ctx.term)

@@ -1,0 +1,43 @@
+"""How often the lead of a service may change until a warning says so."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_runtime.lead_changes import OFTEN, PERIOD_S, LeadChanges
+
+
+def test_as_many_changes_as_restarts_make_are_not_reported() -> None:
+    changes = LeadChanges()
+    for second in range(OFTEN):
+        changes.saw("topic-sync", "one", second)
+    assert list(changes.many("one", OFTEN)) == []
+
+
+def test_more_are_reported_once_a_period_by_the_instance_that_claimed_last() -> None:
+    changes = LeadChanges()
+    for second in range(OFTEN + 1):
+        changes.saw("topic-sync", "one" if second % 2 else "two", second)
+    assert list(changes.many("two", OFTEN)) == []
+    assert list(changes.many("one", OFTEN)) == [("topic-sync", OFTEN + 1, ("one", "two"))]
+    changes.saw("topic-sync", "one", OFTEN + 1)
+    assert list(changes.many("one", OFTEN + 1)) == []
+
+
+def test_each_label_is_counted_by_itself() -> None:
+    changes = LeadChanges()
+    for second in range(OFTEN + 1):
+        changes.saw(f"checkpoint-{second}", "one", second)
+    assert list(changes.many("one", OFTEN)) == []
+
+
+@given(st.lists(st.floats(0, 20), max_size=60))
+def test_a_report_means_that_many_changes_within_the_period(gaps: list[float]) -> None:
+    changes, at, now, reported = LeadChanges(), [0.0], 0.0, float("-inf")
+    for gap in gaps:
+        now += gap
+        at.append(now)
+        changes.saw("x", "one", now)
+        recent = sum(now - one <= PERIOD_S for one in at[1:])
+        due = recent > OFTEN and now - reported >= PERIOD_S
+        assert list(changes.many("one", now)) == ([("x", recent, ("one",))] if due else [])
+        reported = now if due else reported
