@@ -149,8 +149,8 @@ def test_a_flow_is_taken_over_and_handed_back_the_second_time_without_writing(mi
     assert taken is not None
     assert (taken.phase, taken.topic, taken.connector) == ("taken-over", m.offsets_topic, m.connector)
     m.write_rows(
-        PartitionProgress(topic=m.topic, partition=0, upstream=99),
-        PartitionProgress(topic=m.topic, partition=1, upstream=60),
+        PartitionProgress(topic=m.topic, partition=0, upstream=99, located=True),
+        PartitionProgress(topic=m.topic, partition=1, upstream=60, located=True),
         SlotStatus(slot=0, phase="released"),
     )
     assert "Start MirrorMaker 2 now" in m.lockstep("handback", "--yes")
@@ -193,7 +193,9 @@ def test_what_would_lose_or_double_records_is_refused(migration: Migration) -> N
     m.take_over("--yes")
     assert ends(m) == before
     assert "copied nothing" in m.lockstep("handback", "--yes", code=1)
-    m.write_rows(PartitionProgress(topic=m.topic, partition=0, upstream=50), SlotStatus(slot=0, phase="started"))
+    m.write_rows(
+        PartitionProgress(topic=m.topic, partition=0, upstream=50, located=True), SlotStatus(slot=0, phase="started")
+    )
     assert "slot 0 ended without writing down" in m.lockstep("handback", "--yes", code=1)
     assert m.theirs == {(m.topic, 0): 9, (m.topic, 1): 49}
     assert "the flow has progress of its own" in m.take_over("--yes", code=1)

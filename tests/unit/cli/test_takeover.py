@@ -30,7 +30,7 @@ def rows_of(*rows: Row) -> dict[str, Row]:
 
 
 def progress(partition: int = 0, upstream: int = 9, **fields: Any) -> PartitionProgress:
-    return replace(PartitionProgress(topic="t", partition=partition, upstream=upstream), **fields)
+    return replace(PartitionProgress(topic="t", partition=partition, upstream=upstream, located=True), **fields)
 
 
 def found(place: Place = DEDICATED, *rows: Row, **fields: Any) -> Found:
@@ -134,6 +134,13 @@ def test_for_that_the_data_plane_has_to_run_and_be_stopped() -> None:
     for rows, replicas in (([STOPPED], 0), ([], 1)):
         (why,) = plan_of(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
         assert "went on under MirrorMaker 2 after the hand-back" in why
+
+
+def test_where_the_flow_was_killed_since_nobody_knows_who_is_further() -> None:
+    back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
+    rows = [progress(0, 5, located=False), progress(1, 19, located=False), back, STOPPED]
+    (why,) = plan_of(found(DEDICATED, *rows, replicas=1)).refusals
+    assert "own copy ends of t-0 was not read from B" in why
 
 
 def test_even_after_a_hand_back_what_is_further_here_is_refused() -> None:
@@ -276,6 +283,64 @@ def test_only_what_has_drained_is_handed_back(rows: list[Row], replicas: int, wo
     assert words in why
     assert bool(words) is bool(why)
     assert bool(hand_back_of(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
+
+
+UNREAD = progress(1, 19, located=False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "replicas", "words"),
+    [
+        ([DRAINED, STOPPED], 1, "where the copy ends of t-1 was not read from B yet: ask again in a moment"),
+        ([DRAINED, STOPPED], 0, "was not read from B yet. Start the data plane, which reads that from the target"),
+        ([DRAINED], 0, "Start the data plane, which reads that from the target, and lockstep stop"),
+    ],
+)
+def test_a_row_that_the_target_was_not_asked_about_is_not_handed_back(
+    rows: list[Row], replicas: int, words: str
+) -> None:
+    look = held(progress(0, 9), UNREAD, *rows, replicas=replicas)
+    assert words in not_drained(look)
+    (why,) = hand_back_of(look).refusals
+    assert why == not_drained(look)
+
+
+def test_copied_nothing_is_said_only_where_the_target_says_so() -> None:
+    (why,) = hand_back_of(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
+    assert "copied nothing" not in why
+    (why,) = hand_back_of(held(DRAINED)).refusals
+    assert "it has copied nothing, or its state topic was lost" in why
+
+
+@pytest.mark.parametrize(
+    ("row", "about", "words"),
+    [
+        (replace(UNREAD, phase="halted", reason="truncated"), None, "not known (truncated)"),
+        (UNREAD, MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"), "its topic is not mirrored now"),
+    ],
+)
+def test_where_nobody_can_tell_waiting_does_not_help_and_it_is_refused(
+    row: PartitionProgress, about: MirroredTopic | None, words: str
+) -> None:
+    look = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
+    assert not_drained(look) == ""
+    (why,) = hand_back_of(look).refusals
+    assert "t-1 is not known" in why
+    assert words in why
+    assert "lockstep offsets alter" in why
+
+
+def test_what_an_operator_has_altered_is_known() -> None:
+    plan = hand_back_of(held(progress(0, 9, located=False, begins="altered"), DRAINED))
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+
+
+def test_an_unread_partition_of_a_topic_that_the_file_leaves_out_is_left_out() -> None:
+    plan = hand_back_of(
+        held(replace(UNREAD, topic="u"), topic(source_topic="u", phase="excluded"), progress(0), DRAINED)
+    )
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+    assert any("was not read: u-1" in note for note in plan.notes)
 
 
 def test_a_look_at_a_flow_that_will_be_stopped_first_is_not_refused() -> None:

@@ -288,7 +288,7 @@ class Slot:
 
     def fetch(self, count: int) -> None:
         p = self.partition
-        if p.phase is not Phase.COPYING or p.chain.bytes_held > 2000:
+        if not p.reads or p.chain.bytes_held > 2000:
             return
         batches, aborted = self.source.fetch(p.fetch_from, count)
         if batches:
@@ -300,8 +300,9 @@ class Slot:
             return
         incarnation, batches, aborted = self.fetched.popleft()
         p = self.partition
-        if p.phase is Phase.COPYING and p.incarnation == incarnation:
+        if p.reads and p.incarnation == incarnation:
             p.admit(batches, AbortedTransactions(aborted))
+            self._settle()
 
     def send(self) -> None:
         p = self.partition
@@ -354,6 +355,20 @@ class Slot:
             self.partition.on(Happening.LEAVE)
             self._settle()
 
+    def rest(self) -> None:
+        """Nobody goes on: it is released once its row says all that the target has."""
+        if self.partition.can(Happening.REST):
+            self.partition.on(Happening.REST)
+            self._settle()
+
+    def come_to_rest(self) -> None:
+        """All that is still to come comes, until it is released."""
+        self.rest()
+        while self.partition.phase is not Phase.RELEASED:
+            for what in (self.deliver, self.send, self.broker, self.answer):
+                what()
+            self.fetch(2)
+
     def _fail(self) -> None:
         if self.partition.can(Happening.FAILED):
             self.partition.on(Happening.FAILED)
@@ -362,9 +377,13 @@ class Slot:
         p = self.partition
         if p.phase is Phase.SETTLING and p.quiet:
             p.on(Happening.SETTLED)
-            self._resume(replace(p.row(), phase="copying", reason=""))
         elif p.phase is Phase.DRAINING and p.quiet:
-            p.on(Happening.DRAINED)
+            unsure = p.locates and not p.sure
+            p.on(Happening.UNSURE if unsure else Happening.DRAINED)
+        if p.phase is Phase.RESUMING:
+            self._resume(replace(p.row(), phase="copying", reason=""))
+        if p.phase is Phase.LOCATING and not p.to_number:
+            p.on(Happening.LOCATED)
 
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""

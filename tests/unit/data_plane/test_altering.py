@@ -11,6 +11,7 @@ from lockstep_checkpoint.exact import ExactPlaces, Place
 from lockstep_data_plane.altering import (
     altered_rows,
     entry_of,
+    not_located,
     refuse_beyond,
     reset_rows,
     to_look_up,
@@ -149,3 +150,18 @@ def test_what_was_left_half_way_is_done_by_the_same_again_and_nothing_else() -> 
     half = [*wanted[:1], *rows[1:]]
     assert altered_rows(half, "A", changes) == wanted[1:]
     assert reset_rows([*reset_rows(rows[:1]), *rows[1:]]) == reset_rows(rows[1:])
+
+
+def test_rows_that_do_not_say_where_the_copy_ends_are_named_the_doubtful_ones_last() -> None:
+    topics = [MirroredTopic(source_topic="orders", target_topic="A.orders")]
+    doubt, copied = COPIED, replace(COPIED, partition=4, phase="copying")
+    known = replace(copied, located=True)
+    assert not_located([doubt, copied], topics) == [copied, doubt]
+    assert not_located([known, replace(copied, begins="altered")], topics) == []
+    assert not_located([copied], []) == [], "what is mirrored no more is nobody's to find"
+    assert not_located([copied], [replace(topics[0], phase="deleted")]) == []
+
+
+def test_an_altered_row_does_not_claim_that_the_copy_ends_there() -> None:
+    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(10)])
+    assert not row.located

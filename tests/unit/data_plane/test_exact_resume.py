@@ -41,6 +41,7 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "zombie": ("zombie",),
     "stray": ("stray",),
     "leave": ("leave",),
+    "rest": ("rest",),
     "foreign": ("foreign",),
 }
 """What is likely to happen together, for schedules made of single steps alone seldom get far."""
@@ -92,6 +93,10 @@ class World:
             if slot.partition.phase is Phase.RELEASED:
                 self._write(slot)
                 what = "crash"
+        if what == "rest":
+            slot.come_to_rest()
+            self._write(slot)
+            what = "crash"
         if what == "crash":
             self.slots.remove(slot)
             self.strays += [bytes(flight.data) for flight in slot.socket]
@@ -177,6 +182,35 @@ def test_each_record_arrives_once_and_in_order_whatever_happens(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:
     run(made_of, happens)
+
+
+@settings(max_examples=150)
+@given(made_of=parts, happens=happenings)
+@example(made_of=[("plain", 2)] * 6, happens=[*[("round", 0)] * 2, ("crash", 0)])
+@example(made_of=[("plain", 2)] * 6, happens=[*[("round", 0)] * 2, ("crash", 0), ("fetch", 0)])
+@example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("appended", 0), ("cut", 0)])
+@example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("appended", 0), ("cut", 0), ("leave", 0)])
+@example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("one refused for good", 0), ("crash", 0)])
+def test_what_is_at_rest_has_written_down_all_that_the_target_has(
+    made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
+) -> None:
+    """At whatever moment it is told, and whatever was killed or failed before. Nobody else has the partition."""
+    world = World(SourceLog.of(made_of))
+    for what, choice in happens:
+        if what not in ("zombie", "stray"):
+            world.happens(what, choice)
+    if world.slots[0].partition.phase is Phase.RELEASED:
+        world.happens("crash", 0)  # it left for another
+    slot = world.slots[0]
+    slot.come_to_rest()
+    row, there = slot.partition.row(), len(world.target.ours)
+    assert row.located
+    assert appended_since(world.first_row, row.sequence, row.others) == there
+    assert sum(record.offset <= row.upstream for record in world.source.visible) == there
+    world.check()
+    again = Slot(world.source, world.target, row, LIMITS[0])
+    assert not again.partition.to_number, "and who copies next finds nothing more"
+    assert not again.partition.row().located, "and says so no more"
 
 
 @pytest.mark.parametrize("landed", range(5))

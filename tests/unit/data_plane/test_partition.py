@@ -86,7 +86,8 @@ class TestTheTable:
         assert [phase for phase, moves in TRANSITIONS.items() if not moves] == [Phase.RELEASED]
 
     def test_whatever_the_phase_a_partition_can_leave(self) -> None:
-        assert all(Happening.LEAVE in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
+        for happening in (Happening.LEAVE, Happening.REST):
+            assert all(happening in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
 
     def test_one_that_is_refused_something_drains_and_then_stands_still_with_the_reason(self) -> None:
         p = partition()

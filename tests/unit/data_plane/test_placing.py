@@ -10,9 +10,10 @@ import pytest
 from lockstep_data_plane import placing
 from lockstep_data_plane.placing import Placing
 from lockstep_protocol.commands import Command
-from lockstep_protocol.state import SlotStatus, Wanted
+from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus, Wanted
 from tests.unit.runtime.flow_context import flow_context, read_row
 
+LIST = Command(id="c0", verb="offsets-list", subject="connector:MirrorSourceConnector")
 RESET = Command(id="c1", verb="offsets-reset", subject="connector:MirrorSourceConnector")
 STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
 
@@ -50,3 +51,21 @@ async def test_a_slot_that_still_speaks_and_a_connector_that_runs_again_are_reas
     with pytest.raises(ValueError, match="slot 2 has not ended"):
         await here.carry_out(RESET)
     assert await here.carry_out(Command(id="c2", verb="dance")) is None
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (PartitionProgress(topic="t", partition=0, upstream=9, producer_id=1), "was not asked within 0 s"),
+        (PartitionProgress(topic="t", partition=0, phase="halted", reason="truncated"), "others: truncated"),
+    ],
+)
+async def test_an_offset_that_the_target_was_not_asked_about_is_not_listed(
+    tmp_path: Path, row: PartitionProgress, why: str
+) -> None:
+    ctx = flow_context(tmp_path, "data-plane")
+    for each in (STOPPED, MirroredTopic(source_topic="t", target_topic="A.t"), row):
+        read_row(ctx, each)
+    with pytest.raises(ValueError, match=why):
+        await Placing(ctx).carry_out(LIST)

@@ -127,3 +127,45 @@ async def test_what_has_failed_too_often_waits_for_a_restart(tmp_path: Path) -> 
     scene.write(Wanted(scope=CONNECTOR, restart="c1"))
     await scene.until(["begins"])
     going.cancel()
+
+
+class Resting(Scene):
+    """One that has something to do while it is stopped."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.work = Work(self.ctx, self._run, self._rest)
+
+    async def _rest(self) -> None:
+        self.said.append("rests")
+        try:
+            while not self.raises:
+                await asyncio.sleep(0.001)
+            raise self.raises.pop()
+        finally:
+            self.said.append("is roused")
+
+
+async def test_while_it_is_stopped_it_does_what_is_left_to_do(tmp_path: Path) -> None:
+    scene = Resting(tmp_path)
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    going = asyncio.create_task(scene.work.go_on())
+    await scene.until(["rests"])
+    scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped"))
+    await scene.until(["rests"])
+    scene.write(Wanted(scope=CONNECTOR, phase="running"))
+    await scene.until(["rests", "is roused", "begins"])
+    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    await scene.until(["rests", "is roused", "begins", "ends"])
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    await scene.until(["rests", "is roused", "begins", "ends", "rests"])
+    going.cancel()
+    await scene.until(["rests", "is roused", "begins", "ends", "rests", "is roused"])
+
+
+async def test_what_it_raises_then_gets_out(tmp_path: Path) -> None:
+    scene = Resting(tmp_path)
+    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    scene.raises.append(ClusterUnreachable("B", "b:9092", "refused"))
+    with pytest.raises(ClusterUnreachable):
+        await asyncio.wait_for(scene.work.go_on(), 5.0)

@@ -20,6 +20,7 @@ __all__ = [
     "RESET",
     "altered_rows",
     "entry_of",
+    "not_located",
     "partition_of",
     "placed_at",
     "refuse_beyond",
@@ -71,6 +72,14 @@ def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[To
         )
 
 
+def not_located(rows: Iterable[PartitionProgress], topics: Iterable[MirroredTopic]) -> list[PartitionProgress]:
+    """Rows that do not say where the copy ends, of topics that are mirrored; what an operator has altered is known. In
+    doubt ones come last."""
+    mirrored = {topic.source_topic for topic in topics if topic.phase == "mirrored"}
+    found = [row for row in rows if row.topic in mirrored and not row.located and not row.begins]
+    return sorted(found, key=lambda row: (row.phase == "halted", row.topic, row.partition))
+
+
 def partition_of(change: OffsetChange, source: str) -> TopicPartition | None:
     """Which partition of the flow a change is about, None for rubbish and for other sources."""
     if change.partition is None or not change.is_of(Connector.SOURCE) or change.partition["cluster"] != source:
@@ -107,5 +116,6 @@ def placed_at(row: PartitionProgress, offset: int | None) -> PartitionProgress:
         skips=(),
         lag_records=max(0, row.source_end - 1 - upstream),
         lag_ms=0,
+        located=False,
         begins=begins,
     )

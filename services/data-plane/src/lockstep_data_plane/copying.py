@@ -193,15 +193,18 @@ class Copying:
             self._origins.forget(partition)
             self._fetching.holds(partition, 0)
 
-    def leave(self, tp: TopicPartition, rests: str = "") -> None:
-        """The partition is to leave: what flies is awaited, then it is released. `rests`: why nobody is to copy it
-        then, in a word that its progress bears."""
+    def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
+        """The partition is to leave: what flies is awaited, and where it ended in the target's log is found; then it is
+        released. `rests`: why nobody is to copy it then, in a word that its progress bears. `goes_on`: another slot
+        copies it at once, and finds that by itself."""
         partition = self.partitions.get(tp)
         if partition is None:
             return
         partition.rests = rests
-        if not partition.leaving and partition.phase is not Phase.RELEASED:
-            partition.on(Happening.LEAVE)
+        happening = Happening.LEAVE if goes_on else Happening.REST
+        news = not partition.leaving or (goes_on and partition.locates)
+        if news and partition.phase is not Phase.RELEASED:
+            partition.on(happening)
             self._fetching.detach(partition)
             self._transacting.look(partition)
             self._look_at_held(partition)
@@ -222,8 +225,9 @@ class Copying:
 
     # -- one partition -------------------------------------------------------------------------------------------------
 
-    async def tend(self, tp: TopicPartition, topic: MirroredTopic) -> None:
-        """See the partition through its phases until it is released."""
+    async def tend(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
+        """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
+        ends is found, and then it is released with this word."""
         kind = KeyedPartition if self._plane.by_key else Partition
         partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
@@ -231,6 +235,8 @@ class Copying:
             partition.traces = self._origins
         self.partitions[tp] = partition
         self._changes[partition] = asyncio.Event()
+        if rests is not None:
+            self.leave(tp, rests)
         await self._tending.tend(partition, self._on_turn)
 
     def _on_turn(self, partition: Partition) -> None:
@@ -268,7 +274,7 @@ class Copying:
 
     def _judge(self, delivery: Delivery) -> None:
         p = delivery.partition
-        if p.phase is not Phase.COPYING or p.incarnation != delivery.incarnation:
+        if not p.reads or p.incarnation != delivery.incarnation:
             return
         fetched = delivery.fetched
         if fetched.code:
@@ -290,10 +296,12 @@ class Copying:
             self._failing.misnumbered(p, str(exc))
         except BatchRefused as exc:
             self._failing.refused(p, str(exc), None if p.to_number else exc.refusal)
-        if p.phase is Phase.COPYING and p.to_number and p.position >= p.durable.source_end >= 0:
+        if p.reads and p.to_number and p.position >= p.durable.source_end >= 0:
             self._failing.misnumbered(
                 p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
             )
+        if p.phase is Phase.LOCATING and not p.to_number:
+            self._stop(p)
         self._producing.ready(p)
         self._transacting.look(p)
 

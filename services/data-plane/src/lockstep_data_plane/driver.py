@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.assign import TopicPartition, assign
-from lockstep_data_plane.cluster import kafka_error
-from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.ends import Ends
 from lockstep_data_plane.legacy_group import PositionsOfGroup
 from lockstep_data_plane.load import Balance, Load
 from lockstep_data_plane.measures import Measures, SlotRun
 from lockstep_data_plane.obeying import at_rest, closed_slots, has_failed, starts_asked
-from lockstep_data_plane.origin import new_producer_id, origin_of, origin_row
+from lockstep_data_plane.origin import flow_origin
 from lockstep_data_plane.placing import Placing
 from lockstep_data_plane.running import Running
 from lockstep_data_plane.slot_spec import SlotSpec
@@ -77,6 +76,7 @@ class Driver:
         self._source_watch = SourceWatch(ctx, self._measures, self._limit)
         self._placing = Placing(ctx)
         self._unled = Unled(ctx, lambda: self._running, self._drain)
+        self._ends = Ends()
         self._load, self._balance = Load(), Balance()
         self._weighed_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
@@ -91,13 +91,40 @@ class Driver:
         async with self._placing.copying():
             await self._copy()
 
+    async def rest(self) -> None:
+        """While it is stopped: slots that were killed find out where their copies end, and write that down. Offsets may
+        be altered in between."""
+        await self._unled.end()
+        await self._drain()
+        while True:
+            if self._ends.owing(self.ctx.state.rows):
+                async with self._placing.copying():
+                    await self._locate()
+            await self._speak_for_nobody()
+            self._changed.clear()
+            await set_within(self._changed, to_next_tick(TICK_S))
+
+    async def _locate(self) -> None:
+        """Until no slot that is stopped has anything to find out."""
+        try:
+            self._producer_id = (await flow_origin(self.ctx)).producer_id
+            await self._plan(begins=False)
+            while self._running:
+                await self._watch()
+                await set_within(self._changed, to_next_tick(TICK_S))
+                if self._changed.is_set():
+                    self._changed.clear()
+                    await self._plan(begins=False)
+        finally:
+            await self._drain()
+
     async def _copy(self) -> None:
         ctx = self.ctx
         try:
             await self._unled.end()
             self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await self._control_topics()
-            self._producer_id = (await self._origin()).producer_id
+            self._producer_id = (await flow_origin(self.ctx)).producer_id
             if ctx.settings.data_plane.tasks_max is None:
                 ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
             ctx.log.say("spark ready", await self.spark.address() or "its pages are off")
@@ -174,23 +201,6 @@ class Driver:
             for name in await ensure_control_topics(admin, [topic]):
                 self.ctx.log.say("control topic created", f"{name} on {admin.alias}", topic=name)
 
-    async def _origin(self) -> Origin:
-        """The flow's row, written and read back if there is none yet; of two that were written at once the first
-        counts."""
-        ctx = self.ctx
-        ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
-        found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
-        while found is None:
-            before = ctx.state.position
-            try:
-                producer_id = await new_producer_id(ctx.settings)
-            except (BrokerUnreachable, kafka_error) as exc:
-                raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
-            await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
-            await ctx.state.changed(before)
-            found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
-        return found
-
     def _new_spec(self, slot: int) -> SlotSpec:
         """Who the next run of a slot is."""
         self._runs += 1
@@ -221,9 +231,11 @@ class Driver:
     def _assignment(self, slot: int) -> Assignment:
         return self.ctx.state.get(Assignment, str(slot)) or Assignment(slot=slot)
 
-    async def _plan(self, present: Mapping[int, Sequence[TopicPartition]] | None = None) -> None:
+    async def _plan(
+        self, present: Mapping[int, Sequence[TopicPartition]] | None = None, *, begins: bool = True
+    ) -> None:
         """Assign what is mirrored now, and see that each slot with work has a job. `present`: who is to have what,
-        where that is not who has it now."""
+        where that is not who has it now. `begins`: partitions may begin to be copied."""
         ctx = self.ctx
         wanted = [
             (topic.source_topic, number)
@@ -231,7 +243,7 @@ class Driver:
             if topic.phase == "mirrored"
             for number in range(topic.copied(by_key=ctx.settings.data_plane.by_key))
         ]
-        if self._group is not None and not await self._group.place(wanted):
+        if begins and self._group is not None and not await self._group.place(wanted):
             return
         rows = ctx.state.all(Assignment)
         self._measures.follow(wanted)
@@ -242,7 +254,9 @@ class Driver:
             row, running = self._assignment(slot), self._running.get(slot)
             stopped = ctx.wanted.slot(slot) is Phase.STOPPED
             if running is not None and (
-                stopped or not partitions or running.asked != starts_asked(ctx.state.rows, slot)
+                stopped is not running.only_locates
+                or not partitions
+                or running.asked != starts_asked(ctx.state.rows, slot)
             ):
                 running.end()
             ending = stopped or not partitions or (running is not None and running.ending)
@@ -251,8 +265,9 @@ class Driver:
                 await ctx.state.write(
                     Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending)
                 )
-            if running is None and not ending and not has_failed(ctx.state.rows, slot):
-                self._running[slot] = Running(ctx, self.spark, slot, self._new_spec)
+            owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
+            if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
+                self._running[slot] = Running(ctx, self.spark, slot, self._new_spec, only_locates=owes)
         for row in rows:
             if row.slot >= self._limit and row.partitions:
                 await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))
@@ -281,9 +296,18 @@ class Driver:
             if running.task.done():
                 del self._running[slot]
                 running.task.result()
+                self._ends.ended(ctx.state.rows, slot, self._assignment(slot).partitions, running)
                 self._changed.set()
                 continue
             await running.look(self._troubled_at)
+        await self._speak_for_nobody()
+
+    async def _speak_for_nobody(self) -> None:
+        """Release slots that were killed and have nothing to copy any more."""
+        ctx = self.ctx
+        for row in self._ends.of_nobody(ctx.state.rows, self._running, ctx.clock.monotonic()):
+            ctx.must_act()
+            await ctx.state.write(row)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 

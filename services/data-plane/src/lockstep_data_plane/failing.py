@@ -9,7 +9,7 @@ from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster
 from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.phases import Happening, Phase
+from lockstep_data_plane.phases import Happening
 from lockstep_data_plane.produce_wire import Answer
 from lockstep_data_plane.refusal import Refusal, of_piece
 from lockstep_data_plane.telling import Telling
@@ -24,7 +24,7 @@ class Failing:
     def __init__(
         self, source: Cluster, target: Cluster, telling: Telling, *, on_failed: Callable[[Partition], None]
     ) -> None:
-        """`on_failed`: the partition left COPYING, so that nothing more is to be fetched for it."""
+        """`on_failed`: the partition reads no more, so that nothing more is to be fetched for it."""
         self._source = source
         self._target = target
         self._telling = telling
@@ -35,7 +35,7 @@ class Failing:
         effect on a partition that is past copying. `of_source`: the target has no part in it."""
         if not partition.can(Happening.FAILED):
             return
-        first = partition.phase is Phase.COPYING
+        first = partition.reads
         partition.ends_first = of_source and (first or partition.ends_first)
         partition.on(Happening.FAILED)
         if first and why:

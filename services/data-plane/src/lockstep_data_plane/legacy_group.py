@@ -199,8 +199,21 @@ class PositionsOfGroup:
                 # A row of ours is behind all that the slots wrote: once it is read, so are theirs.
                 await ctx.state.write(self._row)
                 await self._commit_progress()
+                self._say_what_is_not_known()
         except (ClusterTrouble, TimeoutError) as exc:
             ctx.log.warn("last positions not committed", f"{self._named}: {exc or 'no answer in time'}")
+
+    def _say_what_is_not_known(self) -> None:
+        """A position that is behind the target's log is committed all the same: the one before is further behind."""
+        rows = self._progress()
+        unknown = [
+            f"{topic}-{number}"
+            for (topic, number), row in sorted(rows.items())
+            if (topic, number) in self._placed & self._followed and not row.located and not row.begins
+        ]
+        if unknown:
+            text = "the target was not asked where their copies end; whoever goes on may copy some records again"
+            self._ctx.log.warn("last positions may be behind", f"{', '.join(unknown[:NAMED])}: {text}")
 
     async def _commit_progress(self) -> None:
         ctx = self._ctx

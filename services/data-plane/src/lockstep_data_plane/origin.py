@@ -9,11 +9,13 @@ from typing import Any
 from lockstep_config import FlowSettings
 from lockstep_config.clients import client_id
 from lockstep_data_plane.cluster import cluster_of, kafka_error
-from lockstep_data_plane.connection import message
+from lockstep_data_plane.connection import BrokerUnreachable, message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Origin, Row
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.errors import ClusterUnreachable
 
-__all__ = ["new_producer_id", "origin_of", "origin_row"]
+__all__ = ["flow_origin", "new_producer_id", "origin_of", "origin_row"]
 
 
 def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
@@ -56,3 +58,20 @@ async def new_producer_id(settings: FlowSettings) -> int:
         return int(answer.producer_id)
     finally:
         await target.close()
+
+
+async def flow_origin(ctx: FlowContext) -> Origin:
+    """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
+    Raises ClusterTrouble."""
+    ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
+    found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
+    while found is None:
+        before = ctx.state.position
+        try:
+            producer_id = await new_producer_id(ctx.settings)
+        except (BrokerUnreachable, kafka_error) as exc:
+            raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
+        await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
+        await ctx.state.changed(before)
+        found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
+    return found

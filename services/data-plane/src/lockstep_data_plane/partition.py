@@ -18,7 +18,8 @@ from lockstep_data_plane.batches.rebuild import RecordTooLarge, rebuild
 from lockstep_data_plane.chain import Chain, Flight, Receipt
 from lockstep_data_plane.durable import Durable
 from lockstep_data_plane.outlet import Outlet
-from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
+from lockstep_data_plane.phased import Phased
+from lockstep_data_plane.phases import Happening, Phase
 from lockstep_data_plane.provenance import UNTRACED, Traces, appended_since
 from lockstep_data_plane.refusal import Refusal, of_batch, of_record, unread, wholly_skipped
 from lockstep_data_plane.tail import ChainEnd
@@ -37,32 +38,26 @@ class BatchRefused(ValueError):
         self.refusal = refusal
 
 
-class Partition:
+class Partition(Phased):
     """The partition `topic`-`number` of a flow, as one slot copies it."""
 
     in_one_log: ClassVar[bool] = True
     """What is copied goes into the partition of the same number, whose log tells how far the copy is."""
 
     def __init__(self, topic: str, number: int, target_topic: str, offset_lag_max: int) -> None:
+        super().__init__()
         self.topic = topic
         self.number = number
         self.target_topic = target_topic
         self.tp = (topic, number)
         self.target_tp = (target_topic, number)
         self.outlets: tuple[Outlet, ...] = (Outlet(self, number),)
-        self.phase = Phase.RESUMING
-        self.reason = ""
-        self.case = ""
-        """The word for why it halted (`PartitionProgress.case`)."""
         self.refusal: Refusal | None = None
         """What was refused and could be quarantined."""
         self.kept = 0
         """How many entries of `refusal` the quarantine topic has already."""
         self.misnumbered = False
         """Counting went wrong, so the records themselves have to tell where we are."""
-        self.leaving = False
-        self.rests = ""
-        """The word for why an operator wants it to rest (`PartitionProgress.phase`), once it leaves for that."""
         self.incarnation = 0
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
         self.limits = Limits()
@@ -118,31 +113,27 @@ class Partition:
 
     def on(self, happening: Happening, reason: str = "") -> Phase:
         """Move on. Raises KeyError for what cannot happen in this phase."""
-        self.phase = TRANSITIONS[self.phase][happening]
-        if happening is Happening.REFUSED:
-            self.reason, self.case = reason, self.case or "refused"
+        phase = super().on(happening, reason)
         if happening is Happening.QUARANTINED:
-            self.reason, self.case, self.refusal = "", "", None
+            self.refusal = None
             self.chain.abandon()
-        if happening is Happening.LEAVE:
-            self.leaving = True
-        if happening in (Happening.LEAVE, Happening.FAILED, Happening.DRAINED):
+        if happening in (Happening.LEAVE, Happening.REST, Happening.FAILED, Happening.DRAINED):
             self.chain.abandon()
         lost = self.chain.broken or not self.ends_first
         if happening is Happening.FAILED and self.transactions is not None and lost:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
-        if self.phase is Phase.RELEASED and self.reason and not self.leaving:
-            self.phase = Phase.HALTED
-        return self.phase
-
-    def can(self, happening: Happening) -> bool:
-        """Whether it can happen in this phase."""
-        return happening in TRANSITIONS[self.phase]
+        return phase
 
     @property
     def quiet(self) -> bool:
         """Nothing flies and nothing more will be sent in this phase."""
         return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
+
+    @property
+    def sure(self) -> bool:
+        """Once it is quiet: whether the target's log holds nothing of ours but what was acknowledged."""
+        held = self.transactions is not None and bool(self.transactions.held)
+        return self._sure and not (self.chain.broken or self.to_number or held)
 
     def chain_to(self, number: int) -> Chain:
         """The appends into that partition of the target."""
@@ -172,7 +163,7 @@ class Partition:
         """The target's log says where our chain ends, where `row` had written down less or as much. The source is
         judged again from there, and as many records as lie between are counted past; what the log still holds of them
         is held against what is counted. `runs` are the rows that tell of its offset runs; they count where this
-        partition does not know better."""
+        partition does not know better. One that rests goes no further than that."""
         self.durable.resumed(row, runs)
         self.transactions = transactions
         self.chain = self._new_chain(row, end.sequence, end.downstream, end.others)
@@ -185,7 +176,7 @@ class Partition:
         self.misnumbered = self.ends_first = False
         self.incarnation += 1
         self.fruitless = True
-        self.on(Happening.RESUMED)
+        self.on(Happening.FOUND if self.locates else Happening.RESUMED)
 
     def _new_chain(
         self, row: PartitionProgress, sequence: int, downstream: int, others: tuple[tuple[int, int], ...]
@@ -196,21 +187,16 @@ class Partition:
     @property
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to tell, would."""
-        return (self.phase, self.reason, self.case, self.incarnation, *self.durable.state)
-
-    @property
-    def _word(self) -> str:
-        if self.phase is Phase.HALTED:
-            return "halted"
-        return self.rests if self.phase is Phase.RELEASED and self.rests else "copying"
+        return (self.phase, self.reason, self.case, self.located, self.incarnation, *self.durable.state)
 
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
         return replace(
             self.durable.row(has_resumed=self.incarnation > 0),
-            phase=self._word,
+            phase=self.word,
             reason=self.reason,
-            case=self.case if self.phase is Phase.HALTED else "",
+            case=self.case if self.halted else "",
+            located=self.located,
         )
 
     # -- records in ----------------------------------------------------------------------------------------------------
@@ -219,6 +205,8 @@ class Partition:
         """Judge what was fetched at `position` and queue what is to be sent. Raises BatchRefused; what came before the
         refused batch stays queued."""
         for batch in batches:
+            if self._counted:
+                return
             producer = self.traces.producer_of(batch)
             verdict, why = judge(
                 batch, self.position, self.limits, aborted=aborted.holds(batch), elsewhere=producer is None
@@ -239,7 +227,7 @@ class Partition:
     def _decode(self, batch: Batch) -> None:
         """The lane of batches whose records have to be looked at: rebuilt, or counted past, or both."""
         try:
-            if self.to_number and self._count_past(batch):
+            if self.to_number and (self._count_past(batch) or self._counted):
                 return
             pieces = rebuild(batch, self.position, self.limits, self._skips)
         except Misnumbered:
@@ -254,6 +242,11 @@ class Partition:
         for piece in pieces:
             self.position = piece.covers + 1
             self.chain.admit(piece, -1 if producer is None else producer)
+
+    @property
+    def _counted(self) -> bool:
+        """It rests, and the record of the source is reached that was appended last."""
+        return self.phase is Phase.LOCATING and not self.to_number
 
     @property
     def _skips(self) -> tuple[tuple[int, int], ...]:

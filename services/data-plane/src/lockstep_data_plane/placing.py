@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from lockstep_data_plane.altering import (
     altered_rows,
     entry_of,
+    not_located,
     partition_of,
     refuse_beyond,
     reset_rows,
@@ -92,14 +93,34 @@ class Placing:
         return await ctx.source.end_offsets(to_look_up(changes, ctx.flow.source, ctx.state.all(MirroredTopic)))
 
     async def _listed(self) -> list[OffsetChange]:
-        """By our rows, and by Connect's records of what has none."""
+        """By our rows, and by Connect's records of what has none. While it is stopped, an offset is what the target's
+        log says, and is waited for. Raises ValueError where nobody can tell one."""
         source = self._ctx.flow.source
+        await self._all_known()
         rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
         known = (await self._offsets.known()).values()
         return [
             *(entry_of(row, source) for row in rows.values()),
             *(change for change in known if partition_of(change, source) not in rows),
         ]
+
+    async def _all_known(self) -> None:
+        """Wait until the rows of what is stopped say where the copies end. While it runs they are as they were written
+        last, like Connect's own records."""
+        ctx, waited_s = self._ctx, 0.0
+        while ctx.wanted.connector(Connector.SOURCE) is Phase.STOPPED:
+            unknown = not_located(ctx.state.all(PartitionProgress), ctx.state.all(MirroredTopic))
+            if not unknown:
+                return
+            first = unknown[0]
+            if waited_s >= ENDED_WITHIN_S or all(row.phase == "halted" for row in unknown):
+                why = first.reason or f"{ctx.flow.target} was not asked within {ENDED_WITHIN_S:.0f} s: ask again"
+                raise ValueError(
+                    f"where the copy ends of {first.topic}-{first.partition} is not known, and of {len(unknown) - 1} "
+                    f"others: {why}"
+                )
+            waited_s += LOOK_EVERY_S
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def _nobody_copies(self) -> None:
         """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the

@@ -10,10 +10,11 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.altering import ALTERED
 from lockstep_data_plane.begin import first_row
 from lockstep_data_plane.cluster import Cluster, TopicPartition
-from lockstep_data_plane.deciding import Deciding, going_on
+from lockstep_data_plane.deciding import Deciding, Halt, going_on
 from lockstep_data_plane.gaps import Found
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
+from lockstep_data_plane.provenance import appended_since
 from lockstep_data_plane.shared import Shared
 from lockstep_data_plane.standing import Standing
 from lockstep_data_plane.tail import ChainEnd
@@ -58,6 +59,10 @@ class Resuming:
         NotReplicated, ClusterTrouble."""
         await self._metadata(partition)
         row = self._newest(partition)
+        if row is not None and row.located:
+            # Acknowledged before the first append: whoever is killed behind that leaves no row that claims to know.
+            row = replace(row, located=False)
+            await self._ledger.write(row)
         if row is not None and row.begins:
             return await self._as_told(partition, topic, row)
         if self._transacting.wanted:
@@ -69,6 +74,39 @@ class Resuming:
         if row.producer_id != self._producer_id:
             row = await self._begin(partition, topic, row)
         return await self._stand(partition, topic, row)
+
+    async def located(self, partition: Partition) -> tuple[PartitionProgress, ChainEnd] | None:
+        """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
+        operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
+        only where the target holds more than is written down. Raises Halt where nobody can tell, and what passes."""
+        await self._target.refresh([partition.target_topic])
+        row = self._newest(partition)
+        if row is None or row.begins:
+            return None
+        partition.durable.know(row)
+        if row.transactional:
+            row = await self._committed_row(partition, row)
+            return row, ChainEnd(row.sequence, row.downstream, others=row.others)
+        there = partition.in_its_place()
+        there.misnumbered = there.misnumbered or there is not partition  # who spreads by keys counts nothing past
+        found = await self._standing.end(there, row)
+        if not isinstance(found, Found) and appended_since(row, found.sequence, found.others):
+            await self._source.refresh([partition.topic])
+            stands = await self._standing.look(there, row)
+            if not isinstance(stands, Found):
+                return stands
+            found = stands
+        if isinstance(found, Found):
+            raise Halt(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
+        return row, found
+
+    async def _committed_row(self, partition: Partition, row: PartitionProgress) -> PartitionProgress:
+        """The row of a copy in transactions at its end: what was open has ended, and what was committed counts. Raises
+        what passes."""
+        producer, progress = await self._transacting.fence(partition)
+        if progress is not None and progress > row.upstream:
+            row = replace(row, upstream=progress, upstream_epoch=-1)
+        return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
     async def _new(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
         """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:

@@ -1,5 +1,5 @@
 """One slot's job, kept alive: started again with back-off whenever it ends without having been told to, as often as
-`lockstep.auto.restart.*` allows."""
+`lockstep.auto.restart.*` allows. Of a slot that is stopped, only until it has written down where its copies end."""
 
 from __future__ import annotations
 
@@ -22,12 +22,24 @@ from lockstep_runtime.waiting import set_within
 
 __all__ = ["Running"]
 
+HEARD_WITHIN_S = 5.0
+"""How long the last words of a slot may take to reach us. What has not by then is looked at once more."""
+
 
 class Running:
     """Of one slot, until it is told to end or has failed too often; `task` is done then."""
 
-    def __init__(self, ctx: FlowContext, spark: Spark, slot: int, new_spec: Callable[[int], SlotSpec]) -> None:
-        """`new_spec`: who the next run of a slot is."""
+    def __init__(
+        self,
+        ctx: FlowContext,
+        spark: Spark,
+        slot: int,
+        new_spec: Callable[[int], SlotSpec],
+        *,
+        only_locates: bool = False,
+    ) -> None:
+        """`new_spec`: who the next run of a slot is. `only_locates`: its assignment says that it ends, and it copies
+        nothing: it finds out where the copies end that were killed, however long that takes."""
         self._ctx = ctx
         self._spark = spark
         self._new_spec = new_spec
@@ -42,16 +54,17 @@ class Running:
         """When it was told to end (`Clock.monotonic`)."""
         self.asked = starts_asked(ctx.state.rows, slot)
         """The new starts that had been asked for when it began."""
+        self.only_locates = only_locates
         self._told = asyncio.Event()
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
     @property
     def ending(self) -> bool:
-        return self._told.is_set()
+        return self.only_locates or self._told.is_set()
 
     def end(self) -> None:
         """Let it not be started again. What runs is told by its assignment."""
-        if not self.ending:
+        if not self._told.is_set():
             self.told_at = self._ctx.clock.monotonic()
             self._told.set()
 
@@ -97,16 +110,19 @@ class Running:
         if tries.reason:
             await ctx.state.write_if_changed(again(tries, self.asked))
         backoff = Backoff(limit=30.0)
-        while not self.ending:
+        while not self._told.is_set():
             self.spec = self._new_spec(self.slot)
             self.ailing = Ailing(ctx.clock.monotonic())
             say = ctx.log.warn
             try:
                 await self._spark.run_slot(self.spec)
+                if self.ending:
+                    await self._heard_released(self.spec)
+                    return
                 say, reason = ctx.log.say, "it ended by itself"
             except SlotFailed as exc:
                 reason = str(exc)
-            if self.ending:
+            if self._told.is_set():
                 return
             if not ctx.acting:
                 say(f"slot {self.slot} ended", f"{reason}; whoever leads next starts another", slot=self.slot)
@@ -133,6 +149,16 @@ class Running:
             await set_within(self._told, wait)
             if not ctx.acting:
                 return
+
+    async def _heard_released(self, spec: SlotSpec) -> None:
+        """Its last words are behind all that it has written down, which has reached us then as well."""
+        state = self._ctx.state
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARD_WITHIN_S):
+                while (said := state.get(SlotStatus, str(self.slot))) is None or said.run == spec.run:
+                    if said is not None and said.phase == "released":
+                        return
+                    await state.changed(state.position)
 
     async def _count(self, reason: str) -> bool:
         """Write the failure down where they are limited; whether it was one too many."""

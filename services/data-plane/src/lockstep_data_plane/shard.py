@@ -24,7 +24,6 @@ from lockstep_data_plane.fetch_wire import NOBODY, fetch_request, read_answer, t
 from lockstep_data_plane.frames import Encoded
 from lockstep_data_plane.in_flight import Terms
 from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.phases import Phase
 from lockstep_data_plane.question import NOTHING, Brought, Delivery, Question
 from lockstep_data_plane.swarm import Swarm, rest_s
 from lockstep_runtime.waiting import set_within
@@ -155,7 +154,7 @@ class Shard:
         return self._fetching.terms(self._connection)
 
     def _eligible(self) -> list[Partition]:
-        return [p for p in self.partitions if p.phase is Phase.COPYING]
+        return [p for p in self.partitions if p.reads]
 
     def _ask(self, connection: Connection, terms: Terms) -> asyncio.Future[Any] | None:
         if (last := self._last) is not None and (plan := self._onward(last, terms)) is not None:

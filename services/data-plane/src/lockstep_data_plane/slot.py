@@ -87,6 +87,11 @@ class Slot:
         """Of those that are tended, the ones whose task has ended: thousands are not to be looked at at every turn."""
         self._begun_by: dict[TopicPartition, Order] = {}
         """The order by which each partition that is tended was begun."""
+        self._ended_cleanly = True
+        """The run of this slot before this one let go of all that it had."""
+        self._located: dict[TopicPartition, Order] = {}
+        """Partitions at rest whose end was looked for in this run, with the order by which they rest: what was not
+        found is not looked for again by itself."""
         self._alive_at = 0.0
         self._looked_at_all = 0.0
         self._certificates = Certificates(spec.settings, self._say)
@@ -132,6 +137,7 @@ class Slot:
                 partitions=len(self._assignment.partitions),
             )
             changed = True
+            self._reconcile()  # a slot that has only to end looks for the end of what it was given, too
             while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
                 self._check(lost, ending)
                 at_all = loop.time() - self._looked_at_all >= LOOK_AT_ALL_EVERY_S
@@ -165,7 +171,12 @@ class Slot:
 
     @property
     def _leaving(self) -> bool:
-        return self._assignment.ending or self._succeeded or self.renews
+        return self._assignment.ending or self._goes_on
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether another run goes on at once with what this one has."""
+        return self._succeeded or self.renews
 
     async def _wait(self, seconds: float) -> bool:
         """Until something changed, or this long; whether something did."""
@@ -182,7 +193,9 @@ class Slot:
         while self._ended:
             tp = self._ended.pop()
             task = self._tending.pop(tp)
-            del self._begun_by[tp]
+            order = self._begun_by.pop(tp)
+            if (partition := self._copying.partitions.get(tp)) is not None and partition.locates:
+                self._located[tp] = self._orders.get(tp, order)
             self._copying.remove(tp)
             task.result()
 
@@ -239,6 +252,9 @@ class Slot:
             elif isinstance(row, Assignment) and row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row
+            elif isinstance(row, SlotStatus) and row.slot == self._spec.slot and row.run != self._spec.run:
+                self._ended_cleanly = row.phase == "released"
+                continue
             elif isinstance(row, Wanted):
                 self._wanted[row.key()] = row
             elif isinstance(row, Leader):
@@ -272,25 +288,38 @@ class Slot:
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
-        if not self._leaving:
+        if not self._goes_on:
             for tp in assigned - self._tending.keys():
                 self._take_up(tp, self._orders[tp])
         for tp in self._tending:
             order = self._orders.get(tp)
             if order is None or self._leaving or order != self._begun_by[tp]:
-                self._copying.leave(tp, order.rests if order is not None else "")
+                rests = order.rests if order is not None else ""
+                goes_on = self._goes_on or order is None or not (rests or self._assignment.ending)
+                self._copying.leave(tp, rests, goes_on=goes_on)
 
     def _copied(self, topic: MirroredTopic) -> int:
         return topic.copied(by_key=self._settings.data_plane.by_key)
 
     def _take_up(self, tp: TopicPartition, order: Order) -> None:
         topic = self._topics.get(tp[0])
-        if order.rests or topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
+        if topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
+        at_rest = bool(order.rests) or self._assignment.ending
+        if at_rest and (self._is_located(tp) or self._located.get(tp) == order):
+            return
+        self._located.pop(tp, None)
         self._begun_by[tp] = order
-        task = asyncio.create_task(self._copying.tend(tp, topic), name=f"tend {tp[0]}-{tp[1]}")
+        rests = order.rests if at_rest else None
+        task = asyncio.create_task(self._copying.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
         task.add_done_callback(lambda _: self._has_ended(tp))
         self._tending[tp] = task
+
+    def _is_located(self, tp: TopicPartition) -> bool:
+        """Whether nothing is to be found out of a partition at rest. What was killed wrote rows, but maybe not the
+        last one."""
+        row = self._rows.get(tp)
+        return row is None or bool(row.begins) or (row.located and self._ended_cleanly)
 
     def _has_ended(self, tp: TopicPartition) -> None:
         if not self._ended:

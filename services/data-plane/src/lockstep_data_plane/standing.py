@@ -36,11 +36,32 @@ class Standing:
     async def look(self, partition: Partition, row: PartitionProgress) -> tuple[PartitionProgress, ChainEnd] | Found:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
         BrokerUnreachable, kafka_error, NotReplicated."""
-        tp, target_tp = partition.tp, partition.target_tp
-        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
+        tp = partition.tp
+        chain = await self.end(partition, row)
         start = await self._source.end_offset(tp, timestamp=-2)
         end = await self._source.end_offset(tp)
-        here = Found(case=Case.DOUBT, text="", wanted=row.upstream + 1, start=start, end=end, epoch=row.producer_epoch)
+        if isinstance(chain, Found):
+            return replace(chain, start=start, end=end)
+        here = _found(row, start=start, end=end)
+        agreed = await self._agreed(tp, row, end)
+        if agreed < here.wanted:
+            text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
+            return replace(here, case=Case.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
+        beyond = appended_since(row, chain.sequence, chain.others)
+        if beyond and (start > here.wanted or partition.misnumbered):
+            return await self._aligned(partition, row, chain, here, beyond)
+        if start > here.wanted:
+            return _gone(here)
+        if partition.others_append and not beyond:  # what was read and holds nothing of ours need not be read again
+            row = replace(row, downstream=max(row.downstream, chain.read_to))
+            chain = replace(chain, downstream=row.downstream)
+        return row, chain
+
+    async def end(self, partition: Partition, row: PartitionProgress) -> ChainEnd | Found:
+        """Where our chain ends in the target's log, or why that cannot be said; the source is not asked. Raises what
+        passes."""
+        target_tp, here = partition.target_tp, _found(row)
+        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
         if differs is not None:
             side, then, now = differs
             case = Case.SOURCE_RECREATED if side == "source" else Case.TARGET_RECREATED
@@ -63,19 +84,7 @@ class Standing:
         except InDoubt as exc:
             return replace(here, text=str(exc))
         self._unaccounted.pop(partition, None)
-        agreed = await self._agreed(tp, row, end)
-        if agreed < here.wanted:
-            text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
-            return replace(here, case=Case.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
-        beyond = appended_since(row, chain.sequence, chain.others)
-        if beyond and (start > here.wanted or partition.misnumbered):
-            return await self._aligned(partition, row, chain, here, beyond)
-        if start > here.wanted:
-            return _gone(here)
-        if partition.others_append and not beyond:  # what was read and holds nothing of ours need not be read again
-            row = replace(row, downstream=max(row.downstream, chain.read_to))
-            chain = replace(chain, downstream=row.downstream)
-        return row, chain
+        return chain
 
     async def log_end(self, partition: Partition) -> int:
         """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
@@ -145,6 +154,10 @@ class Standing:
                 if now not in ("", then):
                     return side, then, now
         return None
+
+
+def _found(row: PartitionProgress, start: int = -1, end: int = -1) -> Found:
+    return Found(case=Case.DOUBT, text="", wanted=row.upstream + 1, start=start, end=end, epoch=row.producer_epoch)
 
 
 def _gone(here: Found) -> Found:

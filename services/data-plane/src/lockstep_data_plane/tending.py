@@ -71,8 +71,11 @@ class Tending:
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
                 if self._settled(partition) is Phase.RESUMING:
                     await self._breathe(partition, pauses)
+            elif partition.phase is Phase.LOCATING and not partition.to_number:
+                partition.on(Happening.LOCATED)
             else:
                 await changed.wait()
+        self.fetching.detach(partition)
         self.producing.detach(partition)
         await self._ledger_flush(partition)
 
@@ -113,7 +116,10 @@ class Tending:
             partition.on(Happening.QUARANTINED)
 
     def _settled(self, partition: Partition) -> Phase:
-        phase = partition.on(Happening.SETTLED if partition.phase is Phase.SETTLING else Happening.DRAINED)
+        if partition.phase is Phase.SETTLING:
+            return partition.on(Happening.SETTLED)
+        unsure = partition.locates and not partition.sure
+        phase = partition.on(Happening.UNSURE if unsure else Happening.DRAINED)
         if phase is Phase.HALTED:
             self.fetching.detach(partition)
             self.telling.halted(partition)
@@ -133,7 +139,7 @@ class Tending:
             await self._in_trouble(partition, exc, pauses)
         except Halt as exc:
             if partition.can(Happening.REFUSED):
-                partition.case = exc.case.value
+                partition.case, partition.refusal = exc.case.value, None
                 partition.on(Happening.REFUSED, str(exc))
                 self.telling.halted(partition)
 
@@ -144,6 +150,9 @@ class Tending:
 
     async def _resume(self, partition: Partition) -> None:
         topic = self.topics[partition.topic]
+        if partition.locates:
+            await self._locate(partition)
+            return
         row, end = await self.resuming.look(partition, topic)
         if self.target.partitions(partition.target_topic) < topic.target_partitions:
             await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
@@ -154,7 +163,7 @@ class Tending:
             self.producing.detach(partition)
         partition.spread_over(there)
         await self.producing.attach(partition, alone=row.transactional)
-        if partition.phase is not Phase.RESUMING:
+        if partition.phase is not Phase.RESUMING or partition.locates:
             return
         runs = self.runs_of(partition.tp)
         transactions = self.transacting.begin(partition) if row.transactional else None
@@ -163,3 +172,18 @@ class Tending:
         self.awaiting.got_through()
         if partition.to_number:
             self.telling.recovered(partition, row.upstream)
+
+    async def _locate(self, partition: Partition) -> None:
+        """Find out where the copy ends of a partition that rests; its row says so then. Raises Halt where nobody can
+        tell, and what passes."""
+        found = await self.resuming.located(partition)
+        if partition.phase is not Phase.RESUMING or not partition.locates:
+            return
+        self.awaiting.got_through()
+        if found is None:
+            partition.on(Happening.FOUND)
+            return
+        partition.resumed(*found, self.runs_of(partition.tp))
+        if partition.to_number:
+            self.fetching.attach(partition)
+            self.telling.recovered(partition, found[0].upstream)

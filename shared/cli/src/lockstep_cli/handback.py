@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +74,9 @@ def hand_back_of(held: Held, *, stops_first: bool = False) -> HandBack:
     `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
     rows = progress_rows(held.rows)
     gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
-    offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in gone]
+    unread = _unread(held, rows, gone)
+    left = {*gone, *unread.left}
+    offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in left]
     place = held.place
     handover = Handover(
         phase="handed-back",
@@ -91,8 +93,8 @@ def hand_back_of(held: Held, *, stops_first: bool = False) -> HandBack:
         writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
         row=handover,
         members=held.members,
-        refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else not_drained(held))),
-        notes=tuple(_notes(rows, gone)),
+        refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else _moves(held, unread))),
+        notes=tuple(_notes(rows, gone, unread)),
     )
 
 
@@ -105,21 +107,67 @@ def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
     return topic.phase == "deleted" or (all(ids) and len(set(ids)) == 2)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """Partitions whose rows are not what the target's log says: they were killed, or are copied."""
+
+    awaited: tuple[TopicPartition, ...] = ()
+    """A data plane that is stopped reads it, and writes it down."""
+    unknown: tuple[PartitionProgress, ...] = ()
+    """Nobody can, until somebody decides."""
+    left: tuple[TopicPartition, ...] = ()
+    """The file does not select their topics any more, so that nobody reads it."""
+
+
+def _unread(held: Held, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]) -> _Unread:
+    awaited, unknown, left = [], [], []
+    for tp, row in sorted(rows.items()):
+        if row.located or row.begins or tp in gone:
+            continue
+        topic = held.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
+        phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"
+        if phase == "excluded":
+            left.append(tp)
+        elif row.phase == "halted" or phase != "mirrored":
+            unknown.append(row)
+        else:
+            awaited.append(tp)
+    return _Unread(tuple(awaited), tuple(unknown), tuple(left))
+
+
 def not_drained(held: Held) -> str:
-    """Why the rows may not be the last word yet, as a sentence; "" when they are: every slot has written down how far
-    it is, and ended."""
+    """Why the rows may not be the last word yet, as a sentence; "" when they are, or waiting would not help: every slot
+    has ended, and has written down what the target's log says."""
+    rows = progress_rows(held.rows)
+    return _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
+
+
+def _awaited(held: Held, unread: _Unread) -> str:
     stopped = WantedNow(held.rows, held.states).connector(Connector.SOURCE) is Phase.STOPPED
     if held.replicas and not stopped:
         return "the flow runs: lockstep stop, or say --stop"
     slots = [row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released"]
-    if not slots:
+    start = "Start the data plane, which reads that from the target" + ("" if stopped else ", and lockstep stop")
+    if slots:
+        which = f"slot {min(slots)}" if len(slots) == 1 else f"slots {', '.join(map(str, sorted(slots)))}"
+        if held.replicas:
+            return f"{which} did not drain yet: ask again in a moment"
+        return f"{which} ended without writing down how far it was. {start}"
+    if not unread.awaited:
         return ""
-    which = f"slot {min(slots)}" if len(slots) == 1 else f"slots {', '.join(map(str, sorted(slots)))}"
-    if held.replicas:
-        return f"{which} did not drain yet: ask again in a moment"
+    where = f"where the copy ends of {named(unread.awaited)} was not read from {held.flow.target} yet"
+    return f"{where}: ask again in a moment" if held.replicas else f"{where}. {start}"
+
+
+def _moves(held: Held, unread: _Unread) -> str:
+    """Why the rows are not the last word, "" when they are."""
+    if (why := _awaited(held, unread)) or not unread.unknown:
+        return why
+    first = unread.unknown[0]
+    tps = [(row.topic, row.partition) for row in unread.unknown]
     return (
-        f"{which} ended without writing down how far it was. Start the data plane, which reads that from the target, "
-        "and lockstep stop"
+        f"where the copy ends of {named(tps)} is not known ({first.reason or 'its topic is not mirrored now'}). Mend "
+        "that and lockstep restart, or say where it ends: lockstep offsets alter"
     )
 
 
@@ -128,8 +176,11 @@ def _refusals(held: Held, offsets: Mapping[TopicPartition, int], moves: str) -> 
         yield still_runs(held.place, held.flow.target, held.members)
     if moves:
         yield moves
-    if not offsets:
-        yield "the flow has copied nothing, so there is nothing to hand back"
+    elif not offsets:
+        if not progress_rows(held.rows):
+            yield "nothing is written down of this flow: it has copied nothing, or its state topic was lost"
+        else:
+            yield "the flow has copied nothing, so there is nothing to hand back"
     if held.theirs is None:
         yield (
             f"there is no topic {held.place.topic} on {held.flow.target}: name MirrorMaker 2's topic of offsets with "
@@ -144,10 +195,17 @@ def _refusals(held: Held, offsets: Mapping[TopicPartition, int], moves: str) -> 
         )
 
 
-def _notes(rows: Mapping[TopicPartition, PartitionProgress], gone: list[TopicPartition]) -> Iterator[str]:
+def _notes(
+    rows: Mapping[TopicPartition, PartitionProgress], gone: Sequence[TopicPartition], unread: _Unread
+) -> Iterator[str]:
     if gone:
         yield f"left out, for their topics were deleted or created anew: {named(gone)}"
-    if halted := [tp for tp, row in sorted(rows.items()) if row.phase == "halted" and tp not in gone]:
+    if unread.left:
+        yield (
+            "left out, because the file leaves out their topics, and where their copies end was not read: "
+            f"{named(unread.left)}"
+        )
+    if halted := [tp for tp, row in sorted(rows.items()) if (row.phase == "halted" or row.reason) and tp not in gone]:
         yield (
             f"{counted(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for what "
             "is missing: it goes on from wherever the source has records"

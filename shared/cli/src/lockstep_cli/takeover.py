@@ -232,7 +232,7 @@ def _went_on(found: Found, theirs: Mapping[TopicPartition, int]) -> dict[TopicPa
 def _refusals(
     found: Found,
     theirs: Mapping[TopicPartition, int],
-    alters: Collection[object],
+    alters: Collection[tuple[TopicPartition, int]],
     wanted: Phase,
 ) -> Iterator[str]:
     place, target = found.place, found.flow.target
@@ -257,6 +257,12 @@ def _refusals(
         yield (
             f"{counted(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane has "
             "to run and be stopped, for it is who alters offsets: lockstep run, and lockstep stop"
+        )
+    rows = progress_rows(found.rows)
+    if unread := [tp for tp, _ in alters if not rows[tp].located and not rows[tp].begins]:
+        yield (
+            f"where the flow's own copy ends of {named(unread)} was not read from {target} since it was copied last, "
+            "so nobody knows who is further. Let the data plane run while the flow is stopped, and ask again"
         )
     if not alters and found.replicas and wanted is not Phase.STOPPED:
         yield (

@@ -93,6 +93,9 @@ class PartitionProgress(Row):
     latency_window: tuple[int, ...] = ()
     """The same from record timestamp to acknowledgement."""
     slot: int = -1
+    located: bool = False
+    """Whether `upstream` is where the copy ends in the target's log: the partition is at rest, and the log was read, or
+    every append was acknowledged. False while it is copied, after a kill, and by releases that do not say it."""
     begins: str = ""
     """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
     begins where the first one would)."""

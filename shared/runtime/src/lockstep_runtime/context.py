@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands import Command
@@ -72,6 +72,15 @@ class FlowService(Protocol):
 
     def status(self) -> Mapping[str, Any]:
         """JSON values for /status."""
+
+
+@runtime_checkable
+class Rests(Protocol):
+    """A service that has something to do while its connector is stopped."""
+
+    async def rest(self) -> None:
+        """Started each time we begin to act for a stopped connector, or it is stopped; cancelled as `run` is. What gets
+        out is treated as what `run` raises, but that no restart is counted."""
 
 
 class FlowContext:

@@ -18,7 +18,7 @@ from lockstep_config.certificate_ends import CertificateEnds, certificate_ends
 from lockstep_config.clients import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
-from lockstep_runtime.context import FlowContext, FlowService
+from lockstep_runtime.context import FlowContext, FlowService, Rests
 from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.desk import CommandDesk
 from lockstep_runtime.errors import ClusterTrouble
@@ -84,7 +84,7 @@ class FlowRunner:
     ) -> None:
         self.ctx = ctx
         self._service = service
-        self._work = Work(ctx, service.run)
+        self._work = Work(ctx, service.run, service.rest if isinstance(service, Rests) else None)
         self._whole = f"the whole of {ctx.service}"
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
         self._memberships = memberships

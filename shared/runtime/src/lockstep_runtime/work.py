@@ -15,16 +15,23 @@ from lockstep_runtime.context import FlowContext
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.leadership import label_of
 from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.wanted import Phase
 
 __all__ = ["Work"]
 
 
 class Work:
-    """`run` is the service's main loop."""
+    """`run` is the service's main loop, `rest` what it does while its connector is stopped."""
 
-    def __init__(self, ctx: FlowContext, run: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        ctx: FlowContext,
+        run: Callable[[], Awaitable[None]],
+        rest: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._ctx = ctx
         self._run = run
+        self._rest = rest
         self._scope = Scope.of(ctx.connector)
         self._changed = asyncio.Event()
         self._allowed = allowed_for(ctx.connector, ctx.settings.auto_restart)
@@ -66,7 +73,10 @@ class Work:
                 word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
                 ctx.log.say("not running", f"{ctx.connector.value} is {word}")
                 said = True
-            await self._changed.wait()
+            if self._rest is not None and self._rests:
+                await self._resting(self._rest)
+            else:
+                await self._changed.wait()
         if row.reason:
             await ctx.state.write_if_changed(again(row, self._asked))
         if said:
@@ -93,6 +103,29 @@ class Work:
                     await running
         finally:
             await _drained(running)
+
+    @property
+    def _rests(self) -> bool:
+        wanted = self._ctx.wanted.connector(self._ctx.connector)
+        return wanted is Phase.STOPPED and not is_spent(self._restarts(), self._asked)
+
+    async def _resting(self, rest: Callable[[], Awaitable[None]]) -> None:
+        """While it is stopped; it has drained when this returns."""
+        resting = asyncio.ensure_future(rest())
+        try:
+            while self._rests:
+                self._changed.clear()
+                news = asyncio.ensure_future(self._changed.wait())
+                try:
+                    await asyncio.wait(
+                        {news} if resting.done() else {news, resting}, return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:
+                    news.cancel()
+                if resting.done():
+                    await resting
+        finally:
+            await _drained(resting)
 
     def _restarts(self) -> Restarts:
         ctx = self._ctx

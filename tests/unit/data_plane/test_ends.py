@@ -1,0 +1,79 @@
+"""Which slots still owe it to say where their copies end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from lockstep_data_plane.ends import SILENT_AFTER_S, Ends
+from lockstep_protocol.state import Assignment, PartitionProgress, Row, SlotStatus
+
+TP = ("t", 0)
+KNOWN = PartitionProgress(topic="t", partition=0, producer_id=1, upstream=9, located=True)
+UNKNOWN = replace(KNOWN, located=False)
+DOUBT = replace(UNKNOWN, phase="halted", case="in-doubt")
+STARTED, RELEASED = SlotStatus(slot=0, phase="started", run="x"), SlotStatus(slot=0, phase="released", run="x")
+
+
+@dataclass
+class Job:
+    only_locates: bool
+
+
+def rows(*found: Row) -> dict[str, Row]:
+    return {row.key(): row for row in found}
+
+
+@pytest.mark.parametrize(
+    ("found", "owed"),
+    [
+        ((), False),
+        ((RELEASED, KNOWN), False),
+        ((RELEASED, UNKNOWN), True),
+        ((STARTED, KNOWN), True),
+        ((KNOWN,), False),
+        ((RELEASED, DOUBT), True),
+        ((RELEASED, replace(UNKNOWN, begins="altered")), False),
+        ((RELEASED, replace(UNKNOWN, partition=1)), False),
+    ],
+)
+def test_a_slot_owes_what_the_target_was_not_asked(found: tuple[Row, ...], owed: bool) -> None:
+    assert Ends().owed(rows(*found), 0, [TP]) is owed
+
+
+def test_what_nobody_can_tell_is_not_asked_for_ever() -> None:
+    ends, found = Ends(), rows(RELEASED, DOUBT)
+    ends.ended(found, 0, [TP], Job(only_locates=True))
+    assert not ends.owed(found, 0, [TP])
+    assert ends.owed(rows(RELEASED, replace(DOUBT, upstream=10)), 0, [TP]), "it was copied since"
+    assert ends.owed(rows(STARTED, DOUBT), 0, [TP])
+    ends.ended(found, 0, [TP], Job(only_locates=False))
+    assert ends.owed(found, 0, [TP]), "who has copied since has to look again"
+
+
+def test_what_was_not_written_down_is_owed_still() -> None:
+    ends, found = Ends(), rows(RELEASED, UNKNOWN)
+    ends.ended(found, 0, [TP], Job(only_locates=True))
+    assert ends.owed(found, 0, [TP])
+
+
+def test_a_killed_slot_that_has_nothing_to_copy_any_more_is_released_once_it_is_silent() -> None:
+    ends, found = Ends(), rows(STARTED, Assignment(slot=0))
+    assert list(ends.of_nobody(found, {}, 0.0)) == []
+    assert list(ends.of_nobody(found, {}, SILENT_AFTER_S / 2)) == []
+    (row,) = ends.of_nobody(found, {}, SILENT_AFTER_S)
+    assert (row.slot, row.phase, row.run) == (0, "released", "x")
+
+
+@pytest.mark.parametrize(
+    ("found", "running"),
+    [
+        ((STARTED, Assignment(slot=0, partitions=(TP,))), ()),
+        ((STARTED,), (0,)),
+        ((RELEASED,), ()),
+    ],
+)
+def test_a_slot_that_has_some_or_runs_speaks_for_itself(found: tuple[Row, ...], running: tuple[int, ...]) -> None:
+    ends = Ends()
+    assert [list(ends.of_nobody(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]
