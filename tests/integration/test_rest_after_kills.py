@@ -28,7 +28,8 @@ def mark() -> str:
 
 def mirror_of(folder: Path, mark: str, a: Broker, b: Broker, slots: int = 2) -> Mirror:
     at = [(broker.bootstrap, broker.bootstrap) for broker in (a, b)]
-    return Mirror.one_flow(folder, mark, at[0], at[1], "sync.topic.acls.enabled = false", slots=slots)
+    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    return Mirror.one_flow(folder, mark, at[0], at[1], *lines, slots=slots)
 
 
 def last_on_target(flow: MirroredFlow, topic: str) -> dict[int, int]:
