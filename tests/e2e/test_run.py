@@ -49,7 +49,7 @@ def refused(file: Path, environment: Mapping[str, str] | None = None) -> str:
     ("text", "said"),
     [
         (GOOD + "emit.checkpoint.enabled = false\n", ("mm2.properties:6", "emit.checkpoints.enabled")),
-        (GOOD + "A->C.enabled = true\n", ("mm2.properties:6", "C", "A, B")),
+        (GOOD + "A-B.topics = orders\n", ("mm2.properties:6", "A->B.topics")),
         (GOOD + "A->B.topics = orders[\n", ("mm2.properties:6", "orders[")),
         (GOOD.replace("A, B", ""), ("clusters",)),
         ("", ("clusters",)),
@@ -59,7 +59,7 @@ def refused(file: Path, environment: Mapping[str, str] | None = None) -> str:
             ("mm2.properties",),
         ),
     ],
-    ids=["unknown key", "unknown alias", "bad pattern", "no clusters", "empty file", "no address", "nothing to run"],
+    ids=["unknown key", "another arrow", "bad pattern", "no clusters", "empty file", "no address", "nothing to run"],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_its_mistake(
     tmp_path: Path, text: str, said: tuple[str, ...]
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_mistake(
 
 def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
-    file.write_text(GOOD + "A->B.topics = orders[\ntasks.maxx = 3\nA->C.enabled = true\n")
+    file.write_text(GOOD + "A->B.topics = orders[\ntopcs = x\nA->B.groups = [\n")
     message = refused(file)
     assert [line for line in (":6", ":7", ":8") if f"mm2.properties{line}" in message] == [":6", ":7", ":8"]
 

@@ -289,9 +289,9 @@ def test_secrets_are_found_nowhere(scene: Scene) -> None:
     scene.flow.wait_written_down(topic, within=WITHIN)
 
     whole = scene.file.read_text()
-    scene.file.write_text(whole + f"A.sasl.jaas.config = {SCRAM} password={STATED_WRONGLY}\ntasks.maxx = 1\n")
+    scene.file.write_text(whole + f"A.sasl.jaas.config = {SCRAM} password={STATED_WRONGLY}\ntopcs = 1\n")
     found["refused"] = scene.leaks(refused := scene.output(["run"], scene.file))
-    assert "tasks.maxx" in refused
+    assert "topcs" in refused
     scene.until_said("changed configuration not taken up")
     scene.file.write_text(whole)
 

@@ -175,7 +175,7 @@ def test_what_cannot_be_meant_is_bad_usage(file: File, arguments: list[str], wor
 
 
 def test_a_file_that_is_wrong_is_bad_usage(file: File) -> None:
-    ran = CliRunner().invoke(main, ["pause", str(file("nonsense = 1"))])
+    ran = CliRunner().invoke(main, ["pause", str(file("tasks.max = nonsense"))])
     assert ran.exit_code == 2
     assert "nonsense" in ran.output
 

@@ -18,6 +18,9 @@ A->B.enabled = true
 """
 """Four lines that load without a remark; further lines begin at line 5."""
 
+STRICT = {"LOCKSTEP_UNKNOWN_KEYS": "error"}
+"""An environment in which each unknown key is a mistake."""
+
 LoadText = Callable[..., Configuration]
 MistakesOf = Callable[..., list[str]]
 

@@ -69,7 +69,7 @@ def test_what_is_needed_is_not_missed_where_it_stands_elsewhere(key: str) -> Non
         ("A->B.groups = *\n", "A->B.groups"),
         ("offset.lag.max = many\n", "offset.lag.max"),
         ("transforms = mask\n", "transforms"),
-        ("A.sasl.mechanism.x = ${env:X\n", "A.sasl.mechanism.x"),
+        ("A->B.topic = ${env:X\n", "A->B.topic"),
     ],
 )
 def test_its_own_mistakes_are_told_beside_it(lines: str, wrong: str, key: str) -> None:

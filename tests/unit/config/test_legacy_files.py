@@ -217,7 +217,7 @@ def test_two_flows_of_other_groups_into_one_target_keep_their_state_apart(mm1: F
         (CONSUMER + "zookeeper.connect=z:2181\n", PRODUCER, {}, "consumer.properties:3: zookeeper.connect: belongs to"),
         (CONSUMER + "fetch.message.max.bytes=1\n", PRODUCER, {}, "max.partition.fetch.bytes took its place"),
         (CONSUMER + "auto.offset.reset=smallest\n", PRODUCER, {}, "auto.offset.reset: is 'smallest': it takes"),
-        (CONSUMER + "fetch.mn.bytes=1\n", PRODUCER, {}, "did you mean fetch.min.bytes?"),
+        (CONSUMER + "isolation.levl=1\n", PRODUCER, {}, "did you mean isolation.level?"),
         (CONSUMER + "interceptor.classes=x.Y\n", PRODUCER, {}, "interceptor.classes: is 'x.Y', which is refused"),
         (CONSUMER + "clusters=A, B\n", PRODUCER, {}, "consumer.properties:3: clusters: has no place here"),
         (CONSUMER + "transforms=x\n", PRODUCER, {}, "consumer.properties:3: transforms: is 'x', which is refused"),

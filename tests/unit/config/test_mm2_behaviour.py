@@ -69,9 +69,9 @@ def test_mm2_088_a_known_connector_property_at_the_top_holds_for_every_flow(load
         assert settings.policy == DefaultReplicationPolicy("_", True)
 
 
-def test_mm2_088_an_unknown_one_is_refused_where_mm2_drops_it_silently(mistakes_of: MistakesOf) -> None:
-    assert mistakes_of("xxx = yyy\n") == [
-        "5 xxx: is no key that MirrorMaker or Lockstep knows; nothing like it is known: remove it"
+def test_mm2_088_an_unknown_one_is_named_where_mm2_drops_it_silently(load_text: LoadText) -> None:
+    assert [f"{one.line} {one.key}: {one.message}" for one in load_text("xxx = yyy\n").unused] == [
+        "5 xxx: has no effect: it is no key that MirrorMaker or Lockstep knows; nothing like it is known: remove it"
     ]
 
 

@@ -13,7 +13,7 @@ from lockstep_config.python_classes import ClassFailed, PythonTopics
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import is_cycle, keeps_names
 
-from .conftest import LoadText, MistakesOf
+from .conftest import STRICT, LoadText, MistakesOf
 
 RULES = "lockstep_own_rules"
 A_TO_B = Flow("A", "B")
@@ -128,8 +128,8 @@ class TestProperties:
     def test_only_those_it_names_are_known(self, mistakes_of: MistakesOf) -> None:
         text = f"A->B.lockstep.topic.filter.class = {RULES}:Regional\nA->B.example.region = us\n"
         (mistake,) = mistakes_of(text)
-        assert mistake.startswith("6 A->B.example.region: is no key that MirrorMaker or Lockstep knows")
-        assert mistakes_of("A->B.example.regions = us\n")
+        assert mistake.startswith("6 A->B.example.region: is no key that MirrorMaker or Lockstep knows; did you mean")
+        assert mistakes_of("A->B.example.regions = us\n", environment=STRICT)
 
     def test_settings_travel_and_are_equal(self, load_text: LoadText) -> None:
         text = f"lockstep.topic.filter.class = {RULES}:Regional\nexample.regions = eu\n"

@@ -107,8 +107,8 @@ def test_the_consumers_group_is_a_field(resources: Resources) -> None:
         ),
         (text("numStreams: 0"), "9 spec.consumer.numStreams: is 0: the least it may be is 1"),
         (
-            text("config: {fetch.min.bite: 1}"),
-            "spec.consumer.config.fetch.min.bite: is no key that MirrorMaker or Locks",
+            text("config: {isolation.levle: 1}"),
+            "spec.consumer.config.isolation.levle: is no key that MirrorMaker or Locks",
         ),
         (text(producer="abortOnSendFailure: maybe"), "abortOnSendFailure: is a text, but takes true or false"),
         (text(producer="numStreams: 1"), "spec.producer.numStreams: is no field that Strimzi has there"),

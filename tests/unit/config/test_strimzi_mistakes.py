@@ -42,7 +42,7 @@ spec:
       config:
         replication.facto: 1
         refresh.topics.interval.seconds: soon
-        producer.override.batch.sise: 1
+        replication.policy.clas: x
   livenessProbe:
     initialDelaySecond: 5
 """
@@ -59,8 +59,8 @@ spec:
         "did you mean spec.mirrors[0].sourceConnector.config.replication.factor?",
         "19 spec.mirrors[0].sourceConnector.config.refresh.topics.interval.seconds: is 'soon', which is no whole "
         "number",
-        "20 spec.mirrors[0].sourceConnector.config.producer.override.batch.sise: is no key that MirrorMaker or "
-        "Lockstep knows; did you mean spec.mirrors[0].sourceConnector.config.producer.override.batch.size?",
+        "20 spec.mirrors[0].sourceConnector.config.replication.policy.clas: is no key that MirrorMaker or "
+        "Lockstep knows; did you mean spec.mirrors[0].sourceConnector.config.replication.policy.class?",
         "22 spec.livenessProbe.initialDelaySecond: is no field that Strimzi has there; did you mean "
         "spec.livenessProbe.initialDelaySeconds?",
     ]

@@ -167,14 +167,14 @@ async def test_what_needs_a_restart_is_said_once_and_does_not_keep_credentials_f
 async def test_a_broken_file_changes_nothing_and_its_mistakes_are_said_once_if_it_stays_broken(
     flows: Flows, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flows.lines("tasks.maxx = 3\nA->B.topics = [\n")
+    flows.lines("topcs = x\nA->B.topics = [\n")
     await flows.looks(4)
     assert caplog.messages == []
     monkeypatch.setattr(rotation, "SAY_AFTER_S", 0.0)
     await flows.looks(4)
     assert caplog.messages == ["changed configuration not taken up"]
     said = caplog.records[0].__dict__["text"]
-    assert "tasks.maxx" in said
+    assert "topcs" in said
     assert "A->B.topics" in said
     assert len(flows.rotation.status()["not_taken_up"]) == 1
     flows.lines("")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
+from lockstep_runtime.beside_configuration import REMARKS_TOLD
 from lockstep_runtime.door import Door
 
 __all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
@@ -51,7 +52,8 @@ def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, door: 
     0: it takes a free one and says which.
 
     A token that is not in a file comes to it through the environment, which nobody else on the machine can read.
-    Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see.
+    Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see. Remarks on
+    the configuration are the run's own.
     """
     files = {"--tls-cert": door.certificate, "--tls-key": door.key, "--token-file": door.token_file}
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
@@ -59,5 +61,5 @@ def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, door: 
         *(plan.module, *config, *flows),
         *("--instance", instance, "--host", door.host, "--port", "0"),
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
-        *("--log-level", "debug" if debug else "info", "--log-format", "json"),
+        *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_TOLD),
     )

@@ -5,8 +5,8 @@ Pure. What several lines must agree on is checked in `flows`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
 
 from lockstep_config.check_values import check_servers, check_value
 from lockstep_config.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
@@ -14,20 +14,21 @@ from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, client_kind, ow
 from lockstep_config.findings import Findings
 from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import KEYS
-from lockstep_config.layering import Layers, Place
-from lockstep_config.meant import KINDS, known_at, meant, nearest
+from lockstep_config.layering import ALIAS, Place
+from lockstep_config.meant import KINDS
+from lockstep_config.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.properties import Entry
-from lockstep_config.python_classes import PYTHON_KEYS, own_keys_of
 from lockstep_config.refused_classes import refused_class
-from lockstep_config.secrets import masked
+from lockstep_config.secrets import is_secret, masked
+from lockstep_config.slips import in_connection, of_patterns, placeholder, slip
 from lockstep_config.spark import CONF_PREFIX, check_conf
 from lockstep_config.tls import remark_on
+from lockstep_config.unknown import IS_UNKNOWN, another_arrow, unknown, unknown_alias
 from lockstep_config.unused_keys import FAMILIES
-from lockstep_config.values import BadValue, boolean, choice, integer, list_remark
+from lockstep_config.values import BadValue, boolean, choice, integer, is_boolean, list_remark
 from lockstep_protocol.java_regex import UntranslatablePattern
-from lockstep_protocol.names import Flow
 
-__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "OwnClasses", "check_line", "does_nothing", "own_classes"]
+__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "check_line", "does_nothing"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OF_EVERY_CLIENT = frozenset(
@@ -39,47 +40,11 @@ OF_EVERY_CLIENT = frozenset(
 """Properties that people may well mean for any client of a cluster."""
 OF_RECORDS = frozenset(name for name, key in CLIENT["producer"].items() if key.records and name not in OF_EVERY_CLIENT)
 """Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
+PARSED_LOOSELY = frozenset({"enabled", "emit.heartbeats.enabled"})
+SAID_FOR_FALSE = frozenset({"", "false", "no", "off", "0", "f", "n"})
 AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
 """So too, but they do nothing to them here."""
 LISTS = (Kind.LIST, Kind.PATTERNS)
-NOTHING_LIKE_IT = "nothing like it is known: remove it"
-MOST_SUGGESTIONS = 50
-"""Unknown keys of a file to which the nearest known one is looked for; with more of them it is no configuration."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnClasses:
-    """What the Python classes of a file change about its lines. `stood_in`: the keys whose Java class one stands in
-    for; `keys`: the properties they take besides MM2's. Both by flow, None is the top of the file."""
-
-    stood_in: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
-    keys: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
-
-    def stand_in(self, flow: Flow | None, key: str) -> bool:
-        """At the top of the file: for some flow; what becomes of the others is said flow by flow (`filters`)."""
-        return _has(self.stood_in, flow, key)
-
-    def take(self, flow: Flow | None, key: str) -> bool:
-        return _has(self.keys, flow, key)
-
-
-def _has(keys: Mapping[Flow | None, frozenset[str]], flow: Flow | None, key: str) -> bool:
-    where = keys.values() if flow is None else (keys.get(flow, frozenset()), keys.get(None, frozenset()))
-    return any(key in some for some in where)
-
-
-def own_classes(layers: Layers) -> OwnClasses:
-    """Those that the lines of a file name. A class that cannot be had takes no keys."""
-    stood_in: dict[Flow | None, frozenset[str]] = {}
-    keys: dict[Flow | None, frozenset[str]] = {}
-    for flow, lines in ((None, layers.top), *layers.flows.items()):
-        named = {key: entry for key, entry in lines.items() if key in PYTHON_KEYS}
-        stood_in[flow] = frozenset(PYTHON_KEYS[key] for key in named)
-        keys[flow] = frozenset(own for entry in named.values() for own in own_keys_of(entry.value))
-    return OwnClasses(stood_in, keys)
-
-
-NO_CLASSES = OwnClasses()
 
 
 def check_line(
@@ -90,7 +55,7 @@ def check_line(
         if _known_flow(entry, place, aliases, findings):
             _check_flow_line(entry, place, findings, classes)
     elif place.alias is not None:
-        _check_cluster_line(entry, place, findings)
+        _check_cluster_line(entry, place, aliases, findings)
     else:
         _check_top_line(entry, place, aliases, findings, classes)
 
@@ -103,10 +68,11 @@ def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Fi
         names = " and ".join(repr(alias) for alias in dict.fromkeys(unknown))
         verb = "is" if len(set(unknown)) == 1 else "are"
         message = f"the flow {flow} names {names}, which {verb} not in clusters ({', '.join(aliases)})"
-        findings.problem(entry, message + _or_nearest(unknown[0], aliases))
+        unknown_alias(entry, message, unknown, aliases, findings)
         return False
     if flow.source == flow.target:
-        findings.problem(entry, f"the flow {flow} leads from {flow.source} to itself: a flow needs two clusters")
+        message = f"the flow {flow} leads from {flow.source} to itself: a flow needs two clusters"
+        findings.unknown_key(entry, message, near=False)
         return False
     return True
 
@@ -142,7 +108,11 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
         instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         findings.without_effect(entry, does_nothing("cluster", key) or instead)
         return
-    _unknown(entry, key, Scope.FLOW, findings)
+    if slips := classes.near(place.flow, key):
+        message = f"{IS_UNKNOWN}; did you mean {place.flow}.{slips[0]}, which the Python class takes?"
+        findings.unknown_key(entry, message, near=True)
+        return
+    unknown(entry, key, Scope.FLOW, findings)
 
 
 def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
@@ -179,10 +149,10 @@ def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findin
     elif key in KEYS:
         findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
     else:
-        _unknown(entry, key, Scope.FLOW, findings, [*OWN_KEYS, *KINDS])
+        unknown(entry, key, Scope.FLOW, findings, (*OWN_KEYS, *KINDS))
 
 
-def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
+def _check_cluster_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:
     key = place.key
     if key in CONNECTION:
         _check_connection(entry, key, findings)
@@ -191,9 +161,8 @@ def _check_cluster_line(entry: Entry, place: Place, findings: Findings) -> None:
         if key.startswith(f"{kind}."):
             _check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
             return
-    if _check_known(entry, key, Scope.CLUSTER, findings):
-        return
-    _unknown(entry, key, Scope.CLUSTER, findings)
+    if not _check_known(entry, key, Scope.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
+        unknown(entry, key, Scope.CLUSTER, findings)
 
 
 def _check_top_line(
@@ -224,22 +193,17 @@ def _check_top_line(
             "is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
         )
         return
+    if another_arrow(entry, aliases, findings):
+        return
     alias, dot, rest = key.partition(".")
     if dot and _is_known_of_cluster(rest):
         message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
-        findings.problem(entry, message + (_or_nearest(alias, aliases) or ": add it there, or remove this line"))
-        return
-    if dot and rest in KEYS and alias not in ("lockstep", "source", "target"):
-        findings.problem(
-            entry,
-            f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}",
-        )
-        return
-    of_clusters = [f"{alias}.{name}" for alias in aliases for name in ("bootstrap.servers", "security.protocol")]
-    if nearest(key, known_at(Scope.TOP)) is None and nearest(key, of_clusters) is not None:
-        _unknown(entry, key, Scope.TOP, findings, of_clusters)
+        unknown_alias(entry, message, [alias], aliases, findings)
+    elif dot and rest in KEYS and alias not in ("lockstep", "source", "target"):
+        message = f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}"
+        unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
     else:
-        _unknown(entry, key, Scope.TOP, findings)
+        unknown(entry, key, Scope.TOP, findings)
 
 
 def _is_known_of_cluster(rest: str) -> bool:
@@ -290,17 +254,42 @@ def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -
         return
     if key.renamed_to:
         findings.note(entry, f"was renamed to {key.renamed_to}, which counts where both are set")
+    if key.name in PARSED_LOOSELY and not is_boolean(entry.value):
+        _check_loosely(entry, findings)
+        return
     try:
         check_value(entry.value, key)
     except (BadValue, UntranslatablePattern) as exc:
-        findings.problem(entry, str(exc))
+        refuse(entry, exc, findings)
+        return
+    for remark in of_patterns(entry.value, key):
+        findings.note(entry, remark)
+    if key.kind is Kind.STRING and not key.per_topic and (remark := slip(entry.value)):
+        findings.note(entry, f"is {value!r}: {remark}")
     if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):
         findings.note(entry, remark)
 
 
+def _check_loosely(entry: Entry, findings: Findings) -> None:
+    """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
+    first = re.match(r"\w*", entry.value.strip())
+    why = slip(entry.value)
+    message = f"is {entry.value!r}, which is no boolean" + (f" ({why})" if why else "")
+    if first is not None and first[0].lower() in SAID_FOR_FALSE and not placeholder(entry.value):
+        findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
+    else:
+        findings.problem(entry, f"{message}, so that MirrorMaker takes it as false: write true or false")
+
+
+def refuse(entry: Entry, exc: Exception, findings: Findings) -> None:
+    """That a value does not serve, and by which slip of writing it came to be so."""
+    why = "" if is_secret(entry.key) else slip(entry.value)
+    findings.problem(entry, f"{exc}; {why}" if why else str(exc))
+
+
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
     if name not in CONNECTION:
-        _unknown(entry, name, Scope.CLUSTER, findings, CONNECTION)
+        unknown(entry, name, Scope.CLUSTER, findings, tuple(sorted(CONNECTION)))
         return
     if name in CONNECTION_WITHOUT_EFFECT:
         findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
@@ -315,7 +304,10 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
         elif (remark := remark_on(name, entry.value)) is not None:
             findings.note(entry, remark)
     except BadValue as exc:
-        findings.problem(entry, str(exc))
+        refuse(entry, exc, findings)
+        return
+    for remark in () if entry.referenced else in_connection(name, entry.value):
+        findings.note(entry, remark)
 
 
 def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings) -> None:
@@ -324,7 +316,7 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings)
         return
     key = CLIENT[kind].get(name)
     if key is None:
-        _unknown(entry, name, Scope.CLUSTER, findings, [*CLIENT[kind], *CONNECTION])
+        unknown(entry, name, Scope.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
         return
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
@@ -351,24 +343,4 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
             if number != nearest and (number, nearest) != (-1, 0):
                 findings.note(entry, f"is {number}, beyond what librdkafka takes: {nearest} is used")
     except BadValue as exc:
-        findings.problem(entry, str(exc))
-
-
-def _unknown(entry: Entry, name: str, scope: Scope, findings: Findings, among: Iterable[str] | None = None) -> None:
-    """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
-    that it may be, behind a longer prefix."""
-    findings.unknown += 1
-    prefix = entry.shown.removesuffix(name) if entry.shown.endswith(name) else ""
-    if findings.unknown > MOST_SUGGESTIONS:
-        instead = "remove it"
-    elif among is None:
-        instead = meant(name, scope).format(prefix=prefix)
-    else:
-        found = nearest(name, among)
-        instead = f"did you mean {prefix}{found}?" if found else NOTHING_LIKE_IT
-    findings.problem(entry, f"is no key that MirrorMaker or Lockstep knows; {instead}")
-
-
-def _or_nearest(alias: str, aliases: Sequence[str]) -> str:
-    found = nearest(alias, aliases)
-    return f": did you mean {found!r}?" if found else ""
+        refuse(entry, exc, findings)

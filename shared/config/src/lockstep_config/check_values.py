@@ -3,6 +3,7 @@ be right."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -10,11 +11,16 @@ from lockstep_config.key_types import Key, Kind
 from lockstep_config.our_keys import LEGACY_GROUP, MM2_VERSION, START_TIMESTAMP
 from lockstep_config.per_topic import per_topic
 from lockstep_config.python_classes import class_of
+from lockstep_config.slips import placeholder
 from lockstep_config.spark import MASTER, check_master
 from lockstep_config.values import BadValue, boolean, choice, integer, list_of, moment, version
 from lockstep_protocol.filters import NameFilter
 
 __all__ = ["check_servers", "check_value"]
+
+
+HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
+"""As in Kafka's `Utils.HOST_PORT_PATTERN`."""
 
 
 def _check_group(text: str) -> None:
@@ -62,3 +68,5 @@ def check_servers(text: str) -> None:
         host = host.rpartition("://")[2]
         if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
             raise BadValue(f"has {server!r}, which is no HOST:PORT")
+        if not HOST.fullmatch(host) or placeholder(host):
+            raise BadValue(f"has {server!r}, and {host!r} is no host")

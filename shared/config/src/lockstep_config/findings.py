@@ -22,14 +22,23 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
-    unknown: int = 0
-    """How many keys nobody knows."""
+    stated: frozenset[str] = frozenset()
+    """Every key of the file."""
+    unknown_keys: str = ""
+    """`error` or `warn`: what each key is that nobody knows; else `unknown_key` is told."""
 
     def problem(self, entry: Entry, message: str) -> None:
         self.problems.append(self._about(entry, _sentence(entry, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
         self.unused.append(self._about(entry, f"has no effect: {why}"))
+
+    def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
+        """`near`: to one that decides what is copied, so that it is a mistake where nothing else is asked for."""
+        if self.unknown_keys == "error" or (near and self.unknown_keys != "warn"):
+            self.problem(entry, message)
+        else:
+            self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
 
     def note(self, entry: Entry, message: str) -> None:
         self.notes.append(self._about(entry, _sentence(entry, message)))

@@ -43,12 +43,18 @@ __all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposite
 
 
 def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
-    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2.md` §5.5).
+    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2.md` §5.5). Where `enabled` is
+    no boolean, MM2 takes the pair as not enabled and its connectors refuse to start: nothing runs.
 
     A top-level `enabled` starts no pair, as in MM2; where heartbeats run anyway it enables them (`flow_settings`).
     """
     pairs = (Flow(source, target) for source, target in permutations(aliases, 2))
-    return tuple(flow for flow in pairs if _enabled_for_pair(layers, flow) or _heartbeats(layers, flow))
+    readers = (Reader(layers, flow, defaults=legacy_defaults(layers, flow)) for flow in pairs)
+    return tuple(
+        of.flow
+        for of in readers
+        if values.is_boolean(of.text("enabled")) and (_enabled_for_pair(layers, of.flow) or _heartbeats(of))
+    )
 
 
 def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
@@ -104,7 +110,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
         ),
         checkpoint=checkpoint,
         heartbeat=HeartbeatSettings(
-            enabled=of.boolean("emit.heartbeats.enabled") and _runs(heartbeats),
+            enabled=_heartbeats(of) and _runs(heartbeats),
             every=of.seconds("emit.heartbeats.interval.seconds"),
             topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
         ),
@@ -133,7 +139,7 @@ def _runs(connector: Reader) -> bool:
     """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters; a connector's
     own is about whether it takes part where the flow runs."""
     own = connector.layers.of_flow(connector.flow).get(f"{prefix_of(connector.connector or 'source')}enabled")
-    return own is None or values.boolean(own.value)
+    return own is None or values.is_true(own.value)
 
 
 def _stated(connector: Reader, findings: Findings) -> Stated | None:
@@ -236,11 +242,11 @@ def _check_translation(found: Mapping[str, Effective], kind: ClientKind, alias: 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
     own = layers.of_flow(flow).get("enabled")
-    return own is not None and values.boolean(own.value)
+    return own is not None and values.is_true(own.value)
 
 
-def _heartbeats(layers: Layers, flow: Flow) -> bool:
-    return Reader(layers, flow, defaults=legacy_defaults(layers, flow)).boolean("emit.heartbeats.enabled")
+def _heartbeats(of: Reader) -> bool:
+    return values.is_true(of.text("emit.heartbeats.enabled"))
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["JAAS", "JaasEntry", "NotJaas", "entry_of"]
+__all__ = ["JAAS", "JaasEntry", "NotJaas", "entry_of", "typographic"]
 
 JAAS = "sasl.jaas.config"
 MARKS = (("=", False), (";", False))
@@ -28,6 +28,10 @@ _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
+_TYPOGRAPHIC = re.compile("[\u2018-\u201f\u00ab\u00bb\u2039\u203a\x91-\x94]")
+"""Quotes that word processors set, also those of Windows' code page read as ISO-8859-1."""
+
+
 class NotJaas(ValueError):
     """The text is no JAAS entry; the message says where it stops being one, and what to write."""
 
@@ -40,8 +44,21 @@ class JaasEntry:
     options: Mapping[str, str] = field(repr=False)
 
 
+def typographic(text: str) -> str:
+    """What is wrong with the quotes of a text; empty: nothing is."""
+    marks = dict.fromkeys(_TYPOGRAPHIC.findall(text))
+    if not marks:
+        return ""
+    shown = " ".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in marks)
+    return f"it has typographic quotes ({shown}), as word processors set them: write straight ones, or none"
+
+
 def entry_of(text: str) -> JaasEntry:
     """The one entry of the text. Raises NotJaas."""
+    # In straight quotes others are a part of a value; elsewhere somebody meant straight ones.
+    outside = "".join(part for part in _TOKEN.split(text) if part and not part.startswith(("'", '"')))
+    if wrong := typographic(outside):
+        raise NotJaas(f"cannot be read: {wrong}")
     tokens = list(_tokens(text))
     if not tokens:
         raise NotJaas('is empty: write MODULE required name="value" ;')

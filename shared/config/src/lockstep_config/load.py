@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lockstep_config import layering, no_use
 from lockstep_config.alone import by_itself
-from lockstep_config.check import check_line, own_classes
+from lockstep_config.check import check_line
 from lockstep_config.files import content_of
 from lockstep_config.findings import Findings
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
@@ -20,13 +20,16 @@ from lockstep_config.librdkafka import uses_sasl, uses_tls
 from lockstep_config.log_settings import log_settings
 from lockstep_config.model import Configuration, FlowSettings
 from lockstep_config.oauth import TokenSettings
+from lockstep_config.our_keys import UNKNOWN_KEYS
+from lockstep_config.own_classes import own_classes
 from lockstep_config.problems import ConfigurationError, Problem
 from lockstep_config.properties import Entry, PropertiesText, read_properties
 from lockstep_config.provenance import with_provenance
 from lockstep_config.providers import providers_of, resolved
 from lockstep_config.sasl import login_of
-from lockstep_config.settings_file import SETTINGS_VARIABLE, with_settings
+from lockstep_config.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
 from lockstep_config.shared_acls import with_shared_acls
+from lockstep_config.slips import slip
 from lockstep_config.sources import sources_of
 from lockstep_config.strimzi.recognised import is_connector, is_resource
 from lockstep_config.tls import ssl_context, tls_of
@@ -101,6 +104,8 @@ def configured(
     aliases, stated = _aliases(entries, findings)
     layers = layering.layered(entries, aliases, KEYS)
     classes = own_classes(layers)
+    findings.stated = frozenset(entry.key for entry in entries)
+    findings.unknown_keys = _unknown_keys(layers, environment)
     unresolved = {problem.key for problem in findings.problems if problem.line}
     for entry in entries:
         if entry.shown in unresolved:
@@ -141,6 +146,13 @@ def _still_lacking(text: PropertiesText) -> list[Problem]:
     keys = {entry.key for entry in text.entries}
     # What a cluster's worker may say may stand at the top too.
     return [lack for lack in text.lacking if keys.isdisjoint((lack.key, lack.key.partition(".")[2]))]
+
+
+def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
+    """What somebody asks for goes before what the file says. A word that is none is told with its line."""
+    line = layers.top.get(UNKNOWN_KEYS)
+    word = environment.get(UNKNOWN_VARIABLE, "").strip() or (line.value.strip() if line else "")
+    return word.lower() if word.lower() in KEYS[UNKNOWN_KEYS].choices else ""
 
 
 def bytes_of(path: Path) -> bytes:
@@ -194,7 +206,9 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
         if not layering.ALIAS.fullmatch(alias):
-            findings.problem(listed, f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only")
+            why = slip(alias)
+            message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"
+            findings.problem(listed, f"{message}; {why}" if why else message)
     return aliases, True
 
 

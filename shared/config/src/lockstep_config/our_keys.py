@@ -19,11 +19,13 @@ __all__ = [
     "START_TIMESTAMP",
     "STATE",
     "TRACING",
+    "UNKNOWN_KEYS",
 ]
 
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
 TRACING = "lockstep.tracing"
+UNKNOWN_KEYS = "lockstep.unknown.keys"
 START_TIMESTAMP = "lockstep.start.timestamp"
 LEGACY_GROUP = "lockstep.legacy.group"
 LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
@@ -148,6 +150,13 @@ OUR_KEYS = (
         meaning="where topics keep their names: copy only what originated on the source, or everything but what "
         "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
         "from the origin to the target directly, else relay",
+    ),
+    Key(
+        name=UNKNOWN_KEYS,
+        choices=("error", "warn"),
+        scopes=TOP_ONLY,
+        meaning="what a key is that neither MirrorMaker nor Lockstep knows: error, it stops the start, or warn, it is "
+        "named and passed over; unset: an error where it is a slip of the pen from a key that decides what is copied",
     ),
     Key(
         name=TRACING,

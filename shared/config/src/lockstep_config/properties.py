@@ -63,17 +63,32 @@ class PropertiesText:
 
 
 class _CountedLines:
-    """Text that knows how many lines were read from it: javaproperties reads exactly the lines of one entry before it
-    yields."""
+    """Text by its logical lines, that knows how many lines were read from it: javaproperties reads exactly the lines of
+    one entry before it yields, but puts continued lines together in a time that grows with their square."""
 
     def __init__(self, text: str) -> None:
         self._lines = io.StringIO(text, newline="")
         self.lines_read = 0
 
     def readline(self) -> str:
+        line = self._natural()
+        if line.lstrip(" \t\f").startswith(("#", "!")):
+            return line
+        parts = []
+        while _is_continued(line) and (following := self._natural()):
+            parts.append(line.rstrip("\r\n")[:-1])
+            line = following.lstrip(" \t\f")
+        return "".join((*parts, line))
+
+    def _natural(self) -> str:
         line = self._lines.readline()
         self.lines_read += bool(line)
         return line
+
+
+def _is_continued(line: str) -> bool:
+    text = line.rstrip("\r\n")
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
 
 
 def read_properties(data: bytes, file: Path) -> PropertiesText:

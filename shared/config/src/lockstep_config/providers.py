@@ -46,6 +46,8 @@ STRIMZI = "io.strimzi.kafka."
 SECRETS_CLASS = f"{STRIMZI}KubernetesSecretConfigProvider"
 
 GLOB = "*?["
+_OF_A_SHELL = re.compile(r"[-=?+]")
+"""Behind the colon of `${NAME:-default}`."""
 
 SECRETS_VARIABLE = "LOCKSTEP_SECRETS_DIR"
 SECRETS_FOLDER = Path("/opt/lockstep/secrets")
@@ -230,6 +232,8 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
         if provider is None:
             known = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
             message = f"{reference} asks for the config provider {name!r}, but {known}: name it in config.providers"
+            if _OF_A_SHELL.match(rest):
+                message = f"{reference} is a placeholder of a shell that nobody filled: Kafka knows no such default"
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         try:

@@ -13,10 +13,12 @@ from lockstep_config.problems import Problem
 from lockstep_config.properties import PropertiesText
 from lockstep_config.usual_providers import with_usual_providers
 
-__all__ = ["SETTINGS_VARIABLE", "with_settings"]
+__all__ = ["SETTINGS_VARIABLE", "UNKNOWN_VARIABLE", "with_settings"]
 
 SETTINGS_VARIABLE = "LOCKSTEP_SETTINGS"
 """Names the file, for every process that a command starts."""
+UNKNOWN_VARIABLE = "LOCKSTEP_UNKNOWN_KEYS"
+"""`error` or `warn`, before what `lockstep.unknown.keys` says; for every process that a command starts as well."""
 
 
 def with_settings(text: PropertiesText, settings: PropertiesText, file: Path) -> PropertiesText:

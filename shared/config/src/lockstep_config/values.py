@@ -11,7 +11,19 @@ from datetime import datetime
 
 from lockstep_protocol.versions import RuleSet, UnknownVersion, rules_of
 
-__all__ = ["BadValue", "boolean", "choice", "integer", "list_of", "list_remark", "moment", "string", "version"]
+__all__ = [
+    "BadValue",
+    "boolean",
+    "choice",
+    "integer",
+    "is_boolean",
+    "is_true",
+    "list_of",
+    "list_remark",
+    "moment",
+    "string",
+    "version",
+]
 
 LONGEST_NUMBER = 30
 """Digits; Java's own numbers have 19."""
@@ -36,6 +48,16 @@ def boolean(text: str, shown: str | None = None) -> bool:
         case "false":
             return False
     raise BadValue(f"is {shown or text!r}, which is no boolean: write true or false")
+
+
+def is_true(text: str) -> bool:
+    """As `Boolean.parseBoolean`, to which everything else is false. Blanks do not count."""
+    return text.strip().lower() == "true"
+
+
+def is_boolean(text: str) -> bool:
+    """Whether `boolean` takes it."""
+    return text.strip().lower() in ("true", "false")
 
 
 def integer(text: str, minimum: int | None = None, maximum: int | None = None) -> int:

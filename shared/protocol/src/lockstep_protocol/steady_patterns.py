@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Matcher", "NotSteady", "matcher_of"]
+__all__ = ["Matcher", "NotSteady", "matcher_of", "member"]
 
 # Python has no public parser of its own syntax; what is used of this one has been the same since 3.11.
 _parser: Any = importlib.import_module("re._parser")
@@ -237,13 +237,13 @@ def _test(operator: str, argument: Any, ignoring: bool) -> Test:
             others = _folded(chr(argument)) if ignoring else {chr(argument)}
             return lambda character: character not in others
         case "IN":
-            return _member(argument, ignoring)
+            return member(argument, ignoring)
         case "ANY":
             return lambda character: character != "\n"
     raise NotSteady(f"it has a part that is not known here ({operator})")
 
 
-def _member(members: Sequence[Any], ignoring: bool) -> Test:
+def member(members: Sequence[Any], ignoring: bool) -> Test:
     negated = str(members[0][0]) == "NEGATE"
     tests = [_member_test(str(operator), argument) for operator, argument in members[negated:]]
 

@@ -1,4 +1,5 @@
-"""`--secrets-dir`, `--settings`, `--logging-dir`: what lies beside a configuration, for every command that reads one.
+"""`--secrets-dir`, `--settings`, `--logging-dir`, `--unknown`: what lies beside a configuration, and how strictly it is
+read, for every command that reads one.
 
 They are handed on as environment variables, so that the processes which a command starts look in the same places.
 """
@@ -14,17 +15,28 @@ import click
 
 from lockstep_config.log_levels import LOGGING_VARIABLE
 from lockstep_config.providers import SECRETS_FOLDER, SECRETS_VARIABLE
-from lockstep_config.settings_file import SETTINGS_VARIABLE
+from lockstep_config.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE
 
-__all__ = ["beside_configuration"]
+__all__ = ["REMARKS_TOLD", "beside_configuration"]
+
+REMARKS_TOLD = "--remarks-told"
+"""For a process whose configuration was remarked on by the one that starts it."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def beside_configuration(command: F) -> F:
-    """Adds the three options; the command itself sees none of them."""
+    """Adds the four options; the command itself sees none of them."""
     folder = click.Path(path_type=Path, file_okay=False)
+    kind: click.ParamType
     for name, kind, variable, about in (
+        (
+            "--unknown",
+            click.Choice(["error", "warn"]),
+            UNKNOWN_VARIABLE,
+            "What each key is that neither MirrorMaker nor Lockstep knows. Default: what lockstep.unknown.keys says,"
+            " else an error only where it is a slip of the pen from a key that decides what is copied.",
+        ),
         (
             "--logging-dir",
             folder,
@@ -58,12 +70,12 @@ def beside_configuration(command: F) -> F:
     return command
 
 
-def _handed_on(variable: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
-    def hand_on(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+def _handed_on(variable: str) -> Callable[[click.Context, click.Parameter, Path | str | None], Path | str | None]:
+    def hand_on(ctx: click.Context, param: click.Parameter, value: Path | str | None) -> Path | str | None:
         if value is None or ctx.resilient_parsing:
             return value
         before = os.environ.get(variable)
-        os.environ[variable] = str(value.absolute())
+        os.environ[variable] = str(value.absolute()) if isinstance(value, Path) else value
 
         def as_before() -> None:
             if before is None:

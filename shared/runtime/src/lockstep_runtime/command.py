@@ -25,12 +25,14 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
 from lockstep_runtime import log as logs
 from lockstep_runtime import memory
-from lockstep_runtime.beside_configuration import beside_configuration
+from lockstep_runtime.beside_configuration import REMARKS_TOLD, beside_configuration
 from lockstep_runtime.door import Door
 from lockstep_runtime.door_options import door_options
 from lockstep_runtime.legacy_options import files_of, legacy_options
 
 __all__ = ["service_command"]
+
+_log = logging.getLogger(__name__)
 
 EPILOG = """\b
 Pages on the port shown at start:
@@ -111,6 +113,7 @@ def service_command(
         type=click.Choice(["debug", "info", "warning", "error"]),
         help="debug also shows tracebacks and what the libraries say.",
     )
+    @click.option(REMARKS_TOLD, is_flag=True, hidden=True)
     @click.option(
         "--log-format",
         default="text",
@@ -125,6 +128,7 @@ def service_command(
         port: int,
         instance: str,
         log_level: str | None,
+        remarks_told: bool,
         log_format: logs.LogFormat,
         **legacy: Any,
     ) -> None:
@@ -137,6 +141,8 @@ def service_command(
             levels = configuration.log
             logs.configure(service, levels.level(service), log_format, libraries=levels.of.get(CLIENTS))
         settings = _chosen(service, configuration, flows, needs)
+        for remark in () if remarks_told else (*configuration.notes, *configuration.unused):
+            _log.warning("%s", remark)
         if first:
             _named(first)(settings)
         from lockstep_runtime.service import Place, serve  # Faust takes half a second: not for --help

@@ -1,0 +1,184 @@
+"""Names of earlier versions, of proposals that came out otherwise, of other clients, and what people write by mistake;
+with what to write instead. Pure.
+
+Each proposal is a line that loads and does what was meant; where there is none, the sentence says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["OLDER_NAMES", "Older", "older_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """`keys` are what to write in the same place, all of them; `why` is said besides. `matters`: it was meant to decide
+    what is copied, or how safely."""
+
+    keys: tuple[str, ...] = ()
+    why: str = ""
+    matters: bool = False
+
+
+def _write(keys: str, names: str, why: str = "", *, matters: bool = False) -> dict[str, Older]:
+    return dict.fromkeys(names.split(), Older(tuple(keys.split()), why, matters))
+
+
+_ALL = "without that line every one is selected, as in MirrorMaker"
+_FACTORS = " ".join(f"{topic}.topic.replication.factor" for topic in ("offset-syncs", "checkpoints", "heartbeats"))
+_COMPACTED = "the topic is compacted: nothing in it is too old"
+_PEM = "and {0}.type=PEM, where it is a file of certificates"
+
+OLDER_NAMES: Mapping[str, Older] = MappingProxyType(
+    {
+        # Selections.
+        **_write(
+            "topics",
+            "topics.whitelist topic.whitelist whitelist topics.include topics.included topics.allowlist "
+            "topics.regex topic.regex topics.pattern topic.pattern topics.list topic.list include.topics "
+            "topics.to.mirror topics.to.replicate topic.names topic.name topics.includes topics.whitelist.regex",
+            _ALL,
+            matters=True,
+        ),
+        **_write(
+            "topics.exclude",
+            "topic.blacklist blacklist topics.excluded topics.denylist topics.blocklist topics.exclude.regex "
+            "topics.exclude.pattern topics.blacklist.pattern topics.blacklist.regex topic.exclude.pattern "
+            "topics.exclusion topics.excludes",
+            matters=True,
+        ),
+        **_write(
+            "groups",
+            "groups.whitelist group.whitelist groups.include groups.included groups.allowlist groups.regex "
+            "group.regex groups.pattern group.pattern groups.list consumer.groups consumer.groups.whitelist "
+            "consumer.groups.include",
+            _ALL,
+            matters=True,
+        ),
+        **_write(
+            "groups.exclude",
+            "group.blacklist groups.excluded groups.denylist groups.blocklist groups.exclude.pattern "
+            "groups.blacklist.pattern consumer.groups.exclude consumer.groups.blacklist groups.excludes",
+            matters=True,
+        ),
+        **_write(
+            "config.properties.exclude",
+            "config.property.blacklist topic.config.exclude topic.configs.exclude config.exclude "
+            "topic.config.properties.exclude config.properties.excluded",
+            matters=True,
+        ),
+        **_write(
+            "",
+            "config.properties.whitelist config.properties.include config.properties.included",
+            "all configs of a topic are copied but those in config.properties.exclude",
+        ),
+        # How topics are named.
+        **_write(
+            "replication.policy.class",
+            "replication.policy replication.class policy.class replication.policy.classname",
+            matters=True,
+        ),
+        **_write("replication.policy.separator", "replication.separator policy.separator", matters=True),
+        **_write(
+            "replication.policy.class",
+            "rename.topics topics.rename",
+            "org.apache.kafka.connect.mirror.IdentityReplicationPolicy keeps the names",
+            matters=True,
+        ),
+        # What runs.
+        **_write("enabled", "replication.enabled mirror.enabled mirroring.enabled flow.enabled active"),
+        **_write("emit.heartbeats.enabled", "emit.heartbeats heartbeats.enabled heartbeat.emit.enabled"),
+        **_write("emit.checkpoints.enabled", "emit.checkpoints checkpoints.enabled checkpoint.emit.enabled"),
+        **_write("refresh.topics.enabled", "refresh.topics topics.refresh.enabled"),
+        **_write("refresh.groups.enabled", "refresh.groups refresh.consumer.groups groups.refresh.enabled"),
+        **_write("refresh.groups.interval.seconds", "refresh.consumer.groups.interval.seconds"),
+        **_write(
+            "sync.topic.configs.enabled",
+            "sync.topic.configs sync.configs.enabled sync.configs topic.configs.sync.enabled",
+            matters=True,
+        ),
+        **_write(
+            "sync.topic.acls.enabled",
+            "sync.topic.acls sync.acls.enabled sync.acls acls.sync.enabled acl.sync.enabled",
+            matters=True,
+        ),
+        **_write(
+            "sync.group.offsets.enabled",
+            "sync.consumer.group.offsets.enabled sync.consumer.offsets.enabled sync.offsets.enabled "
+            "sync.group.offsets sync.groups.enabled consumer.group.offset.sync.enabled sync.consumer.groups.enabled",
+            matters=True,
+        ),
+        **_write("sync.group.offsets.interval.seconds", "sync.consumer.group.offsets.interval.seconds"),
+        # How much, how often, how safely.
+        **_write("tasks.max", "max.tasks task.count num.tasks tasks.count tasks num.streams"),
+        **_write(_FACTORS, "internal.topic.replication.factor internal.topics.replication.factor"),
+        **_write("replication.factor", "topic.replication.factor remote.topic.replication.factor", matters=True),
+        **_write(
+            "",
+            "heartbeats.topic.retention.ms checkpoints.topic.retention.ms offset.syncs.topic.retention.ms",
+            _COMPACTED,
+        ),
+        **_write(
+            "",
+            "heartbeats.topic.partitions checkpoints.topic.partitions offset.syncs.topic.partitions",
+            "the topic has one partition",
+        ),
+        **{
+            f"{key}.interval.ms": Older((f"{key}.interval.seconds",), "in seconds")
+            for key in (
+                *("refresh.topics", "refresh.groups", "sync.topic.configs", "sync.topic.acls"),
+                *("sync.group.offsets", "emit.heartbeats", "emit.checkpoints"),
+            )
+        },
+        **_write("", "readahead.queue.capacity", "it was proposed in KIP-382 and never came: nothing reads ahead"),
+        # Connections, by the names of other clients.
+        **_write(
+            "bootstrap.servers",
+            "brokers broker.list brokers.list metadata.broker.list bootstrap.brokers bootstrap.url bootstrap",
+            matters=True,
+        ),
+        **_write("", "zookeeper.connect zookeeper zk.connect", "ZooKeeper is not asked: bootstrap.servers says where"),
+        **_write("sasl.mechanism", "sasl.mechanisms", matters=True),
+        **_write(
+            "ssl.truststore.location",
+            "ssl.ca.location ssl.cafile ssl.ca.cert",
+            _PEM.format("ssl.truststore"),
+            matters=True,
+        ),
+        **_write(
+            "ssl.keystore.location",
+            "ssl.certificate.location ssl.certfile ssl.key.location ssl.keyfile",
+            _PEM.format("ssl.keystore") + ", the key among them",
+            matters=True,
+        ),
+        **_write(
+            "",
+            "sasl.username sasl.user sasl.password sasl.plain.username sasl.plain.password",
+            'user and password stand in sasl.jaas.config, as username="..." and password="..."',
+            matters=True,
+        ),
+        **_write(
+            "",
+            "enable.ssl.certificate.verification ssl.verify ssl.check.hostname",
+            "certificates are always checked: name those to trust in ssl.truststore.location; "
+            "ssl.endpoint.identification.algorithm, set to nothing, leaves out the host's name",
+        ),
+    }
+)
+"""By the name as it is mostly written. `older_name` finds other marks between its words as well."""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+_PLAIN = MappingProxyType({_plain(name): older for name, older in OLDER_NAMES.items()})
+
+
+def older_name(name: str) -> Older | None:
+    """What is known of a name, however its words are put together."""
+    return _PLAIN.get(_plain(name))

@@ -1,0 +1,150 @@
+"""Slips of writing in values: what selects nothing, comments behind a value, other quotes, placeholders."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.slips import placeholder, slip
+from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.java_regex import UntranslatablePattern
+from lockstep_protocol.names import Flow
+from lockstep_protocol.unmatchable import LEGAL, needed_but_illegal
+
+from .conftest import LoadText, MistakesOf
+
+COMMENT = "# begins a comment only at the start of a line"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("orders.* # only orders", COMMENT),
+        ('"orders.*"', "quotes belong to the pattern: write it without"),
+        ("'orders'", "quotes belong to the pattern: write it without"),
+        ("orders.* payments", "patterns are separated by commas"),
+        ("orders;payments", "this needs ';'"),
+        ("orders/eu", "this needs '/'"),
+        ("“orders”", "it has typographic quotes (“ ”)"),
+        ("[ ]orders", "this needs a blank"),
+        ("ördérs", "this needs 'ö'"),
+    ],
+)
+@pytest.mark.parametrize(("key", "does"), [("topics", "selects"), ("topics.exclude", "leaves out")])
+def test_a_pattern_that_matches_no_legal_name_is_named_with_the_reason(
+    key: str, does: str, value: str, why: str, load_text: LoadText
+) -> None:
+    notes = [one.message for one in load_text(f"A->B.{key} = {value}\n").notes]
+    said = [one for one in notes if f"which {does} no topic" in one]
+    assert len(said) == 1, notes
+    assert why in said[0]
+
+
+@pytest.mark.parametrize(
+    "value", ["orders.*", r"orders\..*", "a, b|c d", "[^ ]+", "x( y)?", r"\w+-\d{2}", "(?i)ORDERS"]
+)
+def test_a_pattern_that_may_match_is_not_remarked_on(value: str, load_text: LoadText) -> None:
+    assert load_text(f"A->B.topics = {value}\n").notes == ()
+
+
+def test_a_group_may_be_called_anything(load_text: LoadText) -> None:
+    assert load_text("A->B.groups = my group, a/b\n").notes == ()
+
+
+@given(st.text(alphabet=st.sampled_from('ab.#" ;|()[]*?+-^_/'), max_size=12), st.text(alphabet=sorted(LEGAL)))
+def test_a_pattern_said_to_match_nothing_matches_no_legal_name(pattern: str, name: str) -> None:
+    try:
+        needed = needed_but_illegal(pattern)
+        names = NameFilter((pattern,))
+    except UntranslatablePattern:
+        return
+    if needed:
+        assert not names.matches(name)
+
+
+class TestBooleans:
+    @pytest.mark.parametrize("value", ["false # passive", "no", "off", "0", "FALSE;", ""])
+    def test_a_flow_whose_enabled_is_no_boolean_does_not_run_and_the_others_do(
+        self, value: str, load_text: LoadText
+    ) -> None:
+        loaded = load_text(f"B->A.enabled = {value}\n")
+        assert [str(settings.flow) for settings in loaded.flows] == ["A->B"]
+        (note,) = [one for one in loaded.notes if one.key == "B->A.enabled"]
+        assert "as in MirrorMaker it counts as false" in note.message
+        assert (COMMENT in note.message) == ("#" in value)
+
+    @pytest.mark.parametrize("value", ["true # active", "yes", "1", "on", "${ACTIVE}"])
+    def test_one_that_was_meant_to_run_is_a_mistake(self, value: str, mistakes_of: MistakesOf) -> None:
+        (mistake,) = mistakes_of(f"B->A.enabled = {value}\n")
+        assert "so that MirrorMaker takes it as false" in mistake
+
+    def test_a_comment_behind_a_number_is_named(self, mistakes_of: MistakesOf) -> None:
+        (mistake,) = mistakes_of("tasks.max = 4 # four\n")
+        assert mistake.endswith(COMMENT)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("${SOURCE}", "${SOURCE} is a placeholder that nobody filled"),
+        ("${SOURCE:-kafka}:9092", "${SOURCE:-kafka} is a placeholder"),
+        ("$(SOURCE):9092", "$(SOURCE) is a placeholder"),
+        ("$SOURCE:9092", "$SOURCE is a placeholder"),
+        ('"{{ .Values.source }}"', "{{ .Values.source }} is part of a template to be rendered first"),
+        ("{% if x %}", "{% if x %} is part of a template"),
+        ("<%= source %>", "<%= source %> is part of a template"),
+        ("<your-broker>:9092", "<your-broker> is a placeholder"),
+        ("{BROKERS ADDRESS}", "{BROKERS ADDRESS} is a placeholder"),
+        (r"\p{Alpha}+", ""),
+        ("@SOURCE@", "@SOURCE@ is a placeholder"),
+        ("%SOURCE%", "%SOURCE% is a placeholder"),
+        ("kafka-1.example.org:9092", ""),
+        ("${env:SOURCE}", ""),
+        ("${file:/opt/x:y}", ""),
+        (r"orders$|payments\d{2}", ""),
+        (r"(?<name>a)\k<name>", ""),
+        ("user@example.org", ""),
+    ],
+)
+def test_a_placeholder_is_told_from_a_value(text: str, what: str) -> None:
+    assert placeholder(text).startswith(what) if what else placeholder(text) == ""
+
+
+@pytest.mark.parametrize("text", ["a#b", "kafka:9092", "it's"])
+def test_an_ordinary_value_has_no_slip(text: str) -> None:
+    assert slip(text) == ""
+
+
+LOGIN = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
+MODULE = "A.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+def test_typographic_quotes_around_a_password_are_named_as_such(mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(f"{LOGIN}{MODULE} username=“u” password=“s3cret”;\n")
+    assert "it has typographic quotes (“ ”)" in mistake
+    assert "s3cret" not in mistake
+
+
+def test_straight_quotes_may_hold_any_other(load_text: LoadText) -> None:
+    login = load_text(f'{LOGIN}{MODULE} username="u" password="a“b”";\n')
+    assert not any("typographic" in one.message for one in login.notes)
+
+
+@pytest.mark.parametrize("value", ["${PASSWORD}", "{{ password }}", "<password>", "$PASSWORD"])
+def test_an_unfilled_password_is_remarked_on_without_repeating_it(value: str, load_text: LoadText) -> None:
+    loaded = load_text(f'{LOGIN}{MODULE} username="u" password="{value}";\n')
+    (note,) = [one for one in loaded.notes if one.key == "A.sasl.jaas.config"]
+    assert note.message.startswith("has a password that looks like ")
+    assert value not in note.message
+
+
+@pytest.mark.parametrize("value", ["${SOURCE}:9092", "{{ source }}:9092", "<broker>:9092", "${SOURCE}"])
+def test_a_bootstrap_address_that_nobody_filled_says_so(value: str, mistakes_of: MistakesOf) -> None:
+    whole = f"clusters = A, B\nA.bootstrap.servers = {value}\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+    (mistake,) = mistakes_of(whole=whole)
+    assert "placeholder that nobody filled" in mistake or "template to be rendered first" in mistake
+
+
+def test_both_flows_run_where_no_value_has_a_slip(load_text: LoadText) -> None:
+    assert load_text("B->A.enabled = TRUE\n").flow(Flow("B", "A"))

@@ -1,0 +1,178 @@
+"""Keys that neither MirrorMaker nor Lockstep knows: named with their place, and a mistake where they are near one that
+decides what is copied. What is proposed loads, in that place."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_config.key_types import Scope, Status
+from lockstep_config.keys import KEYS
+from lockstep_config.meant import flow_meant, known_at, like_alias, meant
+from lockstep_config.older_names import OLDER_NAMES, older_name
+
+from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
+
+IGNORED_BY_MM2 = """\
+A.max.poll.records = 5
+max.tasks = 3
+internal.topic.replication.factor = 3
+heartbeats.topic.retention.ms = 100
+C.security.protocol = SSL
+C.consumer.isolation.level = read_committed
+A->C.topics = x
+A->A.enabled = true
+exclude.internal.topics = true
+my.policy.prefix = 1
+com.example.policy = x
+B->A.checkpoints.topic.partitions = 1
+A.enable.ssl.certificate.verification = false
+log4j.rootLogger = INFO
+"""
+
+
+def test_what_mm2_ignores_is_a_warning_with_its_line(load_text: LoadText) -> None:
+    lines = IGNORED_BY_MM2.splitlines()
+    loaded = load_text(IGNORED_BY_MM2)
+    assert {(one.line, one.key) for one in loaded.unused} >= {
+        (number, line.partition(" =")[0]) for number, line in enumerate(lines, TWO_CLUSTERS.count("\n") + 1)
+    }
+
+
+@pytest.mark.parametrize("line", IGNORED_BY_MM2.splitlines())
+def test_asked_to_each_unknown_key_is_a_mistake(line: str, mistakes_of: MistakesOf) -> None:
+    (by_environment,) = mistakes_of(f"{line}\n", environment={"LOCKSTEP_UNKNOWN_KEYS": "error"})
+    (by_file,) = mistakes_of(f"{line}\nlockstep.unknown.keys = error\n")
+    assert by_environment == by_file
+
+
+MISTAKES = [
+    ("topics.whitelist", "write topics;"),
+    ("A->B.topics.whitelist", "write A->B.topics;"),
+    ("A->B.topcis", "did you mean A->B.topics?"),
+    ("topics.exlude", "did you mean topics.exclude?"),
+    ("A->B.replication.policy.clas", "did you mean A->B.replication.policy.class?"),
+    ("replication.policy.seperator", "did you mean replication.policy.separator?"),
+    ("A->B.group.exclude", "did you mean A->B.groups.exclude?"),
+    ("A.bootstrap.servrs", "A.bootstrap.servers is set, and counts"),
+    ("A.security.protocl", "did you mean A.security.protocol?"),
+    ("A.consumer.isolation.levl", "did you mean A.consumer.isolation.level?"),
+    ("lockstep.tracin", "did you mean lockstep.tracing?"),
+    ("A-B.topics", "did you mean A->B.topics?"),
+    ("A.B.topics", "did you mean A->B.topics?"),
+    ("${SOURCE}->B.topics", "${SOURCE} is a placeholder that nobody filled"),
+    ("{{flow}}.topics", "{{flow}} is part of a template to be rendered first"),
+]
+
+
+@pytest.mark.parametrize(("key", "said"), MISTAKES)
+def test_what_is_near_a_key_that_decides_what_is_copied_is_a_mistake(
+    key: str, said: str, mistakes_of: MistakesOf, load_text: LoadText
+) -> None:
+    (mistake,) = mistakes_of(f"{key} = x\n")
+    assert mistake.startswith(f"5 {key}: ")
+    assert said in mistake
+    loaded = load_text(f"{key} = x\n", environment={"LOCKSTEP_UNKNOWN_KEYS": "warn"})
+    assert [one.key for one in loaded.unused] == [key]
+
+
+def test_the_environment_goes_before_the_file(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    assert load_text("topcs = x\nlockstep.unknown.keys = error\n", environment={"LOCKSTEP_UNKNOWN_KEYS": "warn"})
+    assert mistakes_of("xxx = x\nlockstep.unknown.keys = warn\n", environment={"LOCKSTEP_UNKNOWN_KEYS": "error"})
+    assert mistakes_of("lockstep.unknown.keys = maybe\n")
+
+
+class TestOlderNames:
+    @pytest.mark.parametrize("name", OLDER_NAMES)
+    def test_what_to_write_instead_is_a_key_that_does_something(self, name: str) -> None:
+        older = OLDER_NAMES[name]
+        assert older.keys or older.why
+        for key in older.keys:
+            assert KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_at(Scope.CLUSTER)
+
+    @pytest.mark.parametrize("name", OLDER_NAMES)
+    @pytest.mark.parametrize("scope", [Scope.TOP, Scope.FLOW])
+    def test_what_is_proposed_stands_in_its_place(self, name: str, scope: Scope) -> None:
+        guess = meant(name, scope)
+        assert set(guess.keys) <= set(known_at(scope))
+
+    @pytest.mark.parametrize("name", OLDER_NAMES)
+    def test_none_of_them_is_a_key(self, name: str) -> None:
+        assert not any(name in known_at(scope) for scope in Scope)
+
+    @pytest.mark.parametrize(
+        ("name", "key"),
+        [("topicsWhitelist", "topics"), ("topics_whitelist", "topics"), ("MAX-TASKS", "tasks.max")],
+    )
+    def test_the_marks_between_its_words_do_not_count(self, name: str, key: str) -> None:
+        older = older_name(name)
+        assert older is not None
+        assert older.keys == (key,)
+
+
+OPPOSITES = [
+    ("topics.whitelist", "topics.blacklist"),
+    ("topics.included", "topics.exclude"),
+    ("heartbeats.topic.retention.ms", "heartbeats.topic.replication.factor"),
+    ("replication.enabled", "heartbeats.replication.enabled"),
+    ("emit.heartbeats.disabled", "emit.heartbeats.enabled"),
+    ("topics.include", "topics.exclude"),
+]
+
+
+@pytest.mark.parametrize(("name", "never"), OPPOSITES)
+@pytest.mark.parametrize("scope", list(Scope))
+def test_the_opposite_is_never_proposed(name: str, never: str, scope: Scope) -> None:
+    assert never not in meant(name, scope).instead
+
+
+@given(st.sampled_from([(scope, name) for scope in Scope for name in known_at(scope)]), st.data())
+def test_whatever_is_proposed_is_known_in_that_very_place(of: tuple[Scope, str], data: st.DataObject) -> None:
+    """A slip of the pen: a letter missing, doubled, exchanged with the next one, or another word in place of one."""
+    scope, name = of
+    at = data.draw(st.integers(0, len(name) - 1))
+    letter = data.draw(st.sampled_from("aeqxz.-"))
+    slip = data.draw(
+        st.sampled_from(
+            [
+                name[:at] + name[at + 1 :],
+                name[:at] + name[at] + name[at:],
+                name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :],
+                name[:at] + letter + name[at + 1 :],
+                name + ".x",
+            ]
+        )
+    )
+    if slip in known_at(scope):
+        return
+    guess = meant(slip, scope)
+    assert set(guess.keys) <= set(known_at(scope))
+    for proposed in re.findall(r"\{prefix\}([^? ;]+)", guess.instead):
+        assert proposed in known_at(scope)
+
+
+@pytest.mark.parametrize(
+    ("alias", "like"),
+    [("EAST", "east"), ("eats", "east"), ("dc3", None), ("dc-1", "dc1"), ("west2", None), ("C", None)],
+)
+def test_an_alias_is_like_another_where_a_slip_makes_one_of_it(alias: str, like: str | None) -> None:
+    assert like_alias(alias, ["dc1", "dc2", "east", "west1"]) == like
+
+
+@pytest.mark.parametrize(
+    ("key", "flow_key"),
+    [
+        ("A-B.topics", "A->B.topics"),
+        ("A.B.enabled", "A->B.enabled"),
+        ("A→B.groups", "A->B.groups"),
+        ("AtoB.topics", "A->B.topics"),
+        ("A-A.topics", None),
+        ("A-B.unheard.of", None),
+        ("A->B.topics", None),
+    ],
+)
+def test_an_arrow_in_other_marks_is_known(key: str, flow_key: str | None) -> None:
+    assert flow_meant(key, ["A", "B"]) == flow_key
