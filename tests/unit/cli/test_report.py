@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time
-from lockstep_cli.report import AclLine, HeldBack, Report, Trouble
+from lockstep_cli.report import AclLine, HeldBack, Trouble
 from lockstep_cli.reporting import report_of
-from lockstep_cli.tables import FEW, as_json, as_tables
-from lockstep_protocol.names import Flow
+from lockstep_cli.tables import FEW, as_json
 from lockstep_protocol.state import (
     AclStatus,
     FlowPulse,
     GroupStatus,
     Leader,
     LegacyGroup,
-    MirroredTopic,
-    PartitionProgress,
     Restarts,
     Row,
     SlotStatus,
     Wanted,
 )
-
-FLOW = Flow("A", "B")
-NOW = 1_000_000
-
-
-def reported(*rows: Row, replicas: Mapping[str, int] | None = None, unreadable: tuple[str, ...] = ()) -> Report:
-    by_key = {row.key(): row for row in rows}
-    return report_of(FLOW, by_key, at_ms=NOW, replicas=replicas, unreadable=unreadable)
-
-
-def topic(name: str = "t", partitions: int = 1, phase: str = "mirrored", reason: str = "") -> MirroredTopic:
-    remote = f"A.{name}"
-    return MirroredTopic(source_topic=name, target_topic=remote, partitions=partitions, phase=phase, reason=reason)
-
-
-def progress(name: str = "t", partition: int = 0, **fields: object) -> PartitionProgress:
-    return replace(PartitionProgress(topic=name, partition=partition, upstream=9, source_end=20), **fields)  # type: ignore[arg-type] # fields by name
-
-
-def shown(report: Report, *sections: str, only_trouble: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=200)
-    for part in as_tables(report, sections, only_trouble=only_trouble):
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+from tests.unit.cli.reports import FLOW, NOW, at_work, progress, reported, shown, topic
 
 
 def test_a_legacy_flow_that_waits_for_its_groups_members_is_in_trouble() -> None:
@@ -102,7 +72,10 @@ def test_leaders_are_those_of_the_service_and_of_its_shares() -> None:
 
 def test_lag_adds_up_in_records_and_is_the_longest_in_time() -> None:
     report = reported(
-        topic(partitions=2), progress(lag_records=3, lag_ms=50), progress("t", 1, lag_records=4, lag_ms=20)
+        topic(partitions=2),
+        progress(lag_records=3, lag_ms=50),
+        progress("t", 1, lag_records=4, lag_ms=20),
+        ends={("t", 0): 13, ("t", 1): 14},
     )
     (line,) = report.topics
     assert (line.lag_records, line.lag_ms, line.begun) == (7, 50, 2)
@@ -249,9 +222,11 @@ def test_rows_that_nobody_can_read_are_trouble() -> None:
 
 def test_ten_thousand_partitions_come_to_a_few_lines() -> None:
     rows: list[Row] = [topic(f"t{n}", 10) for n in range(1000)]
-    rows += [progress(f"t{n}", p) for n in range(1000) for p in range(10)]
-    text = shown(reported(*rows))
+    all_of_them = [(f"t{n}", p) for n in range(1000) for p in range(10)]
+    rows += [progress(*tp) for tp in all_of_them]
+    text = shown(reported(*rows, *at_work(*all_of_them), ends=dict.fromkeys(all_of_them, 10)))
     assert len(text.splitlines()) < 25
+    assert "1,000 topics, 10,000 partitions, 0 records behind: fine" in text
     assert "10,000 copying" in text
 
 

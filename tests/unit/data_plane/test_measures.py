@@ -10,6 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lockstep_data_plane.measures import CASES, Measures, SlotRun
 from lockstep_data_plane.metrics import METRICS
+from lockstep_data_plane.sighted import Seen
+from lockstep_protocol.behind import Log
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
 from lockstep_runtime import common_metrics
@@ -30,6 +32,7 @@ TASK = {"connector": '"A->B.MirrorSourceConnector"', "task": "0"}
 @dataclass
 class Plane:
     max_in_flight_bytes: int = 1000
+    by_key: bool = False
 
 
 @dataclass
@@ -64,6 +67,12 @@ class Driver:
         self.measures.follow(partitions)
         self.say(Assignment(slot=slot, partitions=partitions))
 
+    def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
+        """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
+        rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
+        seen = {tp: Seen(rows[tp], None if end is None else Log(0, end)) for tp, end in ends.items()}
+        self.measures.looked(stuck, seen, resting)
+
     def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
         found: dict[str, list[tuple[dict[str, str], float]]] = {}
         for family in text_string_to_metric_families(self.metrics.exposition().decode()):
@@ -78,7 +87,16 @@ class Driver:
 
 
 def row(number: int = 0, **more: Any) -> PartitionProgress:
-    return PartitionProgress(**{"topic": "t", "partition": number, "producer_id": 1, "slot": 0, **more})
+    return PartitionProgress(
+        **{
+            "topic": "t",
+            "partition": number,
+            "producer_id": 1,
+            "slot": 0,
+            "source_end": more.get("upstream", -1) + 1,
+            **more,
+        }
+    )
 
 
 def copying(**more: Any) -> Driver:
@@ -175,8 +193,11 @@ class TestSeries:
         driver.assign(("t", 0), ("t", 1))
         driver.say(row(0), row(1))
         assert len(driver.page()["lockstep_lag_records"]) == 2
-        driver.assign(("t", 1))
-        left = [s for samples in driver.page().values() for s in samples if s[0].get("partition") == "0"]
+        driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, phase="excluded"))
+        driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=2, target_partitions=2))
+        driver.assign(("u", 1))
+        driver.say(replace(row(1), topic="u"))
+        left = [s for samples in driver.page().values() for s in samples if s[0].get("topic") in ("t", "A.t")]
         assert left == []
         assert driver.value("lockstep_partitions") == 1
 
@@ -203,49 +224,89 @@ class TestSeries:
 
 class TestLag:
     def test_in_seconds_it_grows_on_while_a_slot_says_nothing(self) -> None:
-        driver = copying(lag_records=3, lag_ms=1500)
+        driver = copying(upstream=9, source_end=13, lag_records=3, lag_ms=1500)
+        driver.look({("t", 0): 13})
         driver.now += 10_000
-        assert driver.value("lockstep_lag_seconds") == 11.5
-        driver.say(row(lag_records=0, lag_ms=0))
+        assert driver.value("lockstep_lag_seconds", partition="0") == 11.5
+        driver.say(row(upstream=12, source_end=13))
         driver.now += 10_000
-        assert driver.value("lockstep_lag_seconds") == 0
+        assert driver.value("lockstep_lag_seconds", partition="0") == 0
+
+    def test_of_a_partition_that_has_not_begun_it_is_all_that_waits(self) -> None:
+        driver = Driver()
+        driver.assign(("t", 0), ("t", 1))
+        assert "lockstep_lag_records" not in driver.page(), "nobody knows yet"
+        assert driver.value("lockstep_lag_unknown_partitions") == 2
+        driver.look({("t", 0): 120_000, ("t", 1): None})
+        assert driver.value("lockstep_lag_records") == 120_000
+        assert driver.value("lockstep_lag_unknown_partitions") == 1
+        assert driver.value("lockstep_partition_states", state="not-begun") == 2
+
+    def test_a_source_that_does_not_answer_leaves_it_unknown(self) -> None:
+        driver = copying(upstream=9)
+        driver.look({("t", 0): 10, ("t", 1): 5})
+        assert driver.value("lockstep_lag_records", partition="0") == 0
+        driver.now += 20_000
+        driver.measures.lost_sight()
+        assert "lockstep_lag_records" not in driver.page()
+        assert "lockstep_lag_seconds" not in driver.page()
+        assert "kafka_consumer_fetch_manager_records_lag" not in driver.page()
+        assert driver.value("lockstep_lag_unknown_partitions") == 2
+
+    def test_of_a_partition_that_the_target_lacks_or_whose_topic_fails_too(self) -> None:
+        driver = copying(upstream=9)
+        driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=1, missing=1))
+        driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"))
+        driver.look({("t", 0): 10, ("t", 1): 5, ("u", 0): 7})
+        lags = {(at["topic"], at["partition"]): value for at, value in driver.page()["lockstep_lag_records"]}
+        assert lags == {("t", "0"): 0, ("t", "1"): 5, ("u", "0"): 7}
+
+    def test_a_slot_that_has_just_fallen_silent_has_the_driver_look_often(self) -> None:
+        driver = copying(upstream=9)
+        assert driver.measures.unheard, "it has not spoken yet"
+        driver.say(SlotStatus(slot=0, phase="started", run="r1"))
+        assert not driver.measures.unheard
+        assert driver.value("lockstep_partition_states", state="copying") == 1
+        driver.now += 16_000
+        assert driver.measures.unheard
+        assert driver.value("lockstep_partition_states", state="silent") == 1
+        driver.now += 60_000
+        assert not driver.measures.unheard, "what is away for long is not asked about all the time"
 
     def test_of_a_halted_partition_it_goes_up_to_the_source_as_seen_now(self) -> None:
         driver = copying(phase="halted", case="refused", upstream=9, lag_records=1)
-        driver.measures.looked((), {("t", 0): 100})
+        driver.look({("t", 0): 100})
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
 
-    def test_of_a_stuck_one_too_but_not_of_one_that_moves(self) -> None:
+    def test_of_a_stuck_one_too(self) -> None:
         driver = copying(upstream=9, lag_records=0)
-        driver.measures.looked((), {("t", 0): 100})
-        assert driver.value("lockstep_lag_records") == 0
-        driver.measures.looked([("t", 0)], {("t", 0): 100})
+        driver.look({("t", 0): 100}, stuck=[("t", 0)])
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_stuck") == 1
 
     def test_of_one_whose_slot_died_up_to_date_it_grows_from_the_look_that_saw_more(self) -> None:
         driver = copying(upstream=9, lag_records=0)
         driver.now += 3_600_000
-        driver.measures.looked((), {("t", 0): 100})
+        driver.look({("t", 0): 100})
         driver.now += 10_000
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
         assert driver.value("lockstep_lag_seconds") == 10
-        driver.say(row(upstream=99))
+        driver.say(row(upstream=99, source_end=100))
         assert driver.value("lockstep_lag_records") == driver.value("lockstep_lag_seconds") == 0
 
     def test_what_a_driver_saw_before_others_led_does_not_count(self) -> None:
         driver = copying(upstream=9)
-        driver.measures.looked((), {("t", 0): 100})
+        driver.look({("t", 0): 100})
         driver.measures.rest()
         driver.assign(("t", 0))
-        driver.now += 10_000
-        assert driver.value("lockstep_lag_records") == 0
+        driver.now += 11_000
+        assert "lockstep_lag_records" not in driver.page()
 
     def test_of_one_that_an_operator_lets_rest_too_and_it_is_not_stuck(self) -> None:
         driver = copying(phase="paused", upstream=9, lag_records=1)
-        driver.measures.looked((), {("t", 0): 100}, {("t", 0)})
+        driver.look({("t", 0): 100}, resting={("t", 0)})
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_paused") == 1
         assert driver.value("lockstep_partition_stuck") == driver.value("lockstep_partition_halted") == 0

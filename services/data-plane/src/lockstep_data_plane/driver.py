@@ -172,6 +172,8 @@ class Driver:
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
+        lags = [self._measures.lag(tp) for tp in self._measures.selected()]
+        known = [lag.records for lag in lags if lag is not None]
         return {
             "slots": {
                 str(r.slot): {
@@ -184,7 +186,9 @@ class Driver:
             **({} if self._group is None else {"legacy": self._group.status()}),
             "producer_id": self._producer_id,
             "partitions": len(partitions),
-            "lag_records": sum(self._measures.lag(p).records for p in partitions),
+            "lag_records": sum(known) if len(known) == len(lags) else None,
+            "lag_unknown": len(lags) - len(known),
+            "states": self._measures.states(),
             "paused": len(at_rest(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }

@@ -12,7 +12,8 @@ from lockstep_data_plane.assign import TopicPartition
 from lockstep_data_plane.counting import Count
 from lockstep_data_plane.gaps import Case
 from lockstep_data_plane.obeying import has_failed
-from lockstep_data_plane.sighted import Lag, Sighted
+from lockstep_data_plane.sighted import Lag, Seen, Sighted
+from lockstep_protocol.behind import is_of_another_log
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime import common_metrics as common
 from lockstep_runtime.context import FlowContext
@@ -24,6 +25,16 @@ __all__ = ["Measures", "SlotRun"]
 
 CASES = (*(case.value for case in Case), "refused")
 """The words for why a partition halts (`PartitionProgress.case`)."""
+
+STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
+"""What a partition does, as `lockstep_partition_states` says it."""
+
+SILENT_S = 15.0
+"""A slot says every 5 s that it lives; one that has been silent for three times as long is not known to copy."""
+
+UNHEARD_S = 7.0
+"""So long after its last word the driver looks at the source itself, often, for a minute."""
+LOOKS_OFTEN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ class Measures:
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
         self._sighted = Sighted()
+        self._slots_heard: dict[int, float] = {}
         ctx.state.listen(self.saw)
         ctx.metrics.ask(self.samples)
 
@@ -89,26 +101,49 @@ class Measures:
     def rest(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
         self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), Sighted()
+        self._slots_heard = {}
 
     def looked(
         self,
         stuck: Collection[TopicPartition],
-        ends: Mapping[TopicPartition, int],
+        seen: Mapping[TopicPartition, Seen],
         resting: Collection[TopicPartition] = (),
     ) -> None:
-        """What the driver itself saw on the source: partitions that stand still, and the next offset of each; and those
-        that an operator wants to rest."""
+        """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
+        to rest."""
         self._stuck, self._resting = stuck, resting
-        rows = (self._ctx.state.get(PartitionProgress, topic, str(number)) for topic, number in self._followed)
-        self._sighted.look((row for row in rows if row is not None), ends, self._ctx.clock.monotonic())
+        self._sighted.look(seen, self._ctx.clock.monotonic())
+
+    def lost_sight(self) -> None:
+        """The source does not answer."""
+        self._sighted.lost()
+
+    def selected(self) -> dict[TopicPartition, MirroredTopic]:
+        """Every partition that the target is to have, also where its topic cannot be made or lacks it."""
+        topics = self._ctx.state.all(MirroredTopic)
+        copied = [topic for topic in topics if topic.phase in ("mirrored", "failed")]
+        return {(topic.source_topic, n): topic for topic in copied for n in range(topic.partitions)}
+
+    @property
+    def unheard(self) -> bool:
+        """Whether a slot that has partitions has just fallen silent, or has not spoken yet."""
+        now = self._ctx.clock.monotonic()
+        silences = (
+            now - self._slots_heard.setdefault(row.slot, now - UNHEARD_S)
+            for row in self._ctx.state.all(Assignment)
+            if row.partitions and not row.ending
+        )
+        return any(UNHEARD_S <= silence <= LOOKS_OFTEN_S for silence in silences)
 
     def saw(self, row: Row) -> None:
         """A row has changed."""
         if isinstance(row, PartitionProgress):
+            self._sighted.heard(row, self._ctx.clock.monotonic())
             tally = self._tallies.get((row.topic, row.partition))
             if tally is not None and (row.topic, row.partition) in self._followed:
                 self._count(tally, row)
         elif isinstance(row, SlotStatus) and self._run_of(row.slot) == row.run:
+            self._slots_heard[row.slot] = self._ctx.clock.monotonic()
             self._syncs[row.slot].see(row.run, row.syncs)
 
     def _count(self, tally: _Tally, row: PartitionProgress) -> None:
@@ -144,6 +179,7 @@ class Measures:
                     rows.append(row)
                     yield from self._partition(slot, row)
         yield from self._flow(rows)
+        yield from self._lags()
         kept = self._slots()
         slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in kept}
         yield from self._slots_together(slots, kept)
@@ -153,11 +189,9 @@ class Measures:
     def _partition(self, slot: int, row: PartitionProgress) -> Iterator[Sample]:
         flow, now = self._ctx.flow, self._ctx.clock.wall_ms()
         tp = (row.topic, row.partition)
-        lag = self.lag(row)
+        lag = self.lag(tp)
         ours = (str(flow), row.topic, str(row.partition))
         tally = self._tallies[tp]
-        yield Sample(m.LAG, ours, lag.records)
-        yield Sample(m.LAG_SECONDS, ours, lag.seconds)
         yield Sample(m.LATENCY, ours, row.latency_ms / 1000)
         yield Sample(m.UPSTREAM, ours, row.upstream)
         yield Sample(m.RECORDS, ours, tally.records.total)
@@ -168,7 +202,8 @@ class Measures:
         yield Sample(m.HALTED, ours, row.phase == "halted")
         yield Sample(m.STUCK, ours, tp in self._stuck)
         yield Sample(m.PAUSED, ours, tp in self._resting)
-        yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag.records)
+        if lag is not None:
+            yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag.records)
         mirrored = self._ctx.state.get(MirroredTopic, row.topic)
         remote = mirrored.target_topic if mirrored is not None else row.topic
         theirs = (flow.source, flow.target, remote, str(row.partition))
@@ -180,11 +215,47 @@ class Measures:
             for metric, value in zip(four, stats(window, now), strict=True):
                 yield Sample(metric, theirs, value)
 
-    def lag(self, row: PartitionProgress) -> Lag:
-        """Of the partition with this row, its newest."""
-        tp, clock = (row.topic, row.partition), self._ctx.clock
-        stands = row.phase == "halted" or tp in self._stuck or tp in self._resting
-        return self._sighted.lag(row, stands=stands, now=clock.monotonic(), wall_ms=clock.wall_ms())
+    def lag(self, tp: TopicPartition) -> Lag | None:
+        """Of a partition that the target is to have; None: unknown."""
+        row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+        topic, clock = self._ctx.state.get(MirroredTopic, tp[0]), self._ctx.clock
+        return self._sighted.lag(tp, row, topic, now=clock.monotonic(), wall_ms=clock.wall_ms())
+
+    def _lags(self) -> Iterator[Sample]:
+        flow, unknown = str(self._ctx.flow), 0
+        for topic, number in self.selected():
+            lag = self.lag((topic, number))
+            if lag is None:
+                unknown += 1
+                continue
+            yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
+            yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
+        yield Sample(m.LAG_UNKNOWN, (flow,), unknown)
+        for state, count in self.states().items():
+            yield Sample(m.PARTITION_STATES, (flow, state), count)
+
+    def states(self) -> dict[str, int]:
+        """How many partitions do what: each is in one state."""
+        now = self._ctx.clock.monotonic()
+        heard = {slot for slot, at in self._slots_heard.items() if now - at <= SILENT_S}
+        assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
+        held = {tp for row in assignments for tp in row.partitions}
+        counts = dict.fromkeys(STATES, 0)
+        for tp, topic in self.selected().items():
+            counts[self._state_of(tp, topic, held)] += 1
+        return counts
+
+    def _state_of(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
+        row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+        if row is not None and row.phase == "halted":
+            return "halted"
+        if tp in self._resting:
+            return "paused"
+        if row is None or is_of_another_log(row, topic) or tp not in self._followed:
+            return "not-begun"
+        if tp in self._stuck:
+            return "stuck"
+        return "copying" if tp in held else "silent"
 
     def _flow(self, rows: Collection[PartitionProgress]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)

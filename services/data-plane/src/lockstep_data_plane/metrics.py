@@ -109,15 +109,15 @@ LAG = Metric(
     "lockstep_lag_records",
     GAUGE,
     PARTITION,
-    "Offsets of the source not yet durable on the target, as the slot said last; of one that is halted, paused or"
-    " stuck, or of which nothing is heard, up to the source's end as the driver saw it last",
+    "Offsets of the source that a reader of the target cannot read yet, also of partitions that have not begun; absent"
+    " where nobody knows",
 )
 LAG_SECONDS = Metric(
     "lockstep_lag_seconds",
     GAUGE,
     PARTITION,
     "Age of the oldest record fetched and not yet durable on the target; of what the driver alone has seen, since it"
-    " saw it first; 0 without lag, and it grows on while a slot says nothing",
+    " saw it first; 0 without lag, absent with an unknown one, and it grows on while a slot says nothing",
 )
 LATENCY = Metric(
     "lockstep_latency_seconds", GAUGE, PARTITION, "From record timestamp to acknowledgement, of the last batch"
@@ -151,6 +151,19 @@ PAUSED = Metric(
     "lockstep_partition_paused", GAUGE, PARTITION, "1 while an operator wants the partition to rest (`pause`, `stop`)"
 )
 
+LAG_UNKNOWN = Metric(
+    "lockstep_lag_unknown_partitions",
+    GAUGE,
+    ("flow",),
+    "Partitions of which nobody knows how far behind they are: a cluster does not answer, or a log is not what it was",
+)
+PARTITION_STATES = Metric(
+    "lockstep_partition_states",
+    GAUGE,
+    ("flow", "state"),
+    "Partitions that the target is to have, by what they do: `copying`, `not-begun` (nothing is copied yet, or the"
+    " target lacks them), `halted`, `paused` (or stopped), `stuck`, `silent` (no slot that was heard lately has them)",
+)
 PARTITIONS = Metric("lockstep_partitions", GAUGE, ("flow",), "Partitions that the flow mirrors")
 HALTED_PARTITIONS = Metric(
     "lockstep_halted_partitions", GAUGE, ("flow", "case"), "Partitions that wait for a decision, by what happened"
@@ -205,6 +218,8 @@ METRICS = (
     HALTED,
     STUCK,
     PAUSED,
+    LAG_UNKNOWN,
+    PARTITION_STATES,
     PARTITIONS,
     HALTED_PARTITIONS,
     GAPS,

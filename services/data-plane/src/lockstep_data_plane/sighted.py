@@ -1,23 +1,36 @@
-"""How far behind a partition is, by the newer of what its slot said and what the driver saw (no I/O, no clock)."""
+"""How far behind a partition is: by what its slot said, and what the driver saw of both clusters (no I/O, no clock)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.assign import TopicPartition
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.behind import NOT_ASKED, Log, behind, is_of_another_log
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
 
-__all__ = ["UNHEARD_S", "Lag", "Sighted"]
+__all__ = ["Lag", "Seen", "Sighted"]
 
-UNHEARD_S = 3.0
-"""A slot that works says within a second how far it is. A look that falls between two of its words says nothing yet."""
+FRESH_S = 10.0
+"""A slot writes progress each second while records move. Without a look, a row counts for so long."""
+
+LOOK_LASTS_S = 90.0
+"""Three times as long as the longest time between two looks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
     records: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One partition at one look: its row just before, and what the clusters said then. None: not answered."""
+
+    row: PartitionProgress | None
+    source: Log | None
+    target_end: int | None = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +42,72 @@ class _Behind:
 
 
 class Sighted:
-    """Remembers what the driver's looks at the source have shown. Times are seconds of a clock that does not go back,
-    but for rows, which have Unix milliseconds."""
+    """Remembers what the driver's looks have shown, and when rows came. Times are seconds of a clock that does not go
+    back, but for rows, which have Unix milliseconds."""
 
     def __init__(self) -> None:
-        self._ends: Mapping[TopicPartition, int] = {}
+        self._seen: Mapping[TopicPartition, Seen] = {}
+        self._looked_at = float("-inf")
+        self._heard: dict[TopicPartition, float] = {}
         self._behind: dict[TopicPartition, _Behind] = {}
 
-    def look(self, rows: Iterable[PartitionProgress], ends: Mapping[TopicPartition, int], now: float) -> None:
-        """`rows` as they are now, `ends`: the next offset behind what can be read. A partition that is not in `ends`
-        was not answered for, and what was seen of it stays; one that is not among `rows` is forgotten."""
-        known, seen, behind = self._ends, dict[TopicPartition, int](), dict[TopicPartition, _Behind]()
-        for row in rows:
-            tp = (row.topic, row.partition)
-            end = ends.get(tp, known.get(tp))
-            if end is None:
-                continue
-            seen[tp] = end
-            if end - 1 > row.upstream:
-                before = self._behind.get(tp)
-                same = before is not None and before.upstream == row.upstream
-                behind[tp] = before if same and before is not None else _Behind(row.upstream, now)
-        self._ends, self._behind = seen, behind
+    def heard(self, row: PartitionProgress, now: float) -> None:
+        """A row has come."""
+        self._heard[row.topic, row.partition] = now
 
-    def lag(self, row: PartitionProgress, *, stands: bool, now: float, wall_ms: int) -> Lag:
-        """Of the partition's newest row. `stands`: it is known not to move, so that the slot cannot know better."""
-        tp = (row.topic, row.partition)
-        behind = self._behind.get(tp)
-        unheard = behind is not None and behind.upstream == row.upstream and now - behind.since >= UNHEARD_S
-        records = row.lag_records
-        if stands or unheard:
-            records = max(records, self._ends.get(tp, 0) - 1 - row.upstream)
+    def look(self, seen: Mapping[TopicPartition, Seen], now: float) -> None:
+        """A look at both clusters. What is not among them is forgotten."""
+        behind_since: dict[TopicPartition, _Behind] = {}
+        for tp, one in seen.items():
+            upstream = -1 if one.row is None else one.row.upstream
+            before = self._behind.get(tp)
+            if one.source is None:
+                if before is not None:
+                    behind_since[tp] = before
+            elif one.source.end > max(one.source.start, upstream + 1):
+                same = before is not None and before.upstream == upstream
+                behind_since[tp] = before if same and before is not None else _Behind(upstream, now)
+        self._seen, self._looked_at, self._behind = seen, now, behind_since
+        self._heard = {tp: at for tp, at in self._heard.items() if now - at <= FRESH_S}
+
+    def lost(self) -> None:
+        """The source could not be looked at: what an earlier look saw says nothing of now."""
+        self._seen = {}
+
+    def lag(
+        self,
+        tp: TopicPartition,
+        row: PartitionProgress | None,
+        topic: MirroredTopic | None,
+        *,
+        now: float,
+        wall_ms: int,
+    ) -> Lag | None:
+        """Of the partition with this row, its newest. None: unknown."""
+        records = self._records(tp, row, topic, now)
         if not records:
-            return Lag(0, 0.0)
-        if row.lag_records or behind is None:
+            return None if records is None else Lag(0, 0.0)
+        since = self._behind.get(tp)
+        if row is not None and (row.lag_records or since is None):
             return Lag(records, (row.lag_ms + max(0, wall_ms - row.at_ms)) / 1000)
-        return Lag(records, max(0.0, now - behind.since))
+        return Lag(records, 0.0 if since is None else max(0.0, now - since.since))
+
+    def _records(
+        self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float
+    ) -> int | None:
+        seen = self._seen.get(tp) if now - self._looked_at <= LOOK_LASTS_S else None
+        if row is None or is_of_another_log(row, topic):
+            return None if seen is None else behind(row, topic, seen.source)
+        told = Log(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
+        if seen is None or seen.source is None:
+            fresh = now - self._heard.get(tp, float("-inf")) <= FRESH_S
+            return behind(row, topic, told) if fresh else None
+        if _moved(row, seen.row):  # the look is older than the row
+            source = Log(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
+            return behind(row, topic, source)
+        found = behind(row, topic, seen.source, seen.target_end)
+        return None if found is None else max(found, row.lag_records)
+
+
+def _moved(row: PartitionProgress, then: PartitionProgress | None) -> bool:
+    return then is None or (row.upstream, row.downstream) != (then.upstream, then.downstream)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 __all__ = [
+    "COPYING",
     "NOT_BEGUN",
+    "SILENT",
+    "STALLED",
+    "UNASSIGNED",
+    "UNKNOWN",
     "AclLine",
     "Acting",
     "GroupLine",
@@ -14,12 +20,27 @@ __all__ = [
     "Report",
     "ServiceLine",
     "SlotLine",
+    "Standing",
     "TopicLine",
     "Trouble",
 ]
 
 NOT_BEGUN = "not begun"
 """The phase of a partition that is to be copied and of which the data plane has written nothing yet."""
+
+COPYING = "copying"
+
+UNASSIGNED, SILENT, STALLED, UNKNOWN = "unassigned", "silent", "stalled", "unknown"
+"""Why a partition whose row says `copying` may not be copied: no slot that has started has it; that slot has not been
+heard lately; the source has more and the copy does not move; what both logs hold is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a partition does, as one word, with the reason where it is not plain."""
+
+    state: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +66,9 @@ class ServiceLine:
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A source topic with what its partitions come to. `lag_ms`: the longest. `begun`: partitions with progress."""
+    """A source topic with what its partitions come to. `lag_ms`: the longest; None, as of `lag_records`: of some
+    partitions it is unknown. `begun`: partitions with progress. `phase`: its row's, or `not begun` where the flow
+    selects it and has no row of it yet."""
 
     topic: str
     remote: str
@@ -54,33 +77,41 @@ class TopicLine:
     partitions: int
     begun: int
     halted: int
-    lag_records: int
-    lag_ms: int
+    lag_records: int | None
+    lag_ms: int | None
     trouble: str = ""
+    passed_over: int = 0
+    """Records quarantined, and offsets given up or lost on the target: they never come, and are not behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A source partition. `phase`: its row's, or `not begun`. `upstream`: last offset that is durable downstream.
-    `written_ms`: when its row was written, 0 where there is none."""
+    """A source partition. `phase`: its row's, or `not begun`; `state`: what it does now (`judging.py`), and `why`.
+    `lag_records`: what a reader of the target cannot read yet; None: unknown. `upstream`: last offset that is durable
+    downstream. `written_ms`: when its row was written, 0 where there is none."""
 
     topic: str
     partition: int
     phase: str
     wanted: str
-    lag_records: int
-    lag_ms: int
+    lag_records: int | None
+    lag_ms: int | None
     upstream: int
     source_end: int
     slot: int
     written_ms: int
     case: str = ""
     trouble: str = ""
+    state: str = NOT_BEGUN
+    why: str = ""
+    quarantined: int = 0
+    given_up: int = 0
+    target_lost: int = 0
 
     @property
-    def state(self) -> str:
-        """Its phase, or what is wanted of it where that holds it back."""
-        return self.phase if self.phase == "halted" or self.wanted == "running" else self.wanted
+    def passed_over(self) -> int:
+        """What of the source never comes to the target, as far as it is counted."""
+        return self.quarantined + self.given_up + self.target_lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +204,36 @@ class Report:
     troubles: tuple[Trouble, ...]
 
     @property
-    def lag_records(self) -> int:
-        return sum(line.lag_records for line in self.topics)
+    def lag_records(self) -> int | None:
+        """None: of some partitions it is unknown."""
+        return None if self.lag_unknown else self.lag_at_least
 
     @property
-    def lag_ms(self) -> int:
-        """The longest of all partitions."""
-        return max((line.lag_ms for line in self.topics), default=0)
+    def lag_at_least(self) -> int:
+        """Over the partitions of which it is known."""
+        return sum(line.lag_records or 0 for line in self.partitions)
+
+    @property
+    def lag_unknown(self) -> int:
+        """Partitions of which nobody knows how far behind they are."""
+        return sum(line.lag_records is None for line in self.partitions)
+
+    @property
+    def lag_ms(self) -> int | None:
+        """The longest of all partitions; None: of some it is unknown."""
+        known = [line.lag_ms for line in self.partitions if line.lag_ms is not None]
+        return max(known, default=0) if len(known) == len(self.partitions) else None
+
+    @property
+    def passed_over(self) -> int:
+        return sum(line.passed_over for line in self.partitions)
+
+    @property
+    def not_copying(self) -> dict[str, int]:
+        """Partitions that are not copied now, by their state."""
+        return dict(Counter(line.state for line in self.partitions if line.state != COPYING).most_common())
+
+    @property
+    def fine(self) -> bool:
+        """Nothing is in trouble, every partition copies, and it is known how far behind each is."""
+        return not (self.troubles or self.not_copying or self.lag_unknown)

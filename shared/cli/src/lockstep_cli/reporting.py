@@ -1,14 +1,16 @@
 """A flow's `Report` from the rows of its state topic. Pure.
 
-Nothing in it is fresher than its row: progress is written at least every second while records move, and not at all
-while they do not. What cannot be seen in rows, whether anybody runs at all, comes in as `replicas`.
+Progress is written at least every second while records move, and not at all while they do not. What cannot be seen in
+rows comes in beside them: whether anybody runs at all as `replicas`, how far both clusters' logs go as `logs`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from lockstep_cli.amounts import in_time
+from lockstep_cli.judging import Logs, Slots, judged
 from lockstep_cli.report import (
     NOT_BEGUN,
     AclLine,
@@ -26,6 +28,7 @@ from lockstep_config.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import (
     AclStatus,
+    Assignment,
     FlowPulse,
     GroupStatus,
     Leader,
@@ -43,6 +46,9 @@ from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = ["report_of"]
 
+SILENCE_IS_TROUBLE_MS = 60_000
+"""A slot that froze is ended after 30 s, and another one is started."""
+
 
 def report_of(
     flow: Flow,
@@ -53,16 +59,20 @@ def report_of(
     replicas: Mapping[str, int] | None = None,
     unreadable: Iterable[str] = (),
     states: States = NOTHING_STATED,
+    logs: Logs | None = None,
+    by_key: bool = False,
 ) -> Report:
     """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
     `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none.
-    `states`: what the file says of connectors."""
-    seen = _Seen(rows, services, replicas or {}, states)
+    `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
+    keys choose the target's partition."""
+    seen = _Seen(rows, services, replicas or {}, states, logs or Logs(), at_ms, by_key)
     partitions = tuple(seen.partitions())
     topics = tuple(seen.topics(partitions))
     lines = tuple(seen.services()), topics, partitions, tuple(seen.slots()), tuple(seen.groups())
     acls, pulse = seen.acls(), seen.pulse()
     troubles = [Trouble("state topic", sentence) for sentence in unreadable]
+    troubles += [Trouble(f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()]
     troubles += [Trouble(one.service, one.trouble) for one in lines[0] if one.trouble]
     troubles += [Trouble(f"topic {one.topic}", one.trouble) for one in topics if one.trouble]
     troubles += [Trouble(f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions if one.trouble]
@@ -92,8 +102,18 @@ class _Seen:
     """The rows, sorted by what they are about."""
 
     def __init__(
-        self, rows: Mapping[str, Row], services: Collection[str], replicas: Mapping[str, int], states: States
+        self,
+        rows: Mapping[str, Row],
+        services: Collection[str],
+        replicas: Mapping[str, int],
+        states: States,
+        logs: Logs,
+        at_ms: int,
+        by_key: bool,
     ) -> None:
+        self.logs = logs
+        self._at_ms = at_ms
+        self._by_key = by_key
         self._services = services
         self._replicas = replicas
         self._wanted = WantedNow(rows, states)
@@ -142,39 +162,37 @@ class _Seen:
         return ""
 
     def partitions(self) -> Iterable[PartitionLine]:
-        """Of topics that are mirrored: every partition. Of topics that are gone, or wanted no more: none."""
+        """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
         known = {(r.topic, r.partition): r for r in self._all(PartitionProgress) if isinstance(r, PartitionProgress)}
-        for topic in self._topics():
-            if topic.phase in ("deleted", "excluded"):
-                continue
-            for number in range(topic.partitions):
-                row = known.get((topic.source_topic, number))
-                if row is not None:
-                    yield self._partition(row)
-                elif topic.phase == "mirrored":
-                    wanted = self._wanted.partition(topic.source_topic, number).word
-                    yield PartitionLine(topic.source_topic, number, NOT_BEGUN, wanted, 0, 0, -1, -1, -1, 0)
-
-    def _partition(self, row: PartitionProgress) -> PartitionLine:
-        wanted = self._wanted.partition(row.topic, row.partition, row.slot if row.slot >= 0 else None).word
-        halted = row.phase == "halted"
-        return PartitionLine(
-            row.topic,
-            row.partition,
-            row.phase,
-            wanted,
-            row.lag_records,
-            row.lag_ms,
-            row.upstream,
-            row.source_end,
-            row.slot,
-            row.at_ms,
-            row.case,
-            (row.reason or "halted without a reason") if halted else "",
+        slots = Slots.seen(
+            [row for row in self._all(Assignment) if isinstance(row, Assignment)],
+            [row for row in self._all(SlotStatus) if isinstance(row, SlotStatus)],
         )
+        for topic in self._topics():
+            anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
+            if topic.phase in ("deleted", "excluded") and not anew:
+                continue
+            for number in range(max(topic.partitions, self.logs.selected.get(topic.source_topic, 0))):
+                row = known.get((topic.source_topic, number))
+                slot = slots.of.get((topic.source_topic, number), -1 if row is None else row.slot)
+                wanted = self._wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
+                yield judged(
+                    topic,
+                    number,
+                    row,
+                    wanted=wanted,
+                    slots=slots,
+                    logs=self.logs,
+                    at_ms=self._at_ms,
+                    by_key=self._by_key,
+                )
 
     def _topics(self) -> list[MirroredTopic]:
-        return [row for row in self._all(MirroredTopic) if isinstance(row, MirroredTopic)]
+        """The rows, and one each for topics that are selected and have none yet."""
+        rows = [row for row in self._all(MirroredTopic) if isinstance(row, MirroredTopic)]
+        new = self.logs.selected.keys() - {row.source_topic for row in rows}
+        rows += [MirroredTopic(source_topic=name, target_topic="", phase=NOT_BEGUN) for name in new]
+        return sorted(rows, key=lambda row: row.source_topic)
 
     def topics(self, partitions: Iterable[PartitionLine]) -> Iterable[TopicLine]:
         of: dict[str, list[PartitionLine]] = defaultdict(list)
@@ -182,17 +200,19 @@ class _Seen:
             of[line.topic].append(line)
         for row in self._topics():
             mine = of[row.source_topic]
+            lags, ages = [line.lag_records for line in mine], [line.lag_ms for line in mine]
             yield TopicLine(
                 row.source_topic,
                 row.target_topic,
                 row.phase,
                 self._wanted.of(Scope.of(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)).word,
-                row.partitions,
+                max(row.partitions, len(mine)),
                 sum(line.phase != NOT_BEGUN for line in mine),
                 sum(line.phase == "halted" for line in mine),
-                sum(line.lag_records for line in mine),
-                max((line.lag_ms for line in mine), default=0),
+                _known(lags, sum),
+                _known(ages, lambda known: max(known, default=0)),
                 (row.reason or "failed without a reason") if row.phase == "failed" else "",
+                sum(line.passed_over for line in mine),
             )
 
     def slots(self) -> Iterable[SlotLine]:
@@ -200,9 +220,17 @@ class _Seen:
         for number, row in sorted(rows.items()):
             scope = Scope(ScopeKind.SLOT, number=number)
             asked = (scope,), (Scope.of(Connector.SOURCE), scope)
-            trouble = self._failed("data-plane", str(scope), *asked)
             word = self._wanted.slot(number).word
+            trouble = self._failed("data-plane", str(scope), *asked)
+            if not trouble and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
+                trouble = self._silence(row)
             yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)
+
+    def _silence(self, row: SlotStatus) -> str:
+        silent_ms = self._at_ms - row.at_ms
+        if silent_ms <= SILENCE_IS_TROUBLE_MS:
+            return ""
+        return f"it has said nothing for {in_time(silent_ms)}, by the clock of this machine: nothing of it is copied"
 
     def groups(self) -> Iterable[GroupLine]:
         for row in self._all(GroupStatus):
@@ -248,6 +276,12 @@ class _Seen:
 
     def pulse(self) -> FlowPulse | None:
         return next((row for row in self._all(FlowPulse) if isinstance(row, FlowPulse)), None)
+
+
+def _known(values: list[int | None], together: Callable[[list[int]], int]) -> int | None:
+    """What they come to; None where one of them is unknown."""
+    known = [value for value in values if value is not None]
+    return together(known) if len(known) == len(values) else None
 
 
 def _service_of(label: str) -> str:

@@ -27,6 +27,9 @@ __all__ = ["PIPED_WIDTH", "command", "console", "read_report", "read_rows"]
 PIPED_WIDTH = 200
 """Columns where standard output is no terminal: wide enough that no name is folded."""
 
+LOOKS_AGAIN_AFTER_S = 2.5
+"""A slot writes progress each second. What it has not moved past by then, it does not move past."""
+
 HELP = """\
 Show how each flow is, from what its services have written down on the target.
 
@@ -36,17 +39,18 @@ Example:
   lockstep status mm2.properties --partitions --only trouble
   lockstep status mm2.properties --output json | jq '.flows[].lag_records'
 
-Without sections it shows what all of them come to, and those that are short. Nothing is fresher than it was written:
-progress each second while records move. Of replicas the group's members are counted.
+Without sections it shows what all of them come to, and those that are short. "Behind" counts what a reader of the
+target cannot read yet: both clusters are asked where their logs end. What cannot be known is shown as "?", in JSON as
+null. "fine" stands only where every partition copies. Of replicas the group's members are counted.
 """
 
 EXIT_CODES = """\b
 Exit codes:
-  0    nothing is in trouble (what is paused or stopped is not)
+  0    nothing is in trouble (what is paused, stopped or not begun is not; "fine" is said of neither)
   1    something is: a partition halted, a topic, group, ACLs or heartbeats failing, a service that failed or that
-       nobody runs
+       nobody runs, a slot that says nothing, a source that cannot be reached
   2    FILE or the arguments cannot be used
-  3    a cluster cannot be reached, or a flow has never run"""
+  3    the target cannot be reached, or a flow has never run"""
 
 
 @click.command(
@@ -121,10 +125,11 @@ def _sentence(trouble: Exception) -> str:
 
 
 async def read_report(settings: FlowSettings, timeout: float) -> Report:
-    """How a flow is now. Raises ClusterTrouble: unreachable within `timeout` seconds, not permitted, never run
+    """How a flow is now. Raises ClusterTrouble: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.asking import members_of
     from lockstep_cli.clusters import target_of
+    from lockstep_cli.logs import LogReader
     from lockstep_cli.reporting import report_of
     from lockstep_cli.services import SERVICES
     from lockstep_runtime.clock import now_ms
@@ -133,6 +138,14 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
     (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), members_of(target, settings, services))
+    logs = None
+    if "data-plane" in services:
+        reader = LogReader(settings, target, timeout)
+        logs = await reader.read(rows)
+        if not reader.tells(rows, logs, now_ms()):
+            await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
+            rows, unreadable = await read_rows(settings)
+            logs = await reader.read(rows, logs)
     return report_of(
         settings.flow,
         rows,
@@ -141,6 +154,8 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
         replicas=replicas,
         unreadable=unreadable,
         states=settings.states,
+        logs=logs,
+        by_key=settings.data_plane.by_key,
     )
 
 

@@ -12,12 +12,28 @@ from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time, lasting
-from lockstep_cli.report import AclLine, GroupLine, PartitionLine, Report, ServiceLine, SlotLine, TopicLine
+from lockstep_cli.report import (
+    NOT_BEGUN,
+    SILENT,
+    STALLED,
+    UNASSIGNED,
+    UNKNOWN,
+    AclLine,
+    GroupLine,
+    PartitionLine,
+    Report,
+    ServiceLine,
+    SlotLine,
+    TopicLine,
+)
 
 __all__ = ["FEW", "SECTIONS", "as_json", "as_tables", "headline"]
 
 FEW = 20
 """Lines of a kind that are shown unasked; of more only what they come to."""
+
+PASSED_OVER = ("quarantined", "given_up", "target_lost")
+"""Counts of a `PartitionLine` of what never comes to the target."""
 
 RESTRAINED, BAD, GOOD, FAINT = "yellow", "red", "green", "dim"
 
@@ -27,9 +43,13 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
     body: dict[str, Any] = {
         "flow": report.flow,
         "at_ms": report.at_ms,
-        "fine": not report.troubles,
+        "fine": report.fine,
         "lag_records": report.lag_records,
+        "lag_at_least": report.lag_at_least,
+        "lag_unknown": report.lag_unknown,
         "lag_ms": report.lag_ms,
+        "not_copying": report.not_copying,
+        "passed_over": report.passed_over,
         "heartbeat": report.heartbeat,
         "acls": None if report.acls is None else asdict(report.acls),
         "held_back": [asdict(one) for one in report.held_back],
@@ -43,14 +63,26 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
 
 def headline(report: Report) -> Text:
     """One line that says how the flow is."""
-    lag = f"{counted(report.lag_records, 'record')} behind"
-    if report.lag_ms:
-        lag += f" ({in_time(report.lag_ms)})"
-    troubles = len(report.troubles)
-    state = Text(f"{counted(troubles, 'trouble')}", BAD) if troubles else Text("fine", GOOD)
     mirrored = [line for line in report.topics if line.phase == "mirrored"]
-    counts = f"{counted(len(mirrored), 'topic')}, {counted(len(report.partitions), 'partition')}, {lag}: "
-    return Text.assemble((report.flow, "bold"), "  ", counts, state)
+    counts = f"{counted(len(mirrored), 'topic')}, {counted(len(report.partitions), 'partition')}, {_behind(report)}: "
+    return Text.assemble((report.flow, "bold"), "  ", counts, _verdict(report))
+
+
+def _behind(report: Report) -> str:
+    least = f"{counted(report.lag_at_least, 'record')} behind"
+    if report.lag_unknown:
+        return f"at least {least}, and of {counted(report.lag_unknown, 'partition')} it is unknown"
+    return f"{least} ({in_time(report.lag_ms)})" if report.lag_ms else least
+
+
+def _verdict(report: Report) -> Text:
+    if report.fine:
+        return Text("fine", GOOD)
+    states = ", ".join(f"{count:,} {state}" for state, count in report.not_copying.items())
+    if report.troubles:
+        troubles = counted(len(report.troubles), "trouble")
+        return Text(f"{troubles}; {states}" if states else troubles, BAD)
+    return Text(states or "behind by nobody knows how much", RESTRAINED)
 
 
 def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
@@ -87,6 +119,11 @@ def _sums(report: Report) -> RenderableType:
     table.add_row()
     _add(table, "topics", _by_word(line.phase for line in report.topics))
     _add(table, "partitions", _by_word(line.state for line in report.partitions))
+    if report.passed_over:
+        kinds = ("quarantined", "given up", "lost on the target")
+        sums = [sum(getattr(line, kind) for line in report.partitions) for kind in PASSED_OVER]
+        said = ", ".join(f"{count:,} {kind}" for count, kind in zip(sums, kinds, strict=True) if count)
+        _add(table, "passed over", Text(said, RESTRAINED))
     held = sum(line.held_bytes for line in report.slots if line.phase == "started")
     _add(table, "slots", f"{_by_word(line.phase for line in report.slots)}; {in_bytes(held)} in memory")
     behind = sum(line.records for line in report.groups)
@@ -139,6 +176,11 @@ def _word(word: str) -> Text:
         "failed": BAD,
         "failing": BAD,
         "waiting": RESTRAINED,
+        NOT_BEGUN: RESTRAINED,
+        UNASSIGNED: RESTRAINED,
+        UNKNOWN: RESTRAINED,
+        SILENT: BAD,
+        STALLED: BAD,
     }
     return Text(word, style.get(word, ""))
 
@@ -165,15 +207,13 @@ def _topics(report: Report, lines: Sequence[TopicLine]) -> RenderableType:
                 *([Text(f"{line.halted} halted", BAD)] if line.halted else []),
             ]
         )
-        lag = in_time(line.lag_ms) if line.lag_records else ""
         _add(
             table,
             line.topic,
             line.remote,
             words,
             f"{line.partitions:,}",
-            f"{line.lag_records:,}",
-            lag,
+            *_lag(line),
             Text(line.trouble, BAD),
         )
     return table
@@ -189,14 +229,22 @@ def _partitions(report: Report, lines: Sequence[PartitionLine]) -> RenderableTyp
             table,
             f"{line.topic}-{line.partition}",
             _word(line.state),
-            f"{line.lag_records:,}",
-            in_time(line.lag_ms) if line.lag_records else "",
+            *_lag(line),
             f"{line.upstream:,}" if line.upstream >= 0 else "",
             str(line.slot) if line.slot >= 0 else "",
             ago(line.written_ms, report.at_ms),
-            Text(line.trouble, BAD),
+            Text(line.trouble or line.why, BAD if line.trouble else FAINT),
         )
     return table
+
+
+def _lag(line: TopicLine | PartitionLine) -> tuple[str, str]:
+    """In records and in time; `?` for what is unknown."""
+    if line.lag_records is None:
+        return "?", "?"
+    if not line.lag_records:
+        return "0", ""
+    return f"{line.lag_records:,}", "?" if line.lag_ms is None else in_time(line.lag_ms)
 
 
 def _slots(report: Report, lines: Sequence[SlotLine]) -> RenderableType:

@@ -1,0 +1,167 @@
+"""What one partition is doing, and how far behind it is, from its rows and from what both clusters say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, Standing
+from lockstep_protocol.behind import NOT_ASKED, Log, behind, is_of_another_log, why_unknown
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, SlotStatus
+
+__all__ = ["SILENT_MS", "Logs", "Slots", "judged", "latest"]
+
+SILENT_MS = 15_000
+"""A slot says every 5 s that it lives. One whose last word is three times as old, or as far ahead by its clock, is not
+known to copy."""
+
+MOVES_WITHIN_MS = 10_000
+"""A row older than this, of a partition that is behind, is looked at twice before the partition counts as stalled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What both clusters said after the rows had been read. What is absent was not answered."""
+
+    source: Mapping[tuple[str, int], Log] = field(default_factory=dict)
+    target: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """The next offset of each partition of the target, by its topic there."""
+    source_ids: Mapping[str, str] = field(default_factory=dict)
+    target_ids: Mapping[str, str] = field(default_factory=dict)
+    selected: Mapping[str, int] = field(default_factory=dict)
+    """Topics of the source that the flow selects, with their partitions."""
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """Why a cluster did not answer, by alias."""
+    earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Ends of the source's logs at a look some seconds before, where there was one."""
+
+    def now(self, topic: MirroredTopic) -> MirroredTopic:
+        """The topic's row with the ids that the clusters give it now."""
+        return replace(
+            topic,
+            source_topic_id=self.source_ids.get(topic.source_topic, topic.source_topic_id),
+            target_topic_id=self.target_ids.get(topic.target_topic, topic.target_topic_id),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Who has which partition, and who has been heard lately."""
+
+    of: Mapping[tuple[str, int], int]
+    heard_ms: Mapping[int, int]
+    """When each slot that has started spoke last."""
+
+    @classmethod
+    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> Slots:
+        return cls(
+            {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
+            {row.slot: row.at_ms for row in statuses if row.phase == "started"},
+        )
+
+    def silent(self, slot: int, at_ms: int) -> bool:
+        """Whether a slot that has started has not been heard for too long, or speaks from another time."""
+        return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > SILENT_MS
+
+
+def judged(
+    topic: MirroredTopic,
+    number: int,
+    row: PartitionProgress | None,
+    *,
+    wanted: str,
+    slots: Slots,
+    logs: Logs,
+    at_ms: int,
+    by_key: bool = False,
+) -> PartitionLine:
+    """The line of one source partition."""
+    tp, topic = (topic.source_topic, number), logs.now(topic)
+    source = logs.source.get(tp)
+    target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
+    why = why_unknown(row, topic, source, target_end)
+    lag = behind(row, topic, source, target_end)
+    slot = slots.of.get(tp, -1)
+    standing = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
+    if standing.state == UNKNOWN:
+        standing = replace(standing, why=why)
+    halted = row is not None and row.phase == "halted"
+    return PartitionLine(
+        topic=topic.source_topic,
+        partition=number,
+        phase=NOT_BEGUN if row is None else row.phase,
+        wanted=wanted,
+        lag_records=lag,
+        lag_ms=_lag_ms(row, lag, standing.state, slots.heard_ms.get(slot, 0), at_ms),
+        upstream=-1 if row is None else row.upstream,
+        source_end=source.end if source is not None else -1 if row is None else row.source_end,
+        slot=slot if slot >= 0 or row is None else row.slot,
+        written_ms=0 if row is None else row.at_ms,
+        case="" if row is None else row.case,
+        trouble=((row.reason if row is not None else "") or "halted without a reason") if halted else "",
+        state=standing.state,
+        why=standing.why or ("" if lag is not None else why),
+        quarantined=0 if row is None else row.quarantined,
+        given_up=0 if row is None else row.given_up,
+        target_lost=0 if row is None else row.target_lost,
+    )
+
+
+def latest(rows: list[PartitionProgress], at_ms: int, logs: Logs) -> bool:
+    """Whether each row that is behind the source is recent: else one look cannot tell rest from standing still."""
+    return all(
+        at_ms - row.at_ms <= MOVES_WITHIN_MS or row.phase != COPYING or source is None or source.end - 1 <= row.upstream
+        for row in rows
+        for source in (logs.source.get((row.topic, row.partition)),)
+    )
+
+
+def _standing(
+    topic: MirroredTopic,
+    number: int,
+    row: PartitionProgress | None,
+    wanted: str,
+    slot: int,
+    slots: Slots,
+    logs: Logs,
+    lag: int | None,
+    at_ms: int,
+    by_key: bool,
+) -> Standing:
+    """Its state in one word: `copying` only where everything that can be known says so."""
+    if row is not None and row.phase == "halted":
+        return Standing("halted")
+    if wanted != "running":
+        return Standing(wanted)
+    if topic.phase != "mirrored":
+        return Standing(NOT_BEGUN if row is None else topic.phase)
+    if number >= topic.copied(by_key=by_key):
+        return Standing(NOT_BEGUN if row is None else UNASSIGNED, "the target's topic has no such partition")
+    if row is None:
+        return Standing(NOT_BEGUN)
+    if is_of_another_log(row, topic):
+        return Standing(NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet")
+    if row.phase != COPYING:
+        return Standing(row.phase)
+    if slot not in slots.heard_ms:
+        return Standing(UNASSIGNED, "no slot copies it" if slot < 0 else f"slot {slot} has not started")
+    if slots.silent(slot, at_ms):
+        return Standing(SILENT, f"slot {slot} has said nothing lately")
+    if lag is None:
+        return Standing(UNKNOWN)
+    known_before = logs.earlier.get((row.topic, row.partition), -1)
+    if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and known_before - 1 > row.upstream:
+        return Standing(STALLED, "the source has more, and the copy does not move")
+    return Standing(COPYING)
+
+
+def _lag_ms(row: PartitionProgress | None, lag: int | None, state: str, heard_ms: int, at_ms: int) -> int | None:
+    """The age of the oldest record that is missing, as far as its slot has seen one; None: unknown."""
+    if lag is None or (lag and row is None):
+        return None
+    if not lag or row is None:
+        return 0
+    if row.lag_records:
+        return row.lag_ms + max(0, at_ms - row.at_ms)
+    # It was up to date when its slot spoke last: what is missing came since.
+    return max(0, at_ms - max(row.at_ms, heard_ms)) if state == COPYING else None

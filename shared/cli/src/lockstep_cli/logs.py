@@ -1,0 +1,102 @@
+"""What both clusters say of the logs of a flow, read after its rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+from lockstep_cli.clusters import source_of
+from lockstep_cli.judging import Logs, latest
+from lockstep_config import FlowSettings
+from lockstep_protocol.behind import Log
+from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.errors import ClusterTrouble
+
+__all__ = ["LogReader"]
+
+GONE = ("deleted", "excluded")
+
+
+class LogReader:
+    """Of one flow. What a cluster does not answer is absent from what it reads; nothing is raised for it."""
+
+    def __init__(self, settings: FlowSettings, target: Admin, timeout: float) -> None:
+        self._settings = settings
+        self._target = target
+        self._timeout = timedelta(seconds=timeout)
+        self._source: Admin | None = None
+
+    async def read(self, rows: Mapping[str, Row], before: Logs | None = None) -> Logs:
+        """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier
+        look."""
+        topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.phase not in GONE]
+        source, target = await asyncio.gather(self._of_source(topics), self._of_target(topics), return_exceptions=True)
+        troubles: dict[str, str] = {}
+        found = Logs()
+        if isinstance(source, ClusterTrouble):
+            troubles[self._settings.flow.source] = str(source)
+        elif isinstance(source, BaseException):
+            raise source
+        else:
+            found = source
+        ends: dict[tuple[str, int], int] = {}
+        ids: dict[str, str] = {}
+        if isinstance(target, ClusterTrouble):
+            troubles[self._settings.flow.target] = str(target)
+        elif isinstance(target, BaseException):
+            raise target
+        else:
+            ends, ids = target
+        return Logs(
+            source=found.source,
+            target=ends,
+            source_ids=found.source_ids,
+            target_ids=ids,
+            selected=found.selected,
+            troubles=troubles,
+            earlier={} if before is None else {tp: log.end for tp, log in before.source.items()},
+        )
+
+    def tells(self, rows: Mapping[str, Row], logs: Logs, at_ms: int) -> bool:
+        """Whether one look was enough to tell partitions at rest from those that stand still."""
+        return latest([row for row in rows.values() if isinstance(row, PartitionProgress)], at_ms, logs)
+
+    async def _of_source(self, topics: list[MirroredTopic]) -> Logs:
+        settings = self._settings
+        if self._source is None:
+            source = source_of(settings)
+            await source.probe(self._timeout)
+            self._source = source
+        names = await self._source.topic_names()
+        gone = {row.source_topic for row in topics}
+        described = await self._source.topics([name for name in names if name in gone or settings.replicates(name)])
+        ids = {name: topic.topic_id for name, topic in described.done.items()}
+        partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
+        committed = settings.data_plane.isolation_level == "read_committed"
+        starts = await self._source.begin_offsets(partitions)
+        ends = await self._source.end_offsets(partitions, read_committed=committed)
+        return Logs(
+            source={tp: Log(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
+            source_ids=ids,
+            selected={
+                name: topic.partitions
+                for name, topic in described.done.items()
+                if settings.replicates(name) and await self._goes_elsewhere(name)
+            },
+        )
+
+    async def _goes_elsewhere(self, name: str) -> bool:
+        """Whether the topic has another name on the target, or the target is another cluster: else it would be mirrored
+        into itself, and is not."""
+        settings = self._settings
+        if settings.policy.format_remote_topic(settings.flow.source, name) != name or self._source is None:
+            return True
+        return await self._source.cluster_id() != await self._target.cluster_id()
+
+    async def _of_target(self, topics: list[MirroredTopic]) -> tuple[dict[tuple[str, int], int], dict[str, str]]:
+        described = await self._target.topics([row.target_topic for row in topics if row.target_topic])
+        ids = {name: topic.topic_id for name, topic in described.done.items()}
+        partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
+        return await self._target.end_offsets(partitions), ids

@@ -1,0 +1,81 @@
+"""How many offsets of a source partition a reader of the target cannot read yet, as far as that is known. Pure.
+
+`lockstep status` and the data plane's metrics both ask here. The number is never less than what the reader lacks: where
+nobody can tell, it is None, and never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+
+__all__ = ["NOT_ASKED", "Log", "behind", "is_of_another_log", "why_unknown"]
+
+NOT_ASKED = -1
+"""The target's log end where nobody asked for it, or where several logs take the copy."""
+
+NEW_LOG = frozenset({"source-recreated", "target-recreated"})
+"""Cases (`PartitionProgress.case`) in which nothing of the source's present log is in the target's present log."""
+
+NOT_COUNTABLE = frozenset({"source-truncated", "target-truncated", "in-doubt"})
+"""Cases in which the row does not say how much of the source's log the target still holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A partition's log on the source: its first offset, and the next one behind what can be read."""
+
+    start: int
+    end: int
+
+
+def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bool:
+    """Whether the row tells of a topic that was deleted since, and created again under the same name."""
+    if row.case in NEW_LOG:
+        return True
+    if topic is None:
+        return False
+    pairs = (row.source_topic_id, topic.source_topic_id), (row.target_topic_id, topic.target_topic_id)
+    return any(then and now and then != now for then, now in pairs)
+
+
+def behind(
+    row: PartitionProgress | None,
+    topic: MirroredTopic | None,
+    source: Log | None,
+    target_end: int | None = NOT_ASKED,
+) -> int | None:
+    """Offsets of the source that are not on the target yet; None: unknown.
+
+    `row` None: the data plane has not begun. `source` and `target_end` have to be read after the row; None: the cluster
+    did not answer. Records that the flow passes over for good (skipped, quarantined) do not count: they never come.
+    """
+    return None if why_unknown(row, topic, source, target_end) else _counted(row, topic, source)
+
+
+def why_unknown(
+    row: PartitionProgress | None, topic: MirroredTopic | None, source: Log | None, target_end: int | None = NOT_ASKED
+) -> str:
+    """Why `behind` is None, for people; "" where it is not."""
+    if source is None:
+        return "the source did not say where its log ends"
+    if row is None or is_of_another_log(row, topic):
+        return ""
+    if row.case in NOT_COUNTABLE:
+        return f"how much of it the target holds is not known ({row.case})"
+    if target_end is None:
+        return "the target did not say where its log ends"
+    if target_end != NOT_ASKED and target_end <= row.downstream:
+        return f"the target's log ends at {target_end}, before offset {row.downstream} that it had acknowledged"
+    if source.end <= row.upstream:
+        return f"the source's log ends at {source.end}, before offset {row.upstream} that was copied"
+    return ""
+
+
+def _counted(row: PartitionProgress | None, topic: MirroredTopic | None, source: Log | None) -> int:
+    if source is None:
+        raise ValueError("nothing can be counted without the source's log")
+    if row is None or is_of_another_log(row, topic) or row.begins == "reset":
+        return max(0, source.end - source.start)
+    return source.end - 1 - row.upstream

@@ -1,0 +1,71 @@
+"""Reports made of rows, for the tests of `lockstep status`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+
+from lockstep_cli.judging import Logs
+from lockstep_cli.report import Report
+from lockstep_cli.reporting import report_of
+from lockstep_cli.tables import as_tables
+from lockstep_protocol.behind import Log
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+
+__all__ = ["FLOW", "NOW", "at_work", "progress", "reported", "shown", "topic"]
+
+FLOW = Flow("A", "B")
+NOW = 1_000_000
+
+
+def reported(
+    *rows: Row,
+    replicas: Mapping[str, int] | None = None,
+    unreadable: tuple[str, ...] = (),
+    ends: Mapping[tuple[str, int], int] | None = None,
+    **logs: Any,
+) -> Report:
+    """`ends`: of the source; of the target everything is there that rows speak of."""
+    by_key = {row.key(): row for row in rows}
+    there = {
+        (f"A.{row.topic}", row.partition): row.downstream + 1 for row in rows if isinstance(row, PartitionProgress)
+    }
+    source = {tp: Log(0, end) for tp, end in (ends or {}).items()}
+    told = Logs(**{"source": source, "target": there, **logs})
+    return report_of(FLOW, by_key, at_ms=NOW, replicas=replicas, unreadable=unreadable, logs=told)
+
+
+def at_work(*partitions: tuple[str, int], slot: int = 0, heard_ms: int = NOW) -> tuple[Row, ...]:
+    """A slot that has the partitions and has said so."""
+    status = SlotStatus(slot=slot, phase="started", partitions=len(partitions), at_ms=heard_ms)
+    return Assignment(slot=slot, partitions=partitions), status
+
+
+def topic(name: str = "t", partitions: int = 1, phase: str = "mirrored", reason: str = "") -> MirroredTopic:
+    remote = f"A.{name}"
+    return MirroredTopic(
+        source_topic=name,
+        target_topic=remote,
+        partitions=partitions,
+        target_partitions=partitions,
+        phase=phase,
+        reason=reason,
+    )
+
+
+def progress(name: str = "t", partition: int = 0, **fields: object) -> PartitionProgress:
+    row = PartitionProgress(topic=name, partition=partition, upstream=9, source_end=20, slot=0, at_ms=NOW)
+    return replace(row, **fields)  # type: ignore[arg-type] # fields by name
+
+
+def shown(report: Report, *sections: str, only_trouble: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    for part in as_tables(report, sections, only_trouble=only_trouble):
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()

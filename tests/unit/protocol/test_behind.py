@@ -1,0 +1,150 @@
+"""What is said to be behind is never less than what a reader of the target lacks, whatever happened to either log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockstep_protocol.behind import NOT_ASKED, Log, behind, is_of_another_log, why_unknown
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+
+TOPIC = MirroredTopic(
+    source_topic="t", target_topic="A.t", source_topic_id="s1", target_topic_id="t1", partitions=1, target_partitions=1
+)
+ROW = PartitionProgress(
+    topic="t", partition=0, upstream=99, downstream=99, source_topic_id="s1", target_topic_id="t1", source_end=100
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """Both logs as they are, the last row that was written, and what the row's writer knew."""
+
+    row: PartitionProgress | None
+    topic: MirroredTopic
+    source: Log
+    target: frozenset[int]
+    """Offsets of the source's present log whose records the target's present log holds."""
+    target_end: int
+
+    @property
+    def lacking(self) -> int:
+        return len(set(range(self.source.start, self.source.end)) - self.target)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A copy that went on for a while, and then something that happened to it, seen or not yet seen by who copies."""
+    start = draw(st.integers(0, 5))
+    end = start + draw(st.integers(0, 20))
+    copied = draw(st.integers(start, end))  # the next offset to copy
+    written = draw(st.integers(start, copied))  # the row may be older than the log
+    has_row = draw(st.booleans())
+    row = replace(ROW, upstream=written - 1, downstream=written - start - 1, phase=draw(st.sampled_from(PHASES)))
+    row = replace(row, source_end=draw(st.integers(written, end)))
+    row = replace(row, lag_records=max(0, row.source_end - written))
+    world = World(row if has_row else None, TOPIC, Log(start, end), frozenset(range(start, copied)), copied - start)
+    if not has_row:
+        return replace(world, target=frozenset(), target_end=0)
+    happened = draw(st.sampled_from(HAPPENINGS))
+    seen = draw(st.booleans())
+    topic, case = TOPIC, ""
+    if happened == "source re-created":
+        again = draw(st.integers(0, 30))
+        world, topic = replace(world, source=Log(0, again), target=frozenset()), replace(TOPIC, source_topic_id="s2")
+        case = "source-recreated"
+    elif happened == "target re-created":
+        world, topic = replace(world, target=frozenset(), target_end=0), replace(TOPIC, target_topic_id="t2")
+        case = "target-recreated"
+    elif happened == "target truncated":
+        left = draw(st.integers(0, copied - start))
+        world, case = replace(world, target=frozenset(range(start, start + left)), target_end=left), "target-truncated"
+    elif happened == "source truncated":
+        agreed = draw(st.integers(start, end))
+        regrown = agreed + draw(st.integers(0, 20))
+        world = replace(world, source=Log(start, regrown), target=frozenset(range(start, min(agreed, copied))))
+        case = "source-truncated"
+        seen = seen or regrown >= written > agreed  # who fetches finds that out; before, no offset tells
+    elif happened == "records gone":
+        world, case = replace(world, source=Log(draw(st.integers(start, end)), end)), "records-gone"
+    elif happened == "in doubt":
+        world, case, seen = replace(world, target=frozenset(), target_end=draw(st.integers(0, 40))), "in-doubt", True
+    elif happened == "refused":
+        case = "refused"
+    if seen and case:
+        row = replace(row, phase="halted", case=case, reason="x")
+    # The ids are the clusters' own: whoever asks knows them before who copies does.
+    return replace(world, row=row, topic=topic)
+
+
+PHASES = ("copying", "paused", "stopped")
+HAPPENINGS = (
+    "nothing",
+    "source re-created",
+    "target re-created",
+    "target truncated",
+    "source truncated",
+    "records gone",
+    "in doubt",
+    "refused",
+)
+
+
+@settings(max_examples=1500)
+@given(worlds(), st.booleans(), st.booleans())
+def test_it_is_never_less_than_what_a_reader_lacks(world: World, source_known: bool, target_known: bool) -> None:
+    source = world.source if source_known else None
+    found = behind(world.row, world.topic, source, world.target_end if target_known else None)
+    why = why_unknown(world.row, world.topic, source, world.target_end if target_known else None)
+    assert (found is None) == bool(why)
+    assert found is None or found >= world.lacking
+    assert source_known or found is None
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
+def test_it_is_exact_for_a_copy_to_which_nothing_happened(start: int, copied: int, missing: int) -> None:
+    row = replace(ROW, upstream=start + copied - 1, downstream=copied - 1)
+    assert behind(row, TOPIC, Log(start, start + copied + missing), copied) == missing
+
+
+@pytest.mark.parametrize(
+    ("changes", "source", "target_end", "found"),
+    [
+        ({}, Log(0, 100), 100, 0),
+        ({}, Log(0, 150), 100, 50),
+        ({}, Log(0, 150), NOT_ASKED, 50),
+        ({}, Log(0, 150), None, None),
+        ({}, None, 100, None),
+        ({}, Log(0, 150), 99, None),
+        ({}, Log(0, 99), 100, None),
+        ({"phase": "halted", "case": "refused"}, Log(0, 150), 100, 50),
+        ({"phase": "halted", "case": "records-gone"}, Log(120, 150), 100, 50),
+        ({"phase": "halted", "case": "source-recreated"}, Log(0, 150), 100, 150),
+        ({"phase": "halted", "case": "target-recreated"}, Log(20, 150), 0, 130),
+        ({"phase": "halted", "case": "target-truncated"}, Log(0, 100), 100, None),
+        ({"phase": "halted", "case": "source-truncated"}, Log(0, 100), 100, None),
+        ({"phase": "halted", "case": "in-doubt"}, Log(0, 100), 100, None),
+        ({"source_topic_id": "s0"}, Log(0, 7), 100, 7),
+        ({"target_topic_id": "t0"}, Log(0, 100), 0, 100),
+        ({"source_topic_id": "", "target_topic_id": ""}, Log(0, 100), 100, 0),
+        ({"begins": "reset", "upstream": -1, "phase": "stopped"}, Log(40, 100), 100, 60),
+        ({"begins": "altered", "upstream": 49, "phase": "stopped"}, Log(40, 100), 100, 50),
+    ],
+)
+def test_cases(changes: dict[str, str], source: Log | None, target_end: int | None, found: int | None) -> None:
+    assert behind(replace(ROW, **changes), TOPIC, source, target_end) == found  # type: ignore[arg-type]  # by name
+
+
+def test_of_what_has_not_begun_all_that_the_source_has_is_missing() -> None:
+    assert behind(None, TOPIC, Log(50, 200_050)) == 200_000
+    assert behind(None, None, Log(0, 5)) == 5
+    assert behind(None, TOPIC, None) is None
+    assert behind(None, TOPIC, Log(5, 5)) == 0
+
+
+def test_a_row_of_no_known_topic_is_taken_as_it_is() -> None:
+    assert not is_of_another_log(ROW, None)
+    assert behind(ROW, None, Log(0, 150)) == 50
