@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
+from lockstep_config.strimzi.schema import API_VERSIONS
 from tests.chart.helm import NEEDS_TOOLS, SEEDS, Objects, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource, v1
 
@@ -49,6 +50,9 @@ WRONG = {
     "an unknown field of a cluster": cluster(bootstrapServer="a:9092"),
     "an unknown way to log in": cluster(authentication={"type": "kerberos"}),
     "half a secret": cluster(tls={"trustedCertificates": [{"certificate": "ca.crt"}]}),
+    "a number for a secret's name": cluster(
+        tls={"trustedCertificates": [{"secretName": 4.0, "certificate": "ca.crt"}]}
+    ),
     "a field of another version": {**GOOD, "apiVersion": "kafka.strimzi.io/v1"},
 }
 """What a schema can tell."""
@@ -120,6 +124,24 @@ def test_what_the_services_take_the_chart_takes(case: str, tmp_path: Path) -> No
 def test_the_job_takes_every_seed_without_its_secrets(seed: Path, tmp_path: Path) -> None:
     told = jobs_verdict(rendered(seed), tmp_path)
     assert told.exit_code == 0, told.output
+
+
+VERSIONS = sorted({*API_VERSIONS["KafkaMirrorMaker2"], "kafka.strimzi.io/v1beta1", "kafka.strimzi.io", "v1", ""})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_chart_takes_the_api_versions_that_the_services_take(version: str, tmp_path: Path) -> None:
+    resource = {**(v1(**EVERYTHING) if version.endswith("/v1") else GOOD), "apiVersion": version}
+    taken = check(written(tmp_path, resource))
+    if version in API_VERSIONS["KafkaMirrorMaker2"]:
+        assert taken.exit_code == 0, taken.output
+        assert rendered(resource).workloads()
+    else:
+        assert taken.exit_code == 2
+        assert "KafkaMirrorMaker2 has kafka.strimzi.io/v1alpha1, kafka.strimzi.io/v1beta2, kafka.str" in taken.output
+        assert "KafkaMirrorMaker2 has kafka.strimzi.io/v1alpha1, kafka.strimzi.io/v1beta2, kafka.str" in refused(
+            resource
+        )
 
 
 def test_numbers_that_are_texts_reach_the_services_as_texts() -> None:

@@ -111,7 +111,15 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "the first of several documents": (
         {**GOOD, "kind": "KafkaUser"},
-        "Of a file with several documents Helm reads the first one alone: lockstep config convert FILE --to resource",
+        "Helm reads the first one alone, and no List: lockstep config convert FILE --to resource prints",
+    ),
+    "a list of objects": (
+        {"kind": "List", "apiVersion": "v1", "items": [GOOD]},
+        'kind is "List": it takes KafkaMirrorMaker2 or KafkaMirrorMaker',
+    ),
+    "an object without a spec": (
+        {"kind": "ConfigMap", "data": {"a": "b"}},
+        'kind is "ConfigMap": it takes KafkaMirrorMaker2',
     ),
     "a text where a number belongs": (spec(replicas="three"), "at '/spec/replicas': got string, want null or integer"),
     "a list where a mapping belongs": (spec(template=[]), "at '/spec/template': got array"),

@@ -22,6 +22,8 @@ __all__ = ["SCHEMA", "whole"]
 
 SCHEMA = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep" / "values.schema.json"
 PREFIX = "resource-"
+OURS = "resource-and-values"
+"""All that may stand at the top, unless the file begins with somebody else's resource: the chart says so itself."""
 RULES, DEFINITIONS = '  "allOf": ', '  "$defs": {\n'
 TOLD_BY_THE_CHART = frozenset({"alias", "mirrors", "consumer", "producer", "spec"})
 """What is missing there, the chart says in a sentence of its own."""
@@ -45,7 +47,12 @@ def whole() -> str:
                     "then": {"properties": {"spec": spec}},
                 }
             )
-    before, begin, after = _by_hand(SCHEMA.read_text(encoding="utf-8")).partition(DEFINITIONS)
+    text = _by_hand(SCHEMA.read_text(encoding="utf-8"))
+    top: dict[str, Any] = {name: {} for name in json.loads(text)["properties"]}
+    made.defs[OURS] = {"properties": top, "additionalProperties": False}
+    ours = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
+    rules.append({"if": ours, "then": {"$ref": f"#/$defs/{OURS}"}})
+    before, begin, after = text.partition(DEFINITIONS)
     defs = (f'    "{name}": {json.dumps(one)},\n' for name, one in made.defs.items())
     return "".join((before, f"{RULES}{json.dumps(rules)},\n", begin, *defs, after))
 
@@ -88,6 +95,8 @@ class _Made:
                 return {}
             case Form.TEXT:
                 return _text(name, known)
+            case Form.NAME:
+                return {"type": ["string", "null"]}
             case Form.NUMBER:
                 least = {} if known.minimum is None else {"minimum": known.minimum}
                 return {"type": ["integer", "null"], **least}
@@ -126,8 +135,7 @@ class _Made:
 def _text(name: str, known: Field) -> dict[str, Any]:
     if known.choices:
         return {"enum": [*known.choices, None]}
-    types = ["string", "null"] if name == "secretName" else ["string", "number", "null"]
-    return {"type": types, **(NO_PATTERN if name.endswith("sPattern") else {})}
+    return {"type": ["string", "number", "null"], **(NO_PATTERN if name.endswith("sPattern") else {})}
 
 
 def _of_key(key: Key) -> dict[str, Any] | None:

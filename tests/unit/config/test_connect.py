@@ -226,6 +226,18 @@ def test_what_mirror_maker_leaves_out_of_a_connection_has_no_effect(loaded: Load
     assert "MirrorMaker reads only the connection there: write source.consumer.max.poll.records" in unused[0].message
 
 
+def test_a_line_of_an_mm2_properties_that_changes_nothing_has_no_effect(loaded: Loaded) -> None:
+    more = {
+        "clusters": "A,B",
+        "A->B.enabled": "true",
+        "A->B.topics": ".*",
+        "A->B.groups": "mine",
+        "B->A.emit.heartbeats.enabled": "true",
+    }
+    unused = [one.key for one in loaded({"name": "x", "config": {**config("Source", topics=None), **more}}).unused]
+    assert sorted(unused) == sorted(f"config.{key}" for key in more)
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "nothing of ours": ({"name": "x", "config": {"connector.class": "S3Sink"}}, "0 : is JSON, but no connector of"),
     "some other JSON": ({"a": [1, 2]}, "0 : is JSON, but no connector of MirrorMaker 2"),
@@ -242,6 +254,26 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no alias": (
         {"name": "x", "config": config("Source", source__cluster__alias=None)},
         "1 config.source.cluster.alias: is missing",
+    ),
+    "names alone": (
+        ["mm2-source", "mm2-checkpoint"],
+        "is no resource: it takes apiVersion, kind, metadata and spec, or a con",
+    ),
+    "a class misspelt": (
+        {"name": "x", "config": {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConector"}},
+        "has the connector.class 'org.apache.kafka.connect.mirror.MirrorSourceConector'; did you mean MirrorSource",
+    ),
+    "a class misspelt beside others": (
+        [SOURCE, {"name": "x", "config": {"connector.class": "MirorCheckpointConnector"}}],
+        "connector.class: is 'MirorCheckpointConnector', which there is not; did you mean MirrorCheckpointConnector?",
+    ),
+    "a class of the same name": (
+        {"name": "x", "config": {"connector.class": "com.example.MirrorSourceConnector"}},
+        "0 : is JSON, but no connector of MirrorMaker 2",
+    ),
+    "a line of an mm2.properties": (
+        {"name": "x", "config": {**config("Source", topics=None), "A->B.topics": "orders"}},
+        "config.A->B.topics: is a line of an mm2.properties, which no connector reads: write topics, or remove it",
     ),
     "one alias": (
         {"name": "x", "config": config("Source", target__cluster__alias="A")},

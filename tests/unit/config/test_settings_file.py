@@ -45,6 +45,18 @@ def test_a_line_of_the_settings_counts_before_that_of_the_file_and_says_so(tmp_p
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("m.json", '{"a": 1}'), ("m.json", "{,"), ("m.yaml", "a: ["), ("m.yaml", "kind: X")]
+)
+def test_what_cannot_be_read_at_all_is_told_without_what_the_settings_then_lack(
+    tmp_path: Path, settings: Path, name: str, text: str
+) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        _loaded(tmp_path / name, text, settings, "B.offset.storage.topic = connect-offsets\n")
+    (only,) = raised.value.problems
+    assert only.file == tmp_path / name
+
+
 def test_a_mistake_in_the_settings_is_told_with_their_line(tmp_path: Path, settings: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         _loaded(

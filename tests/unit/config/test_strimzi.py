@@ -362,11 +362,12 @@ def test_tracing_is_switched_on_by_its_type(resources: Resources, kind: str, tra
     assert any("spec.tracing: has no effect" in one for one in resources.remarks(text)) is False
 
 
-@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_ibms_operator_has_the_same_resource(resources: Resources, version: str) -> None:
-    ibms = old().replace("kafka.strimzi.io/v1beta2", f"eventstreams.ibm.com/{version}")
+@pytest.mark.parametrize("group", ["eventstreams.ibm.com", "ibmevents.ibm.com"])
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta2"])
+def test_ibms_operators_have_the_same_resource(resources: Resources, group: str, version: str) -> None:
+    ibms = old().replace("kafka.strimzi.io/v1beta2", f"{group}/{version}")
     assert resources.entries(ibms) == resources.entries(old())
-    restarting = ibms.replace("namespace: kafka", "annotations: {eventstreams.ibm.com/restart-connector: x}")
+    restarting = ibms.replace("namespace: kafka", "annotations: {GROUP/restart-connector: x}".replace("GROUP", group))
     (remark,) = (one for one in resources.remarks(restarting) if "annotations" in one)
     assert remark.endswith("has no effect: `lockstep restart FILE connector:NAME` does this")
 

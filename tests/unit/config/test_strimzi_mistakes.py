@@ -80,6 +80,10 @@ spec:
         ("kind: KafkaMirrorMakerTwo\n", "0 : has the kind 'KafkaMirrorMakerTwo'; did you mean KafkaMirrorMaker?"),
         ("kind: Kafka\n---\nkind: Secret\n", "0 : has Kafka, Secret, but no KafkaMirrorMaker2 or KafkaMirrorMaker"),
         (old() + "---\n" + old(), "20 kind: is a second one: the file holds KafkaMirrorMaker2 kafka/mirror "),
+        (
+            "kind: KafkaMirrorMaker2\napiVersion: {VERSION}\n",
+            "2 apiVersion: is {VERSION}, a placeholder that was not fil",
+        ),
         (old().replace("spec:", "spec: []\nother:"), "4 spec: is a list, but takes a mapping"),
         (old() + "spec: 1\n", "19 spec: is set twice, first in line 4: keep one"),
         ("a: [\n", ": is no YAML: "),
@@ -88,6 +92,15 @@ spec:
 )
 def test_what_is_no_resource_is_a_sentence(resources: Resources, text: str, said: str) -> None:
     assert any(said in one for one in resources.mistakes(text)), resources.mistakes(text)
+
+
+@pytest.mark.parametrize("text", [old(), V1], ids=["with clusters", "with a target"])
+@pytest.mark.parametrize("version", ["kafka.strimzi.io/v1beta1", "kafka.strimzi.io", "example.com/v9", "{X}"])
+def test_a_wrong_api_version_is_the_only_mistake(resources: Resources, text: str, version: str) -> None:
+    first, _, rest = text.partition("\n")
+    (only,) = resources.mistakes(f"apiVersion: {version}\n{rest}")
+    assert first.startswith("apiVersion: ")
+    assert " apiVersion: is " in only
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,20 @@ def test_it_follows_from_the_fields() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == whole(), STALE
 
 
+def test_what_stands_at_the_top_is_known_unless_another_kind_does() -> None:
+    schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    (rule,) = (one for one in schema["allOf"] if "apiVersion" not in one["if"]["properties"])
+    assert rule["if"]["properties"]["kind"]["enum"] == ["", *API_VERSIONS]
+    top = schema["$defs"][rule["then"]["$ref"].split("/")[-1]]
+    assert (set(top["properties"]), top["additionalProperties"]) == (set(schema["properties"]), False)
+
+
 def test_each_kind_in_each_version_has_its_fields_and_no_others() -> None:
     schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
     told = {
         (one["if"]["properties"]["kind"]["const"], version): one["then"]["properties"]["spec"]["$ref"].split("/")[-1]
         for one in schema["allOf"]
+        if "apiVersion" in one["if"]["properties"]
         for version in one["if"]["properties"]["apiVersion"]["enum"]
     }
     assert set(told) == {(kind, version) for kind, versions in API_VERSIONS.items() for version in versions}

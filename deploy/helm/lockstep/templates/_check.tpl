@@ -6,16 +6,18 @@
 {{- if not (get $v $field) -}}{{- $_ := set $v $field dict -}}{{- end -}}
 {{- end -}}
 {{- if and $v.kind (not (has $v.kind (list "KafkaMirrorMaker2" "KafkaMirrorMaker"))) -}}
-{{- fail (printf "lockstep: kind is %q: it takes KafkaMirrorMaker2 or KafkaMirrorMaker. Of a file with several documents Helm reads the first one alone: lockstep config convert FILE --to resource prints the one that is meant" $v.kind) -}}
+{{- fail (printf "lockstep: kind is %q: it takes KafkaMirrorMaker2 or KafkaMirrorMaker. Of a file with several documents Helm reads the first one alone, and no List: lockstep config convert FILE --to resource prints the one that is meant" $v.kind) -}}
 {{- end -}}
 {{- if not (and $v.kind $v.spec) -}}
 {{- fail "lockstep: nothing to mirror: give a KafkaMirrorMaker2 or KafkaMirrorMaker resource of Strimzi as values (-f my-mirror-maker-2.yaml); it is used as it is. Of a file with several documents Helm reads the first one alone" -}}
 {{- end -}}
-{{- $versions := get (dict
-  "KafkaMirrorMaker2" (list "kafka.strimzi.io/v1alpha1" "kafka.strimzi.io/v1beta2" "kafka.strimzi.io/v1" "eventstreams.ibm.com/v1beta1" "eventstreams.ibm.com/v1beta2")
-  "KafkaMirrorMaker" (list "kafka.strimzi.io/v1alpha1" "kafka.strimzi.io/v1beta1" "kafka.strimzi.io/v1beta2" "eventstreams.ibm.com/v1beta1" "eventstreams.ibm.com/v1beta2")) $v.kind | default list -}}
-{{- if not (has (toString $v.apiVersion) $versions) -}}
-{{- fail (printf "lockstep: apiVersion is %q: %s has %s" (toString $v.apiVersion) $v.kind (join ", " $versions)) -}}
+{{- $versions := get (dict "KafkaMirrorMaker2" (list "v1alpha1" "v1beta2" "v1") "KafkaMirrorMaker" (list "v1alpha1" "v1beta1" "v1beta2")) $v.kind -}}
+{{- $known := list "eventstreams.ibm.com/v1beta1" -}}
+{{- range $group := list "kafka.strimzi.io" "eventstreams.ibm.com" "ibmevents.ibm.com" -}}
+{{- range $versions -}}{{- $known = append $known (printf "%s/%s" $group .) -}}{{- end -}}
+{{- end -}}
+{{- if not (has (toString $v.apiVersion) $known) -}}
+{{- fail (printf "lockstep: apiVersion is %q: %s has kafka.strimzi.io/%s, and the same of eventstreams.ibm.com and ibmevents.ibm.com" (toString $v.apiVersion) $v.kind (join ", kafka.strimzi.io/" $versions)) -}}
 {{- end -}}
 {{- include "lockstep.namesAsTexts" $v.spec -}}
 {{- if and (hasKey $v.spec "replicas") (not (kindIs "invalid" $v.spec.replicas)) -}}

@@ -63,7 +63,7 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
     """Lines with those of the settings that the environment names, if it does, on top. Raises `ConfigurationError`
     where that file cannot be read."""
     named = environment.get(SETTINGS_VARIABLE, "").strip()
-    if not named:
+    if not named or (text.problems and not text.entries):  # what cannot be read at all is told alone
         return text
     file = Path(named)
     return with_settings(text, read_properties(bytes_of(file), file), file)

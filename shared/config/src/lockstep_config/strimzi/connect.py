@@ -7,6 +7,7 @@ are told stands elsewhere: only a `KafkaConnect` beside them says it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,11 +18,12 @@ from lockstep_config.layering import ALIAS, SIDES
 from lockstep_config.our_keys import STATE
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.strimzi.schema import IBMS
 from lockstep_config.values import list_of
 from lockstep_config.yaml_text import Leaf, MapNode, Node
 from lockstep_protocol.names import Flow
 
-__all__ = ["CLASSES", "Connector", "add_connect", "connector_of", "connectors_by_name", "is_worker"]
+__all__ = ["CLASSES", "Connector", "add_connect", "connector_of", "connectors_by_name", "is_worker", "nearest_class"]
 
 MIRROR = "org.apache.kafka.connect.mirror."
 CLASSES: Mapping[ConnectorName, str] = {
@@ -30,14 +32,16 @@ CLASSES: Mapping[ConnectorName, str] = {
     "heartbeat": "MirrorHeartbeatConnector",
 }
 OFFSETS = "offset.storage.topic"
-_OF_CONNECTOR = frozenset({"name", "connector.class", "tasks.max", "source.cluster.alias", "target.cluster.alias"})
+_OF_CONNECTOR = frozenset(
+    {"name", "connector.class", "clusters", "tasks.max", "source.cluster.alias", "target.cluster.alias"}
+)
 _OF_WORKER = (
     *(OFFSETS, "offset.storage.partitions", "offset.storage.replication.factor", "offset.flush.interval.ms"),
     "exactly.once.source.support",
 )
 _WORKER_DEFAULT = "connect-cluster-offsets"
 """Of Strimzi's `KafkaConnect`, where its `config` does not say."""
-_CLUSTER_LABELS = ("strimzi.io/cluster", "eventstreams.ibm.com/cluster")
+_CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBMS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,14 @@ def connectors_by_name(root: Part) -> Iterator[Part]:
     found = [part.part("info") for name in root.node.items if (part := root.part(name)) is not None]
     if found and len(found) == len(root.node.items) and all(found):
         yield from (one for one in found if one is not None)
+
+
+def nearest_class(java: str) -> str:
+    """The class of MM2 that somebody has misspelt; "" where it is another one, or none."""
+    package, _, simple = java.strip().rpartition(".")
+    if f"{package}." not in (MIRROR, ".") or simple in CLASSES.values():
+        return ""
+    return next(iter(difflib.get_close_matches(simple, list(CLASSES.values()), 1, 0.9)), "")
 
 
 def is_worker(root: Part) -> bool:
@@ -163,6 +175,8 @@ def _add_flow(flow: Flow, present: Mapping[ConnectorName, Connector], workers: S
         own = f"{flow}.{prefix_of(kind)}"
         if "tasks.max" in one.settings and kind != "heartbeat" and not one.of_strimzi:
             lines.add(f"{own}tasks.max", one.text("tasks.max"), *one.place("tasks.max"))
+        if "clusters" in one.settings:
+            lines.without_effect(*one.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
         state = one.part.text("initial_state").lower()
         if state in KEYS[STATE].choices and state != "running":
             lines.add(f"{own}{STATE}", state, one.part.at("initial_state"), one.part.line_of("initial_state"))

@@ -148,6 +148,8 @@ def _settings(
         if key in _SET_BY_STRIMZI:
             instead = ": write tasksMax" if key == "tasks.max" else ""
             lines.note(path, line, f"is ignored, as Strimzi does: it sets it itself{instead}")
+        elif "->" in key:
+            _tell_of_arrow(key.partition("->")[2].partition(".")[2], said, part, lines)
         elif _is_client(key):
             _add_client(name, key, said, flow, lines)
         elif name not in readers_of(key):
@@ -161,6 +163,17 @@ def _settings(
         else:
             found.append((key, said))
     return found
+
+
+def _tell_of_arrow(key: str, said: _Said, part: Part, lines: Lines) -> None:
+    """A line of an mm2.properties among a connector's own: Connect leaves it out, so nothing comes of what it says."""
+    why = "a line of an mm2.properties, which no connector reads"
+    reads = key in KEYS and key != "enabled" and said.connector in readers_of(key)
+    states = any(key == one for one, *_ in part.settings())
+    if reads and not states and string(said.value) != KEYS[key].default:
+        lines.problem(said.path, said.line, f"is {why}: write {key}, or remove it")
+    else:
+        lines.without_effect(said.path, said.line, f"it is {why}")
 
 
 def _add_enabled(said: _Said, flow: Flow, lines: Lines) -> None:
@@ -221,4 +234,5 @@ def _check_left_out(key: str, said: Sequence[_Said], present: Mapping[ConnectorN
                 f"is not set, so it would be {default}, but {first.path} in line {first.line} is "
                 f"{first.value.strip()!r}: write the same here"
             )
-            lines.problem(part.in_config(key), part.line, message)
+            why = ", or one does not find what the other wrote" if key in _MUST_AGREE else ""
+            lines.problem(part.in_config(key), part.line, message + why)

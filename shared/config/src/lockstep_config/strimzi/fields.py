@@ -30,6 +30,7 @@ class Form(Enum):
     """What a field is made of; the value is the words for people."""
 
     TEXT = "a text"
+    NAME = "a name, in quotes where it has only digits"
     NUMBER = "a whole number"
     FLAG = "true or false"
     ANY = "anything"
@@ -123,12 +124,25 @@ def check_config(node: MapNode, path: str, file: Path, found: Finding) -> None:
             found.problems.append(Problem(file, line, at, "is a list: write its elements between commas, as one text"))
         elif isinstance(value, MapNode):
             names = ", ".join(f"{key}.{name}" for name in list(value.items)[:3])
-            found.problems.append(Problem(file, line, at, f"is a mapping: write its keys whole ({names or key})"))
+            what = _placeholder(value) or f"is a mapping: write its keys whole ({names or key})"
+            found.problems.append(Problem(file, line, at, what))
         elif value.value is None:
             found.problems.append(Problem(file, line, at, 'has no value: write one ("" for the empty text)'))
 
 
+def _placeholder(node: Node) -> str:
+    """What is wrong with a mapping that was meant for a text, as `{NAME}` is for YAML, and `{{ NAME }}` within one."""
+    if not isinstance(node, MapNode) or len(node.items) != 1:
+        return ""
+    ((name, value),) = node.items.items()
+    if not isinstance(value, Leaf) or value.value is not None:
+        return ""
+    return f"is {{{name}}}, a placeholder that was not filled in: write the value, in quotes if it begins with a brace"
+
+
 def _wrong_form(node: Node, known: Field) -> str:
+    if known.form in (Form.TEXT, Form.NAME, Form.NUMBER, Form.FLAG) and (told := _placeholder(node)):
+        return told
     match known.form:
         case Form.ANY:
             return ""
@@ -143,6 +157,8 @@ def _wrong_form(node: Node, known: Field) -> str:
         case Form.TEXT:
             # A version such as 3.8 is a number to YAML: who writes it means the text.
             right = isinstance(node, Leaf) and not isinstance(node.value, bool)
+        case Form.NAME:  # Kubernetes takes no resource with a number there
+            right = isinstance(node, Leaf) and isinstance(node.value, str)
     if not right:
         return f"is {_named(node)}, but takes {known.form.value}"
     if isinstance(node, Leaf) and known.choices and node.text not in known.choices:

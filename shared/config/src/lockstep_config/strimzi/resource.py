@@ -15,14 +15,31 @@ from lockstep_config.json_text import read_json
 from lockstep_config.our_keys import TRACING
 from lockstep_config.problems import Problem
 from lockstep_config.properties import PropertiesText
-from lockstep_config.strimzi.connect import Connector, add_connect, connector_of, connectors_by_name, is_worker
+from lockstep_config.strimzi.connect import (
+    Connector,
+    add_connect,
+    connector_of,
+    connectors_by_name,
+    is_worker,
+    nearest_class,
+)
 from lockstep_config.strimzi.fields import Finding, check_config, check_fields
 from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
 from lockstep_config.strimzi.recognised import YAML_SUFFIXES, begins_as_json
-from lockstep_config.strimzi.schema import API_VERSIONS, KAFKA_CONNECTOR, KINDS, MIRROR_MAKER_2, V1, VERSIONS
+from lockstep_config.strimzi.schema import (
+    API_VERSIONS,
+    BETA,
+    IBMS,
+    KAFKA_CONNECTOR,
+    KINDS,
+    MIRROR_MAKER_2,
+    STRIMZI,
+    V1,
+    VERSIONS,
+)
 from lockstep_config.usual_providers import with_usual_providers
 from lockstep_config.yaml_text import ListNode, MapNode, Node, read_yaml
 
@@ -35,8 +52,8 @@ _ANNOTATIONS = {
     "restart-mirrormaker2-connector-task": "`lockstep restart FILE slot:N` does this",
     "pause-reconciliation": "no operator looks at the resource; `lockstep pause FILE` pauses what it says",
 }
-NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec"
-_ANNOTATED_BY = ("strimzi.io", "eventstreams.ibm.com")
+NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec, or a connector's name and config"
+_ANNOTATED_BY = ("strimzi.io", *IBMS)
 
 
 def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText:
@@ -82,7 +99,10 @@ def add_documents(documents: Sequence[Node], lines: Lines, form: str, document: 
         add_connect(found.connectors, found.workers, lines)
     left = [one for one in found.ours if one not in ours]
     for one in (*found.others, *left) if ours or found.connectors else ():
-        lines.note("kind", one.line, f"is {_kind(one) or 'missing'}, which is not read here")
+        if near := nearest_class(_java(one)):
+            lines.problem("connector.class", one.line, f"is {_java(one)!r}, which there is not; did you mean {near}?")
+        else:
+            lines.note("kind", one.line, f"is {_kind(one) or 'missing'}, which is not read here")
 
 
 def _meant(ours: Sequence[MapNode], document: str) -> list[MapNode]:
@@ -171,6 +191,9 @@ def _check_connector(root: Part, connector: Connector, lines: Lines) -> None:
 
 
 def _none_of_ours(others: Sequence[MapNode], form: str) -> str:
+    for one in others:
+        if near := nearest_class(_java(one)):
+            return f"has the connector.class {_java(one)!r}; did you mean {near}?"
     if form == "JSON" and not any(_text(one, "kind") for one in others):
         return f"is {form}, but no connector of MirrorMaker 2 (by its connector.class) and no KafkaMirrorMaker2"
     kinds = [kind for one in others if (kind := _text(one, "kind"))]
@@ -209,15 +232,20 @@ def _add(document: MapNode, lines: Lines) -> None:
 
 
 def _version(root: Part, kind: str, lines: Lines) -> str:
-    """The API version by which the fields are judged; the newest one, where it is wrong."""
+    """The API version by which the fields are judged; where it is wrong, the one that the resource was written for."""
     known = API_VERSIONS[kind]
     text = root.text("apiVersion")
     if text in known:
         return known[text]
-    what = f"is {text!r}" if text else "is missing"
-    lines.problem("apiVersion", root.line_of("apiVersion"), f"{what}: {kind} has {', '.join(known)}")
-    version = text.rpartition("/")[2]
-    return version if version in VERSIONS[kind] else VERSIONS[kind][-1]
+    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # that is told with the other fields
+        what = f"is {text!r}" if text else "is missing"
+        versions = ", ".join(f"{STRIMZI}/{one}" for one in VERSIONS[kind])
+        message = f"{what}: {kind} has {versions}, and the same of {' and '.join(IBMS)}"
+        lines.problem("apiVersion", root.line_of("apiVersion"), message)
+    version, spec = text.rpartition("/")[2], root.part("spec")
+    if version in VERSIONS[kind]:
+        return version
+    return V1 if V1 in VERSIONS[kind] and spec is not None and spec.has("target") else BETA
 
 
 def _add_annotations(metadata: Part | None, lines: Lines) -> None:
@@ -243,9 +271,16 @@ def _add_tracing(spec: Part, lines: Lines) -> None:
 
 def _kind(node: MapNode) -> str:
     """What people call it."""
-    config = Part(node, "", node.line).part("config")
-    java = config.text("connector.class") if config else _text(node, "connector.class")
-    return java or _text(node, "kind")
+    return _java(node) or _text(node, "kind")
+
+
+def _java(node: MapNode) -> str:
+    """The class of a connector; "" where it is none."""
+    root = Part(node, "", node.line)
+    config, spec = root.part("config"), root.part("spec")
+    if spec and root.text("kind") == "KafkaConnector":
+        return spec.text("class")
+    return (config.text("connector.class") if config else "") or root.text("connector.class")
 
 
 def _text(node: MapNode, name: str) -> str:

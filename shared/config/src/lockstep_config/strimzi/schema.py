@@ -16,15 +16,19 @@ from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 __all__ = [
     "API_VERSIONS",
     "AUTHENTICATION",
+    "IBMS",
     "KAFKA_CONNECTOR",
     "KINDS",
     "MIRROR_MAKER",
     "MIRROR_MAKER_2",
+    "STRIMZI",
     "V1",
     "VERSIONS",
 ]
 
-STRIMZI, IBM = "kafka.strimzi.io", "eventstreams.ibm.com"
+STRIMZI = "kafka.strimzi.io"
+IBMS = ("eventstreams.ibm.com", "ibmevents.ibm.com")
+"""The groups of IBM's two operators, which are Strimzi's under other names."""
 MIRROR_MAKER_2 = "KafkaMirrorMaker2"
 MIRROR_MAKER = "KafkaMirrorMaker"
 
@@ -38,14 +42,14 @@ VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         kind: MappingProxyType(
-            {f"{STRIMZI}/{one}": one for one in versions}
-            | {f"{IBM}/{BETA1}": BETA1 if BETA1 in versions else ALPHA, f"{IBM}/{BETA}": BETA}
+            {f"{group}/{one}": one for group in (STRIMZI, *IBMS) for one in versions}
+            | {f"{IBMS[0]}/{BETA1}": BETA1 if BETA1 in versions else ALPHA}
         )
         for kind, versions in VERSIONS.items()
     }
 )
-"""What may stand under `apiVersion`, and the version of Strimzi whose fields it has. IBM's operator for Event Streams
-is Strimzi's under another name: its first version came before v1beta2."""
+"""What may stand under `apiVersion`, and the version of Strimzi whose fields it has. IBM's own v1beta1 came before
+v1beta2."""
 
 OLD = frozenset({ALPHA, BETA1})
 BEFORE_V1 = frozenset({ALPHA, BETA})
@@ -73,7 +77,7 @@ def _unused(why: str, form: Form = Form.ANY, **more: object) -> Field:
 
 
 _NUMBER = Field(form=Form.NUMBER)
-_SECRET_NAME = _text("name the secret", required=True)
+_SECRET_NAME = Field(form=Form.NAME, becomes="name the secret", required=True)
 _SECRET_KEY = MappingProxyType({"secretName": _SECRET_NAME, "key": _text("name the key in the secret", required=True)})
 _PASSWORD = MappingProxyType(
     {"secretName": _SECRET_NAME, "password": _text("name the key in the secret that has the password", required=True)}
@@ -216,8 +220,11 @@ _LOGGING: Fields = MappingProxyType(
             form=Form.CONFIG,
             becomes="levels of the root and of loggers that have a counterpart; others are named, without effect",
         ),
-        "name": _text(
-            "the ConfigMap; its key is log4j.properties", versions=OLD, why="write valueFrom.configMapKeyRef"
+        "name": Field(
+            form=Form.NAME,
+            becomes="the ConfigMap; its key is log4j.properties",
+            versions=OLD,
+            why="write valueFrom.configMapKeyRef",
         ),
         "valueFrom": _object(
             "a ConfigMap with a log4j.properties or log4j2.properties",
@@ -238,7 +245,7 @@ _JVM: Fields = MappingProxyType(
 _POD: Fields = MappingProxyType(
     {
         "replicas": _chart(Form.NUMBER, minimum=0, why="lockstep run starts one of each service"),
-        "image": _chart(Form.TEXT),
+        "image": _chart(Form.NAME),
         "resources": _chart(
             Form.MAP,
             {"limits": Field(form=Form.MAP), "requests": Field(form=Form.MAP), "claims": Field(form=Form.LIST)},
@@ -292,7 +299,7 @@ _MM2_SPEC: Fields = MappingProxyType(
             },
             why="it reads a node's label; without Kubernetes write consumer.client.rack into sourceConnector.config",
         ),
-        "clientRackInitImage": _chart(Form.TEXT),
+        "clientRackInitImage": _chart(Form.NAME),
         "jmxOptions": _unused(_NO_JMX, Form.MAP),
         "externalConfiguration": _chart(
             Form.MAP, {"env": Field(form=Form.LIST), "volumes": Field(form=Form.LIST)}, versions=BEFORE_V1
