@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.group_sync import GroupSync, Look, Membership, after, plan_group_sync
+from lockstep_checkpoint.group_sync import (
+    AHEAD_ON_TARGET,
+    REWOUND_ON_SOURCE,
+    Ahead,
+    GroupSync,
+    Look,
+    Membership,
+    after,
+    plan_group_sync,
+    rewinds,
+)
+from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import Checkpoint
 
@@ -59,7 +70,8 @@ class TestTwoLooks:
 class TestForwardsOnly:
     def test_a_group_at_or_beyond_its_checkpoint_is_not_rewound(self) -> None:
         look = empty(101, 200)
-        assert plan_group_sync(checkpoints(101, 51), look, look, TOPICS) == GroupSync()
+        sync = plan_group_sync(checkpoints(101, 51), look, look, TOPICS)
+        assert sync == GroupSync(ahead=(Ahead(("A.orders", 1), 200, 51, AHEAD_ON_TARGET),))
 
     def test_each_partition_decides_for_itself(self) -> None:
         look = empty(100, 200)
@@ -74,6 +86,64 @@ class TestForwardsOnly:
     def test_partitions_the_target_no_longer_has_do_not_stop_the_others(self) -> None:
         assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, {"A.orders": 1})) == {0: 5}
         assert plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, {}).writes == ()
+
+
+P0 = ("A.orders", 0)
+
+
+class TestBeyondItsPlace:
+    """Whoever goes on there skips records."""
+
+    def test_a_group_further_on_the_target_is_named_and_left_alone_also_with_follow(self) -> None:
+        for follow in (False, True):
+            sync = plan_group_sync(checkpoints(500), empty(990), empty(990), TOPICS, follow=follow)
+            assert sync == GroupSync(ahead=(Ahead(P0, 990, 500, AHEAD_ON_TARGET),))
+
+    def test_a_group_that_went_back_on_the_source_is_named_and_stays(self) -> None:
+        sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900})
+        assert sync == GroupSync(ahead=(Ahead(P0, 900, 100, REWOUND_ON_SOURCE),))
+        assert str(sync.ahead[0]) == "A.orders-0 is rewound on source: it stands at 900, its place is 100"
+
+    def test_it_is_set_back_where_that_is_asked_for(self) -> None:
+        sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900}, follow=True)
+        assert (written(sync), sync.ahead) == ({0: 100}, ())
+
+    def test_but_never_one_that_has_moved_by_itself(self) -> None:
+        for offsets in (901, 990):
+            look = empty(offsets)
+            sync = plan_group_sync(checkpoints(100), look, look, TOPICS, {P0: 900}, follow=True)
+            assert (sync.writes, sync.ahead[0].state) == ((), AHEAD_ON_TARGET)
+
+    @pytest.mark.parametrize("before", [None, ACTIVE, empty(899)])
+    def test_nor_one_that_two_looks_did_not_find_alone_and_unchanged(self, before: Look | None) -> None:
+        sync = plan_group_sync(checkpoints(100), before, empty(900), TOPICS, {P0: 900}, follow=True)
+        assert sync.writes == ()
+        assert sync.ahead == (Ahead(P0, 900, 100, REWOUND_ON_SOURCE),)
+        assert plan_group_sync(checkpoints(100), before, ACTIVE, TOPICS, {P0: 900}, follow=True).writes == ()
+
+    def test_a_partition_that_the_target_has_no_more_skips_nothing(self) -> None:
+        assert plan_group_sync(checkpoints(100), empty(900), empty(900), {}, {P0: 900}).ahead == ()
+
+
+def at(upstream: int, downstream: int) -> dict[TargetPartition, Checkpoint]:
+    return {P0: Checkpoint("billing", *P0, UpstreamOffset(upstream), DownstreamOffset(downstream), "")}
+
+
+class TestRewinds:
+    def test_a_checkpoint_further_back_on_the_source_is_one(self) -> None:
+        assert rewinds({}, {P0: (900, 800)}, at(100, 90)) == {P0: 800}
+
+    def test_one_further_on_or_the_same_is_none(self) -> None:
+        for now in (at(900, 800), at(950, 850), {}):
+            assert rewinds({}, {P0: (900, 800)}, now) == {}
+        assert rewinds({}, {}, at(100, 90)) == {}
+
+    def test_it_counts_until_the_group_has_come_so_far_again(self) -> None:
+        known = rewinds({}, {P0: (900, 800)}, at(100, 90))
+        assert rewinds(known, {P0: (100, 90)}, at(600, 590)) == {P0: 800}
+        assert rewinds(known, {P0: (600, 590)}, at(300, 290)) == {P0: 800}, "the furthest place counts"
+        assert rewinds(known, {P0: (600, 590)}, {}) == {P0: 800}, "checkpoints may just be read anew"
+        assert rewinds(known, {P0: (600, 590)}, at(900, 800)) == {}
 
 
 class TestAfterwards:
@@ -104,6 +174,24 @@ def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
         assert before.offsets == now.offsets
         offset = now.offsets.get((write.topic, write.partition))
         assert offset is None or offset < write.downstream
+
+
+@given(CHECKPOINTS, QUIET, st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20)))
+def test_each_partition_beyond_its_place_is_named_or_set_back(
+    wanted: list[Checkpoint], look: Look, rewound: dict[TargetPartition, int]
+) -> None:
+    beyond = {
+        (one.topic, one.partition)
+        for one in wanted
+        if (look.offsets.get((one.topic, one.partition)) or 0) > one.downstream
+    }
+    kept = plan_group_sync(wanted, look, look, TOPICS, rewound)
+    assert {one.where for one in kept.ahead} == beyond
+    followed = plan_group_sync(wanted, look, look, TOPICS, rewound, follow=True)
+    back = {one.where for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
+    assert {one.where for one in followed.ahead} == beyond - back
+    assert {(one.topic, one.partition) for one in followed.writes} & beyond == back
+    assert all((look.offsets[where] or 0) <= rewound[where] for where in back)
 
 
 @given(CHECKPOINTS, QUIET)

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lockstep_checkpoint.exact import Place
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
+from lockstep_checkpoint.plan import TargetPartition
 from lockstep_checkpoint.report import GONE, GroupReport, Standing
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -96,8 +99,85 @@ async def test_a_group_that_goes_while_the_target_is_looked_at_stays_gone(tmp_pa
     gone = report.looked_at({}, {}, lambda _: True)
     await asyncio.gather(gone, report.synced(GROUP, {}))
     await report.synced(GROUP, {})
-    report.held(GROUP, "it is active")
+    await report.held(GROUP, IN_USE, "it is active")
     assert log.rows()[-1].reason == GONE
     assert report.held_back() == {}
     assert [event.kind for event in log.events()].count("GroupGone") == 1
     assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}
+
+
+def reporting_of(folder: Path, written: dict[TargetPartition, Checkpoint]) -> tuple[GroupReport, Late]:
+    """With group sync."""
+    ctx = leading(folder, "checkpoint", (0, TERM), divided=True, lines="sync.group.offsets.enabled = true\n")
+    log = Late(ctx)
+    ctx.open(log, FactLog(log, "events"))
+    ctx.state.open(FactLog(log, "state"), ctx.leadership.saw_leader)
+    return GroupReport(ctx, lambda _: written), log
+
+
+def checkpoint(offset: int) -> Checkpoint:
+    return Checkpoint(GROUP, "A.t", 0, UpstreamOffset(offset), DownstreamOffset(offset), "")
+
+
+EXACT = Standing(places=((("A.t", 0), Place(DownstreamOffset(100))),))
+
+
+async def test_what_the_target_refuses_stands_in_the_row_until_it_is_over(tmp_path: Path) -> None:
+    report, log = reporting_of(tmp_path, WRITTEN)
+    await looked_at(report)
+    await report.synced(GROUP, {})
+    await report.held(GROUP, REFUSED, "no right to write")
+    last = log.rows()[-1]
+    assert (last.held, last.held_reason) == (REFUSED, "no right to write")
+    assert report.held_for()[REFUSED] == 1
+    assert report.held_back() == {GROUP: "no right to write"}
+    assert report.synced_groups() == 0
+    await report.synced(GROUP, {})
+    last = log.rows()[-1]
+    assert (last.held, last.held_reason, report.held_back(), report.synced_groups()) == ("", "", {}, 1)
+
+
+async def test_a_group_that_went_back_is_told_of_at_once_and_until_it_has_come_so_far_again(tmp_path: Path) -> None:
+    written = {("A.t", 0): checkpoint(900)}
+    report, log = reporting_of(tmp_path, written)
+    standing = {GROUP: EXACT}
+    await report.looked_at(standing, {}, lambda _: True)
+    await report.synced(GROUP, {("A.t", 0): 900})
+    assert (log.rows()[-1].ahead, log.rows()[-1].exact) == ((), 1)
+    written["A.t", 0] = checkpoint(100)
+    await report.looked_at(standing, {}, lambda _: True)
+    last = log.rows()[-1]
+    assert last.ahead == (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
+    assert (last.rewound, last.exact) == ((("A.t", 0, 900),), 0)
+    await report.synced(GROUP, {}, (Ahead(("A.t", 0), 900, 100, REWOUND_ON_SOURCE),))
+    assert [event.kind for event in log.events()].count("GroupAhead") == 1
+    assert report.standing() == {
+        "exact": 0,
+        "behind": 0,
+        "waiting": 0,
+        "ahead-on-target": 0,
+        "rewound-on-source": 1,
+    }
+    assert report.held_for() == {"in-use": 0, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 1}
+    assert "rewound on source" in report.held_back()[GROUP]
+
+    later = GroupReport(report._ctx, lambda _: written)  # noqa: SLF001 # another process goes on from the rows
+    await later.looked_at(standing, {}, lambda _: True)
+    assert later.rewound(GROUP) == {("A.t", 0): 900}
+    assert later.held_for()[REWOUND_ON_SOURCE] == 1
+    written["A.t", 0] = checkpoint(900)
+    await later.synced(GROUP, {})
+    assert (log.rows()[-1].ahead, log.rows()[-1].rewound, later.held_back()) == ((), (), {})
+
+
+async def test_a_group_that_was_used_on_the_target_since_goes_by_its_own_position(tmp_path: Path) -> None:
+    """`follow` must not set back what somebody read there after the rewind."""
+    written = {("A.t", 0): checkpoint(900)}
+    report, _ = reporting_of(tmp_path, written)
+    await report.looked_at({GROUP: EXACT}, {}, lambda _: True)
+    await report.synced(GROUP, {})
+    written["A.t", 0] = checkpoint(100)
+    await report.looked_at({GROUP: EXACT}, {}, lambda _: True)
+    await report.held(GROUP, IN_USE, "it has members on the target")
+    assert report.rewound(GROUP) == {}
+    assert report.held_for() == {"in-use": 1, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 0}

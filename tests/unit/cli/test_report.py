@@ -168,6 +168,34 @@ def test_groups_say_how_ready_they_are() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "readiness", "fine", "troubles"),
+    [
+        ({}, "exact", True, 0),
+        ({"ahead": (("A.t", 0, 990, 500, "ahead-on-target"),), "exact": 0}, "ahead on target", False, 0),
+        ({"ahead": (("A.t", 0, 900, 100, "rewound-on-source"),), "exact": 1}, "rewound on source", False, 0),
+        ({"held": "in-use", "held_reason": "it has members on the target"}, "in use on target", False, 0),
+        ({"held": "refused", "held_reason": "denied"}, "refused", False, 1),
+        ({"phase": "not-replicated", "synced": False, "reason": "a share group"}, "not replicated", True, 0),
+    ],
+)
+def test_a_group_that_would_skip_or_is_not_moved_is_neither_exact_nor_synced(
+    fields: dict[str, object], readiness: str, fine: bool, troubles: int
+) -> None:
+    row = replace(GroupStatus(group="g", phase="translated", exact=1, synced=True), **fields)  # type: ignore[arg-type] # by name
+    report = reported(topic(), progress(), row, *at_work(("t", 0)), ends={("t", 0): 10})
+    (line,) = report.groups
+    assert (line.readiness, report.fine, len(report.troubles)) == (readiness, fine, troubles)
+    assert line.synced is (readiness == "exact")
+    assert bool(report.groups_held) is not fine
+    text = shown(report, "groups")
+    assert readiness in text
+    if skips := row.ahead:
+        assert f"A.t-0 stands at {skips[0][2]} on the target, its place is {skips[0][3]}" in text
+    if row.held_reason:
+        assert row.held_reason in text
+
+
+@pytest.mark.parametrize(
     ("phase", "trouble"), [("in-sync", ""), ("no-authorizer", ""), ("not-permitted", "why"), ("failing", "why")]
 )
 def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None:

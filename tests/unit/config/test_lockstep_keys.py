@@ -113,6 +113,12 @@ def test_groups_fail_back_by_the_flow_in_the_opposite_direction(load_text: LoadT
     assert elsewhere.checkpoint.opposite == "mm2-lockstep-x-state.B.internal"
 
 
+def test_groups_that_go_back_on_the_source_stay_on_the_target_unless_they_are_to_follow(load_text: LoadText) -> None:
+    assert not ab(load_text, "").checkpoint.follow_rewinds
+    assert ab(load_text, "lockstep.groups.on.rewind = follow\n").checkpoint.follow_rewinds
+    assert ab(load_text, "A->B.lockstep.groups.on.rewind = follow\n").checkpoint.follow_rewinds
+
+
 def test_progress_is_kept_under_a_connectors_name(load_text: LoadText) -> None:
     assert ab(load_text, "").control.progress_connector == "MirrorSourceConnector"
     strimzi = ab(load_text, "lockstep.progress.connector = A->B.MirrorSourceConnector\n")

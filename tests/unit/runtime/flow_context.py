@@ -47,9 +47,9 @@ def flow_context(
     )
 
 
-def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool = False) -> FlowContext:
+def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool = False, lines: str = "") -> FlowContext:
     """Leads the partitions, each in its term, and was heard from just now."""
-    ctx = flow_context(folder, service, divided=divided)
+    ctx = flow_context(folder, service, divided=divided, lines=lines)
     ctx.leadership.assigned({partition for partition, _ in terms})
     for partition, term in terms:
         ctx.leadership.claimed(partition, term)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.exact import ExactPlaces, Place
-from lockstep_checkpoint.group_sync import Look, Membership, after, plan_group_sync
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership, after, plan_group_sync
 from lockstep_checkpoint.groups import SourceGroups, SourceLook
 from lockstep_checkpoint.latency import CheckpointLatencies
 from lockstep_checkpoint.memory import CheckpointMemory
@@ -104,6 +104,7 @@ class CheckpointFlow:
             "places": dict(self._report.standing()),
             "group_offsets_synced": self._settings.sync_group_offsets,
             "left_alone": dict(self._report.held_back()),
+            "held": dict(self._report.held_for()),
             "offset_syncs": {
                 "read": store is not None,
                 "trouble": self._syncs.trouble,
@@ -129,6 +130,8 @@ class CheckpointFlow:
         yield Sample(metrics.HISTORIES, (flow,), 0 if store is None else len(store.histories))
         yield Sample(metrics.SYNCED_GROUPS, (flow,), self._report.synced_groups())
         yield Sample(metrics.LEFT_ALONE, (flow,), len(self._report.held_back()))
+        for why, count in self._report.held_for().items():
+            yield Sample(metrics.HELD, (flow, why), count)
         yield from self._latencies.samples(ctx.clock.wall_ms())
 
     def _offset_syncs(self) -> OffsetSyncsFollower:
@@ -255,7 +258,7 @@ class CheckpointFlow:
         partitions = await self._ctx.target.topic_names()
         for group, trouble in looked.failed.items():
             self._looks.pop(group, None)
-            self._report.held(group, str(trouble))
+            await self._report.held(group, REFUSED, str(trouble))
         self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
         await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
 
@@ -265,25 +268,27 @@ class CheckpointFlow:
         if before is not None and now - since < self._settings.sync_group_offsets_every.total_seconds() / 2:
             return  # this round came early, for the sake of another group
         written = self._memory.written.of(group)
-        sync = plan_group_sync(written.values(), before, look, partitions)
+        rewound = self._report.rewound(group)
+        follow = self._settings.follow_rewinds
+        sync = plan_group_sync(written.values(), before, look, partitions, rewound, follow=follow)
         self._looks[group] = (now, look)
         if sync.left_alone:
             if before is not None or look.membership is Membership.ACTIVE:
-                self._report.held(group, sync.left_alone)
+                await self._report.held(group, IN_USE, sync.left_alone, sync.ahead)
             return
         if sync.writes:
             self._ctx.must_act()
-            refused = await commit(self._ctx.target, group, sync.writes)
+            why, refused = await commit(self._ctx.target, group, sync.writes)
             if refused:
                 del self._looks[group]
-                self._report.held(group, refused)
+                await self._report.held(group, why, refused, sync.ahead)
                 return
             self._looks[group] = (now, after(look, sync.writes))
             self._moved.add(len(sync.writes))
             happened("GroupMoved", group=group, offsets=len(sync.writes))
         if written:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
-            await self._report.synced(group, moved)
+            await self._report.synced(group, moved, sync.ahead)
 
 
 def _amended(standing: Standing, kept_back: Mapping[TargetPartition, Place]) -> Standing:

@@ -4,18 +4,43 @@ MirrorMaker 2 writes every checkpoint of a group it did not find EMPTY, and so c
 between its two jobs. Here a group is written only when two looks in a row found it without members and with the same
 offsets, and then only forwards. The broker's own refusal (UNKNOWN_MEMBER_ID for a group with members) guards the moment
 between the look and the write.
+
+Where the target's group stands beyond its checkpoint, whoever goes on there skips records. That is told apart: the
+group went back on the source and the target's group still stands where it was translated to before (*rewound on
+source*), or somebody else moved it (*ahead on target*). `lockstep.groups.on.rewind=follow` sets back the first kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 
 from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.records import Checkpoint
 
-__all__ = ["GroupSync", "Look", "Membership", "after", "plan_group_sync"]
+__all__ = [
+    "AHEAD_ON_TARGET",
+    "HELD",
+    "IN_USE",
+    "REFUSED",
+    "REWOUND_ON_SOURCE",
+    "Ahead",
+    "GroupSync",
+    "Look",
+    "Membership",
+    "after",
+    "plan_group_sync",
+    "rewinds",
+]
+
+IN_USE, REFUSED = "in-use", "refused"
+"""Why a group of the target is not moved: it has, or had a moment ago, members there; the target does not take it."""
+
+AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead-on-target", "rewound-on-source"
+
+HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE)
 
 
 class Membership(Enum):
@@ -36,38 +61,76 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """A partition in which the target's group stands at `offset`, beyond its checkpoint `place`."""
+
+    where: TargetPartition
+    offset: int
+    place: int
+    state: str
+    """AHEAD_ON_TARGET or REWOUND_ON_SOURCE."""
+
+    def __str__(self) -> str:
+        topic, partition = self.where
+        words = self.state.replace("-", " ")
+        return f"{topic}-{partition} is {words}: it stands at {self.offset}, its place is {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupSync:
     """What to commit on the target in the group's name; where that is nothing and could not be helped, `left_alone`
-    says why.
+    says why. `ahead`: partitions that stay beyond their checkpoints, as far as this look tells.
     """
 
     writes: tuple[Checkpoint, ...] = ()
     left_alone: str = ""
+    ahead: tuple[Ahead, ...] = ()
 
 
 def plan_group_sync(
-    checkpoints: Iterable[Checkpoint], before: Look | None, now: Look, partitions: Mapping[str, int]
+    checkpoints: Iterable[Checkpoint],
+    before: Look | None,
+    now: Look,
+    partitions: Mapping[str, int],
+    rewound: Mapping[TargetPartition, int] = MappingProxyType({}),
+    *,
+    follow: bool = False,
 ) -> GroupSync:
     """The checkpoints to commit, given this look and the one before (None: there was none).
 
     `partitions` are the topics of the target with their number of partitions: a commit for one that is gone would fail
-    in every round.
+    in every round. `rewound`: what `rewinds` says. `follow`: where the group went back on the source, the target's goes
+    back too.
     """
     if now.membership is Membership.ACTIVE:
         return GroupSync(left_alone="it has members on the target")
+    there = [one for one in checkpoints if one.partition < partitions.get(one.topic, 0)]
+    ahead = {one.where: one for one in _ahead(there, now, rewound)}
     if before is None:
-        return GroupSync(left_alone="looked at for the first time")
+        return GroupSync(left_alone="looked at for the first time", ahead=tuple(ahead.values()))
     if before.membership is Membership.ACTIVE:
-        return GroupSync(left_alone="it had members on the target a moment ago")
+        return GroupSync(left_alone="it had members on the target a moment ago", ahead=tuple(ahead.values()))
     if before.offsets != now.offsets:
-        return GroupSync(left_alone="its offsets on the target changed a moment ago")
-    return GroupSync(
-        tuple(
-            checkpoint
-            for checkpoint in checkpoints
-            if checkpoint.partition < partitions.get(checkpoint.topic, 0) and _forwards(checkpoint, now)
-        )
-    )
+        return GroupSync(left_alone="its offsets on the target changed a moment ago", ahead=tuple(ahead.values()))
+    back = {where for where, one in ahead.items() if follow and one.state == REWOUND_ON_SOURCE}
+    writes = tuple(one for one in there if _forwards(one, now) or (one.topic, one.partition) in back)
+    return GroupSync(writes, ahead=tuple(one for where, one in ahead.items() if where not in back))
+
+
+def rewinds(
+    known: Mapping[TargetPartition, int],
+    before: Mapping[TargetPartition, tuple[int, int]],
+    written: Mapping[TargetPartition, Checkpoint],
+) -> dict[TargetPartition, int]:
+    """Where the checkpoint of each partition stood before its group went back on the source, as long as it has not come
+    so far again. `known`: what this said before; `before`: (upstream, downstream) of the checkpoints then.
+    """
+    found = dict(known)
+    for where, (upstream, downstream) in before.items():
+        now = written.get(where)
+        if now is not None and now.upstream < upstream:
+            found[where] = max(found.get(where, 0), downstream)
+    return {where: at for where, at in found.items() if where not in written or written[where].downstream < at}
 
 
 def after(now: Look, writes: Iterable[Checkpoint]) -> Look:
@@ -77,6 +140,15 @@ def after(now: Look, writes: Iterable[Checkpoint]) -> Look:
     offsets = dict(now.offsets)
     offsets.update({(write.topic, write.partition): write.downstream for write in writes})
     return Look(Membership.EMPTY if offsets else now.membership, offsets)
+
+
+def _ahead(checkpoints: Iterable[Checkpoint], now: Look, rewound: Mapping[TargetPartition, int]) -> Iterator[Ahead]:
+    for one in checkpoints:
+        where = one.topic, one.partition
+        offset = now.offsets.get(where)
+        if offset is not None and offset > one.downstream:
+            state = REWOUND_ON_SOURCE if offset <= rewound.get(where, -1) else AHEAD_ON_TARGET
+            yield Ahead(where, offset, int(one.downstream), state)
 
 
 def _forwards(checkpoint: Checkpoint, now: Look) -> bool:

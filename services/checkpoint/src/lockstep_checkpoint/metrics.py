@@ -2,7 +2,18 @@
 
 from lockstep_runtime.metrics import Metric, Type
 
-__all__ = ["EMITTED", "GROUPS", "HISTORIES", "LATENCY", "LEFT_ALONE", "METRICS", "PLACES", "SYNCED", "SYNCED_GROUPS"]
+__all__ = [
+    "EMITTED",
+    "GROUPS",
+    "HELD",
+    "HISTORIES",
+    "LATENCY",
+    "LEFT_ALONE",
+    "METRICS",
+    "PLACES",
+    "SYNCED",
+    "SYNCED_GROUPS",
+]
 
 EMITTED = Metric("lockstep_checkpoints_emitted", Type.COUNTER, ("flow",), "Checkpoints acknowledged by the target")
 GROUPS = Metric(
@@ -19,7 +30,7 @@ PLACES = Metric(
     Type.GAUGE,
     ("flow", "place"),
     "Partitions of consumer groups, by how well their place on the target is known: `exact` (nothing is read again),"
-    " `behind`, `waiting`",
+    " `behind`, `waiting`, `ahead-on-target` and `rewound-on-source` (records are skipped)",
 )
 SYNCED = Metric("lockstep_group_offsets_synced", Type.COUNTER, ("flow",), "Offsets committed for groups of the target")
 SYNCED_GROUPS = Metric(
@@ -33,7 +44,15 @@ LEFT_ALONE = Metric(
     Type.GAUGE,
     ("flow",),
     "Groups whose offsets on the target are left as they are: somebody consumes with them there, or they may not be"
-    " written; `/status` says which and why",
+    " written, or they stand beyond their places; `/status` says which and why",
+)
+
+HELD = Metric(
+    "lockstep_groups_held",
+    Type.GAUGE,
+    ("flow", "why"),
+    "Groups that are left as they are on the target, by why: `in-use` (members there), `refused` (by the target),"
+    " `ahead-on-target` and `rewound-on-source` (whoever goes on there skips records). A group counts once for each",
 )
 
 PARTITION = ("source", "target", "group", "topic", "partition")
@@ -51,4 +70,4 @@ LATENCY = tuple(
 )
 """Last, least, most, mean; `topic` is the remote topic."""
 
-METRICS = (EMITTED, GROUPS, PLACES, HISTORIES, SYNCED, SYNCED_GROUPS, LEFT_ALONE, *LATENCY)
+METRICS = (EMITTED, GROUPS, PLACES, HISTORIES, SYNCED, SYNCED_GROUPS, LEFT_ALONE, HELD, *LATENCY)

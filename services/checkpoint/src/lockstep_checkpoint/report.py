@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from lockstep_checkpoint.exact import Place
+from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
 from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus
@@ -43,6 +44,31 @@ class _View:
     standing: Standing = Standing()
     synced: bool = False
     held: str = ""
+    """One of `HELD`, with the reason beside it."""
+    held_reason: str = ""
+    ahead: tuple[Ahead, ...] = ()
+    rewound: Mapping[TargetPartition, int] = field(default_factory=dict)
+    """See `rewinds`; `positions`: (upstream, downstream) of the checkpoints when it was asked last."""
+    positions: Mapping[TargetPartition, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, row: GroupStatus | None, *, syncs: bool) -> _View:
+        """What an earlier process or another replica knew. Without `syncs` nobody looks at the target any more."""
+        if row is None:
+            return cls()
+        return cls(
+            synced=row.synced,
+            held=row.held if syncs else "",
+            held_reason=row.held_reason if syncs else "",
+            ahead=tuple(Ahead((topic, partition), *rest) for topic, partition, *rest in row.ahead if syncs),
+            rewound={(topic, partition): at for topic, partition, at in row.rewound},
+            positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
+        )
+
+    @property
+    def left_alone(self) -> str:
+        """Why the target's group stays as it is; "" where it is at its places."""
+        return _joined((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
 
 
 class GroupReport:
@@ -71,8 +97,10 @@ class GroupReport:
         rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
         new = [group for group, row in rows.items() if row is None or row.reason == GONE]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
-        self._views.update({group: _View(synced=row is not None and row.synced) for group, row in rows.items()})
-        self._sayings.only(why for view in self._views.values() for why in (view.trouble, view.held) if why)
+        syncs = self._ctx.settings.checkpoint.sync_group_offsets
+        self._views.update({group: _View.read(row, syncs=syncs) for group, row in rows.items()})
+        said = {why for view in self._views.values() for why in (view.trouble, view.held_reason) if why}
+        self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
         for group, trouble in failed.items():
             if not self._view(group).trouble:
                 quiet = self._one_of_many("more groups failing", trouble)
@@ -84,13 +112,24 @@ class GroupReport:
             if self._view(group).trouble:
                 await self._ctx.event("GroupRecovered", group)
             self._views[group] = replace(self._view(group), trouble="", standing=how)
+            if syncs and self._view(group).synced:
+                await self._went_back(group)
         await self._write(group for group in (*standing, *failed))
         await self._bury(standing.keys() | failed.keys(), owned)
         return tuple(found)
 
-    async def synced(self, group: str, moved: Mapping[TargetPartition, int]) -> None:
-        """The target's group stands at or beyond every checkpoint; `moved` are the offsets just committed for it, if
-        any. Without effect on a group that is gone from the source.
+    def rewound(self, group: str) -> Mapping[TargetPartition, int]:
+        """Where the group's checkpoints stood before it went back on the source (`rewinds`)."""
+        view, written = self._view(group), self._written(group)
+        marks = rewinds(view.rewound, view.positions, written)
+        if group in self._views:
+            positions = {where: (int(one.upstream), int(one.downstream)) for where, one in written.items()}
+            self._views[group] = replace(view, rewound=marks, positions={**view.positions, **positions})
+        return marks
+
+    async def synced(self, group: str, moved: Mapping[TargetPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
+        """The target's group stands at every checkpoint, but for those where it is `ahead`; `moved` are the offsets
+        just committed for it, if any. Without effect on a group that is gone from the source.
         """
         if self._is_gone(group):
             return
@@ -103,26 +142,62 @@ class GroupReport:
                 f"{group} on {self._ctx.flow.target}: {len(where)} partitions moved",
                 offsets=where,
             )
-        if not view.synced or view.held:
-            self._views[group] = replace(self._view(group), synced=True, held="")
+        await self._looked_on_target(group, "", "", ahead, synced=True)
+
+    async def held(self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...] = ()) -> None:
+        """The target's group is left as it is, for a reason of `HELD`. Said once for each reason. Without effect on one
+        that is gone from the source."""
+        view = self._view(group)
+        if self._is_gone(group):
+            return
+        if view.held_reason != why:
+            level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
+            text = f"{group} on {self._ctx.flow.target}: {why}"
+            self._ctx.log.say("group left alone", text, level=level, group=group, reason=why)
+        await self._looked_on_target(group, kind, why, ahead, synced=view.synced)
+
+    async def _looked_on_target(
+        self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...], *, synced: bool
+    ) -> None:
+        """The row says what a look at the target found. Of rewinds those stay that still show: a group that had members
+        there, or stands elsewhere, goes by its own positions."""
+        await self._say_ahead(group, ahead)
+        marks = self.rewound(group)
+        shown = {one.where for one in ahead if one.state == REWOUND_ON_SOURCE}
+        left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}
+        view = replace(self._view(group), synced=synced, held=kind, held_reason=why, ahead=ahead, rewound=left)
+        if view != self._view(group):
+            self._views[group] = view
             await self._write([group])
 
-    def held(self, group: str, why: str) -> None:
-        """The target's group is left as it is. Said once for each reason. Without effect on one that is gone from the
-        source."""
-        view = self._view(group)
-        if view.held == why or self._is_gone(group):
-            return
-        level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
-        text = f"{group} on {self._ctx.flow.target}: {why}"
-        self._ctx.log.say("group left alone", text, level=level, group=group, reason=why)
-        self._views[group] = replace(view, held=why)
+    async def _went_back(self, group: str) -> None:
+        """A group that went back on the source stands, on the target, where it was moved to before, until a look tells
+        more."""
+        marks, written, ahead = self.rewound(group), self._written(group), self._view(group).ahead
+        known = {one.where for one in ahead}
+        new = [
+            Ahead(where, at, int(written[where].downstream), REWOUND_ON_SOURCE)
+            for where, at in sorted(marks.items())
+            if where in written and where not in known
+        ]
+        if new:
+            await self._say_ahead(group, new)
+            self._views[group] = replace(self._view(group), ahead=(*self._view(group).ahead, *new))
+
+    async def _say_ahead(self, group: str, ahead: Iterable[Ahead]) -> None:
+        known = {(one.where, one.state) for one in self._view(group).ahead}
+        new = [one for one in ahead if (one.where, one.state) not in known]
+        if new:
+            skips = _joined(tuple(map(str, new)))
+            text = f"{group} on {self._ctx.flow.target}: whoever goes on there skips records: {skips}"
+            quiet = self._one_of_many("more groups ahead", new[0].state)
+            await self._ctx.event("GroupAhead", group, text, loud=True, quiet=quiet, states=_states(new))
 
     def _one_of_many(self, message: str, why: str) -> bool:
         """Whether enough others lack the same permission that this one is not worth a line."""
         count = self._sayings.count(why)
         if count == SAID + 1:
-            self._ctx.log.warn(message, "for want of the same permission; lockstep status names them")
+            self._ctx.log.warn(message, "for the same reason; lockstep status names them")
         return count > SAID
 
     def forget(self) -> None:
@@ -145,20 +220,30 @@ class GroupReport:
         return counts
 
     def standing(self) -> Mapping[str, int]:
-        """How many partitions of groups that could be looked at are exact, behind and waiting."""
-        counts = dict.fromkeys(("exact", "behind", "waiting"), 0)
+        """How many partitions of groups that could be looked at are exact, behind, waiting or beyond their places."""
+        counts = dict.fromkeys(("exact", "behind", "waiting", AHEAD_ON_TARGET, REWOUND_ON_SOURCE), 0)
         for view in self._views.values():
-            for _, place in view.standing.places:
-                counts["exact" if place.exact else "waiting" if place.at is None else "behind"] += 1
+            ahead = {one.where: one.state for one in view.ahead}
+            for where, place in view.standing.places:
+                kind = "exact" if place.exact else "waiting" if place.at is None else "behind"
+                counts[ahead.get(where, kind)] += 1
         return counts
 
     def synced_groups(self) -> int:
         """How many groups were brought to their checkpoints on the target."""
-        return sum(view.synced for view in self._views.values())
+        return sum(view.synced and not view.left_alone for view in self._views.values())
 
     def held_back(self) -> Mapping[str, str]:
         """Groups left alone on the target, with the reason."""
-        return {group: view.held for group, view in sorted(self._views.items()) if view.held}
+        return {group: view.left_alone for group, view in sorted(self._views.items()) if view.left_alone}
+
+    def held_for(self) -> Mapping[str, int]:
+        """How many groups are left alone for which of `HELD`."""
+        counts = dict.fromkeys(HELD, 0)
+        for view in self._views.values():
+            for why in {view.held, *(one.state for one in view.ahead)} - {""}:
+                counts[why] += 1
+        return counts
 
     def _view(self, group: str) -> _View:
         """As it is now: to be asked again after every await."""
@@ -169,6 +254,7 @@ class GroupReport:
         return group not in self._views and row is not None and row.reason == GONE
 
     def _row(self, group: str) -> GroupStatus:
+        self.rewound(group)
         view = self._views[group]
         written = self._written(group)
         if view.trouble:
@@ -179,18 +265,24 @@ class GroupReport:
             (topic, partition, int(one.upstream), int(one.downstream))
             for (topic, partition), one in sorted(written.items())
         )
-        behind, waiting = _behind(view.standing), _waiting(view.standing)
+        ahead = {one.where for one in view.ahead}
+        behind, waiting = _behind(view.standing, ahead), _waiting(view.standing)
         return GroupStatus(
             group=group,
             phase=phase,
             reason=reason,
             synced=view.synced,
             positions=positions,
-            exact=sum(place.exact for _, place in view.standing.places),
+            exact=sum(place.exact for where, place in view.standing.places if where not in ahead),
             behind=behind[:LISTED],
             waiting=waiting[:LISTED],
             more_behind=len(behind[LISTED:]),
             more_waiting=len(waiting[LISTED:]),
+            held=view.held,
+            held_reason=view.held_reason,
+            ahead=tuple((*one.where, one.offset, one.place, one.state) for one in view.ahead[:LISTED]),
+            more_ahead=len(view.ahead[LISTED:]),
+            rewound=tuple((*where, at) for where, at in sorted(view.rewound.items())),
         )
 
     async def _write(self, groups: Iterable[str]) -> None:
@@ -210,9 +302,14 @@ class GroupReport:
                 self._views.pop(row.group, None)
 
 
-def _behind(standing: Standing) -> tuple[tuple[str, int, int], ...]:
-    found = [(*where, place.behind) for where, place in standing.places if place.at is not None and place.behind]
+def _behind(standing: Standing, ahead: Collection[TargetPartition]) -> tuple[tuple[str, int, int], ...]:
+    places = [(where, place) for where, place in standing.places if where not in ahead]
+    found = [(*where, place.behind) for where, place in places if place.at is not None and place.behind]
     return tuple(sorted(found, key=lambda one: -one[2]))
+
+
+def _states(ahead: Iterable[Ahead]) -> dict[str, str]:
+    return {f"{one.where[0]}-{one.where[1]}": one.state for one in ahead}
 
 
 def _waiting(standing: Standing) -> tuple[tuple[str, int, str], ...]:

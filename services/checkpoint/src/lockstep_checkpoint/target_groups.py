@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from lockstep_checkpoint.group_sync import Look, Membership
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership
 from lockstep_checkpoint.groups import offsets_of
 from lockstep_protocol.records import Checkpoint
 from lockstep_runtime.admin import Admin
@@ -47,8 +47,9 @@ async def look_at(admin: Admin, groups: Iterable[str]) -> TargetLook:
     return TargetLook(looks, failed)
 
 
-async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> str:
-    """Commit the checkpoints in the group's name. Returns "" when all went through, else a sentence on what did not.
+async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, str]:
+    """Commit the checkpoints in the group's name. Returns ("", "") when all went through, else one of `HELD` and a
+    sentence on what did not.
 
     A group that got members since the look is no error: the broker refuses, and that is as it should be (KIP-396).
     Raises ClusterUnreachable.
@@ -59,11 +60,22 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> str:
     except ClusterUnreachable:
         raise
     except ClusterTrouble as trouble:
-        return _sentence(trouble)
-    return "; ".join(sorted({_sentence(trouble) for trouble in outcome.troubles().values()}))
+        troubles = {trouble}
+    else:
+        troubles = set(outcome.troubles().values())
+    if not troubles:
+        return "", ""
+    in_use = all(_code(trouble) == KafkaError.UNKNOWN_MEMBER_ID for trouble in troubles)
+    return IN_USE if in_use else REFUSED, "; ".join(sorted({_sentence(trouble) for trouble in troubles}))
+
+
+def _code(trouble: ClusterTrouble) -> int | None:
+    return trouble.code if isinstance(trouble, RequestRefused) else None
 
 
 def _sentence(trouble: ClusterTrouble) -> str:
-    if isinstance(trouble, RequestRefused) and trouble.code == KafkaError.UNKNOWN_MEMBER_ID:
+    if _code(trouble) == KafkaError.UNKNOWN_MEMBER_ID:
         return "it has members on the target"
+    if _code(trouble) == KafkaError.GROUP_ID_NOT_FOUND:  # a commit makes the group where the name is free
+        return f"a group of another type, such as a share group, has its name on the target ({trouble})"
     return str(trouble)

@@ -6,8 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 __all__ = [
+    "AHEAD_ON_TARGET",
     "COPYING",
+    "IN_USE",
     "NOT_BEGUN",
+    "NOT_REPLICATED",
+    "REFUSED",
+    "REWOUND_ON_SOURCE",
     "SILENT",
     "STALLED",
     "UNASSIGNED",
@@ -33,6 +38,13 @@ COPYING = "copying"
 UNASSIGNED, SILENT, STALLED, UNKNOWN = "unassigned", "silent", "stalled", "unknown"
 """Why a partition whose row says `copying` may not be copied: no slot that has started has it; that slot has not been
 heard lately; the source has more and the copy does not move; what both logs hold is not known."""
+
+
+AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
+"""What a group is whose offset on the target lies beyond its place."""
+
+IN_USE, REFUSED, NOT_REPLICATED = "in use on target", "refused", "not replicated"
+"""What a group is that nobody moves: it has members there, the target does not take it, it is a share group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +153,34 @@ class GroupLine:
     synced: bool
     why: str = ""
     trouble: str = ""
+    ahead_on_target: int = 0
+    """Partitions in which the target's group stands beyond its place: whoever goes on there skips records."""
+    rewound_on_source: int = 0
+    """The same, because the group went back on the source and the target's did not."""
+    held: str = ""
+    """Why the target's group is not moved: `in-use` | `refused`; "" where it is, or nobody asked for it."""
 
     @property
     def readiness(self) -> str:
         """The least ready of its partitions in one word, or that it fails."""
+        if self.phase == "not-replicated":
+            return NOT_REPLICATED
         if self.trouble:
-            return "failing"
+            return REFUSED if self.held == "refused" and self.phase != "failing" else "failing"
+        if self.held_back:
+            return self.held_back
         if self.waiting or not (self.exact or self.behind):
             return "waiting"
         return "behind" if self.behind else "exact"
+
+    @property
+    def held_back(self) -> str:
+        """Why the target's group is not where the translation says, in words; "" where nothing tells that."""
+        if self.rewound_on_source:
+            return REWOUND_ON_SOURCE
+        if self.ahead_on_target:
+            return AHEAD_ON_TARGET
+        return {"in-use": IN_USE, "refused": REFUSED}.get(self.held, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +265,12 @@ class Report:
         return dict(Counter(line.state for line in self.partitions if line.state != COPYING).most_common())
 
     @property
+    def groups_held(self) -> dict[str, int]:
+        """Groups that are not on the target where the translation says, by why."""
+        return dict(Counter(line.held_back for line in self.groups if line.held_back).most_common())
+
+    @property
     def fine(self) -> bool:
-        """Nothing is in trouble, every partition copies, and it is known how far behind each is."""
-        return not (self.troubles or self.not_copying or self.lag_unknown)
+        """Nothing is in trouble, every partition copies, it is known how far behind each is, and every group that is
+        moved stands at its place."""
+        return not (self.troubles or self.not_copying or self.lag_unknown or self.groups_held)

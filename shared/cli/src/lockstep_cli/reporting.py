@@ -50,6 +50,9 @@ SILENCE_IS_TROUBLE_MS = 60_000
 """A slot that froze is ended after 30 s, and another one is started."""
 
 
+UNTRANSLATED = ("waiting", "not-replicated")
+
+
 def report_of(
     flow: Flow,
     rows: Mapping[str, Row],
@@ -236,19 +239,7 @@ class _Seen:
         for row in self._all(GroupStatus):
             if not isinstance(row, GroupStatus):
                 continue
-            reasons = Counter(why for _, _, why in row.waiting)
-            common = reasons.most_common(1)[0][0] if reasons else ""
-            yield GroupLine(
-                row.group,
-                row.phase,
-                row.exact,
-                len(row.behind) + row.more_behind,
-                sum(records for _, _, records in row.behind),
-                len(row.waiting) + row.more_waiting,
-                row.synced,
-                common or (row.reason if row.phase == "waiting" else ""),
-                (row.reason or "failing without a reason") if row.phase == "failing" else "",
-            )
+            yield _group(row)
 
     def acls(self) -> AclLine | None:
         if "acl-sync" not in self._services:
@@ -276,6 +267,33 @@ class _Seen:
 
     def pulse(self) -> FlowPulse | None:
         return next((row for row in self._all(FlowPulse) if isinstance(row, FlowPulse)), None)
+
+
+def _group(row: GroupStatus) -> GroupLine:
+    reasons = Counter(why for _, _, why in row.waiting)
+    common = reasons.most_common(1)[0][0] if reasons else ""
+    states = Counter(state for *_, state in row.ahead)
+    rewound = states["rewound-on-source"]
+    skips = [
+        f"{topic}-{number} stands at {offset} on the target, its place is {place}"
+        for topic, number, offset, place, _ in row.ahead[:1]
+    ]
+    failing = (row.reason or "failing without a reason") if row.phase == "failing" else ""
+    refused = row.held_reason or "the target does not take its offsets" if row.held == "refused" else ""
+    return GroupLine(
+        row.group,
+        row.phase,
+        row.exact,
+        len(row.behind) + row.more_behind,
+        sum(records for _, _, records in row.behind),
+        len(row.waiting) + row.more_waiting,
+        row.synced and not (row.held or row.ahead),
+        "; ".join(skips) or row.held_reason or common or (row.reason if row.phase in UNTRANSLATED else ""),
+        failing or refused,
+        len(row.ahead) + row.more_ahead - rewound,
+        rewound,
+        row.held,
+    )
 
 
 def _known(values: list[int | None], together: Callable[[list[int]], int]) -> int | None:

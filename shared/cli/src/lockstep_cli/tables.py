@@ -13,7 +13,12 @@ from rich.text import Text
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time, lasting
 from lockstep_cli.report import (
+    AHEAD_ON_TARGET,
+    IN_USE,
     NOT_BEGUN,
+    NOT_REPLICATED,
+    REFUSED,
+    REWOUND_ON_SOURCE,
     SILENT,
     STALLED,
     UNASSIGNED,
@@ -49,6 +54,7 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
         "lag_unknown": report.lag_unknown,
         "lag_ms": report.lag_ms,
         "not_copying": report.not_copying,
+        "groups_held": report.groups_held,
         "passed_over": report.passed_over,
         "heartbeat": report.heartbeat,
         "acls": None if report.acls is None else asdict(report.acls),
@@ -78,7 +84,9 @@ def _behind(report: Report) -> str:
 def _verdict(report: Report) -> Text:
     if report.fine:
         return Text("fine", GOOD)
-    states = ", ".join(f"{count:,} {state}" for state, count in report.not_copying.items())
+    words = [f"{count:,} {state}" for state, count in report.not_copying.items()]
+    words += [f"{counted(count, 'group')} {why}" for why, count in report.groups_held.items()]
+    states = ", ".join(words)
     if report.troubles:
         troubles = counted(len(report.troubles), "trouble")
         return Text(f"{troubles}; {states}" if states else troubles, BAD)
@@ -178,6 +186,11 @@ def _word(word: str) -> Text:
         "waiting": RESTRAINED,
         NOT_BEGUN: RESTRAINED,
         UNASSIGNED: RESTRAINED,
+        IN_USE: RESTRAINED,
+        NOT_REPLICATED: RESTRAINED,
+        AHEAD_ON_TARGET: BAD,
+        REWOUND_ON_SOURCE: BAD,
+        REFUSED: BAD,
         UNKNOWN: RESTRAINED,
         SILENT: BAD,
         STALLED: BAD,

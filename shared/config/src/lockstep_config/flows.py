@@ -176,6 +176,7 @@ def _checkpoint(of: Reader, enabled: bool) -> CheckpointSettings:
         topic_replication_factor=of.integer("checkpoints.topic.replication.factor"),
         tasks_max=of.integer_if_set("tasks.max"),
         opposite=of.text("lockstep.checkpoint.opposite") or None,
+        follow_rewinds=of.choice("lockstep.groups.on.rewind") == "follow",
     )
 
 

@@ -111,6 +111,8 @@ class CheckpointSettings:
     topic_replication_factor: int = 3
     tasks_max: int | None = None
     opposite: str | None = None
+    follow_rewinds: bool = False
+    """`lockstep.groups.on.rewind` is `follow`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

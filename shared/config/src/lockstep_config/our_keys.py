@@ -90,6 +90,14 @@ OUR_KEYS = (
         "unset: of the file's own flow, where it has one",
     ),
     Key(
+        name="lockstep.groups.on.rewind",
+        default="keep",
+        choices=("keep", "follow"),
+        scopes=CONNECTOR,
+        meaning="where a group goes back on the source: the target's group stays where it is, or it is set back to the "
+        "translated position once it has no members (sync.group.offsets.enabled)",
+    ),
+    Key(
         name="lockstep.progress.connector",
         default="MirrorSourceConnector",
         scopes=CONNECTOR,

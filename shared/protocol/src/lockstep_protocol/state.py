@@ -141,7 +141,7 @@ class GroupStatus(Row):
 
     group: str
     phase: str
-    """`translated` | `waiting` (reason says for what) | `failing`."""
+    """`translated` | `waiting` (reason says for what) | `failing` | `not-replicated` (a share group)."""
     reason: str = ""
     synced: bool = False
     """Its offsets were written to the target's group of the same name."""
@@ -157,6 +157,17 @@ class GroupStatus(Row):
     """Partitions that are behind and not in the list, for it would be too long."""
     more_waiting: int = 0
     """The same of those that wait."""
+    held: str = ""
+    """Why the target's group is not moved: `in-use` (members are there) | `refused` (the target does not take it)."""
+    held_reason: str = ""
+    """The same for people."""
+    ahead: tuple[tuple[str, int, int, int, str], ...] = ()
+    """(target topic, partition, offset of the target's group, its checkpoint, `ahead-on-target` | `rewound-on-source`)
+    of those where whoever goes on there skips records."""
+    more_ahead: int = 0
+    """The same as `more_behind` of those that are ahead."""
+    rewound: tuple[tuple[str, int, int], ...] = ()
+    """(target topic, partition, downstream): its checkpoint stood there before the group went back on the source."""
 
     def identity(self) -> tuple[str, ...]:
         return (self.group,)
