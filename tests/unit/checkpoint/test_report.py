@@ -161,7 +161,7 @@ async def test_a_group_that_went_back_is_told_of_at_once_and_until_it_has_come_s
     assert report.held_for() == {"in-use": 0, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 1}
     assert "rewound on source" in report.held_back()[GROUP]
 
-    later = GroupReport(report._ctx, lambda _: written)  # noqa: SLF001 # another process goes on from the rows
+    later = GroupReport(report._ctx, lambda _: written)  # another process goes on from the rows
     await later.looked_at(standing, {}, lambda _: True)
     assert later.rewound(GROUP) == {("A.t", 0): 900}
     assert later.held_for()[REWOUND_ON_SOURCE] == 1
