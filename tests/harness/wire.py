@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
+from uuid import uuid4
 
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from tests.harness.eventually import wait_until
 
-__all__ = ["join_as_connect", "leave_group", "move_leaders", "set_quota"]
+__all__ = ["join_as_connect", "join_share_group", "leave_group", "move_leaders", "set_quota"]
 
 TIMEOUT_S = 30.0
 PREFERRED = 0
@@ -91,6 +92,22 @@ def join_as_connect(bootstrap: str, group: str) -> str:
         return "" if answer.error_code in COORDINATOR_MOVES else _checked(answer).member_id
 
     return wait_until(joined, within=TIMEOUT_S, what=f"{group} has a member")
+
+
+def join_share_group(bootstrap: str, group: str, topic: str) -> str:
+    """Makes a share group with a member, and returns its id; it stays until its session times out."""
+    m = import_module("kio.schema.share_group_heartbeat.v1.request")
+    member = str(uuid4())
+
+    def joined() -> bool:
+        ask = m.ShareGroupHeartbeatRequest(
+            group_id=group, member_id=member, member_epoch=0, rack_id=None, subscribed_topic_names=(topic,)
+        )
+        answer = _ask(bootstrap, ask)
+        return answer.error_code not in COORDINATOR_MOVES and bool(_checked(answer))
+
+    wait_until(joined, within=TIMEOUT_S, what=f"share group {group} has a member")
+    return member
 
 
 def leave_group(bootstrap: str, group: str, member: str) -> None:

@@ -39,6 +39,7 @@ from tests.harness.control import events, last_row, read_so_far
 from tests.harness.eventually import wait_until
 from tests.harness.metrics import wait_for_all_declared, wait_for_value
 from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.harness.wire import join_share_group
 from tests.unit.offset_truth import FIRST, Copied
 
 WITHIN = 90.0
@@ -353,6 +354,49 @@ def test_a_group_on_the_target_is_never_rewound(scene: Scene) -> None:
         # Partition 1 of the same group is moved: the group was looked at, and partition 0 was left where it stands.
         until(lambda: scene.on_target(1) == 90)
         assert scene.on_target(0) == 500
+
+
+@pytest.mark.long
+def test_a_group_beyond_its_place_on_the_target_is_named_and_follows_where_it_is_to(scene: Scene) -> None:
+    """Rewound on the source: kept, and set back once the file says so. Ahead on the target: left alone either way."""
+    scene.sync((0, 0), (100, 90), (900, 890))
+    scene.sync((0, 0), (500, 490), partition=1)
+    scene.commit(900)
+    scene.commit(500, partition=1)
+    commit(scene.b, scene.group, scene.remote, 1, 990)
+    topic = scene.remote
+    with scene.service() as process:
+        until(lambda: scene.on_target() == 890)
+        until(lambda: (row := scene.row()) and row.ahead == ((topic, 1, 990, 490, "ahead-on-target"),))
+        scene.commit(100)
+        rewound = ((topic, 0, 890, 90, "rewound-on-source"), (topic, 1, 990, 490, "ahead-on-target"))
+        until(lambda: (row := scene.row()) and tuple(sorted(row.ahead)) == rewound)
+        row = scene.row()
+        assert row is not None
+        assert row.exact == 0
+        held = process.status(str(scene.flow))
+        assert held["held"] == {"in-use": 0, "refused": 0, "ahead-on-target": 1, "rewound-on-source": 1}
+        assert "rewound on source" in held["left_alone"][scene.group]
+        assert scene.on_target() == 890
+    scene.lines = ("lockstep.groups.on.rewind = follow",)
+    with scene.service():
+        until(lambda: scene.on_target() == 90)
+        until(lambda: (row := scene.row()) and row.ahead == ((topic, 1, 990, 490, "ahead-on-target"),))
+        assert scene.on_target(1) == 990
+
+
+@pytest.mark.long
+def test_a_group_that_the_target_refuses_has_the_reason_in_its_row(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    join_share_group(scene.b.bootstrap, scene.group, scene.remote)
+    with scene.service() as process:
+        until(lambda: (row := scene.row()) and row.held == "refused")
+        row = scene.row()
+        assert row is not None
+        assert "share group" in row.held_reason
+        assert not row.synced
+        assert process.status(str(scene.flow))["held"]["refused"] == 1
 
 
 @pytest.mark.long

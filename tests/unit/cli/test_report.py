@@ -175,7 +175,6 @@ def test_groups_say_how_ready_they_are() -> None:
         ({"ahead": (("A.t", 0, 900, 100, "rewound-on-source"),), "exact": 1}, "rewound on source", False, 0),
         ({"held": "in-use", "held_reason": "it has members on the target"}, "in use on target", False, 0),
         ({"held": "refused", "held_reason": "denied"}, "refused", False, 1),
-        ({"phase": "not-replicated", "synced": False, "reason": "a share group"}, "not replicated", True, 0),
     ],
 )
 def test_a_group_that_would_skip_or_is_not_moved_is_neither_exact_nor_synced(

@@ -94,11 +94,14 @@ HAPPENINGS = (
 
 
 @settings(max_examples=1500)
-@given(worlds(), st.booleans(), st.booleans())
-def test_it_is_never_less_than_what_a_reader_lacks(world: World, source_known: bool, target_known: bool) -> None:
+@given(worlds(), st.booleans(), st.booleans(), st.booleans())
+def test_it_is_never_less_than_what_a_reader_lacks(
+    world: World, source_known: bool, target_known: bool, silent: bool
+) -> None:
     source = world.source if source_known else None
-    found = behind(world.row, world.topic, source, world.target_end if target_known else None)
-    why = why_unknown(world.row, world.topic, source, world.target_end if target_known else None)
+    end = world.target_end if target_known else None
+    found = behind(world.row, world.topic, source, end, silent=silent)
+    why = why_unknown(world.row, world.topic, source, end, silent=silent)
     assert (found is None) == bool(why)
     assert found is None or found >= world.lacking
     assert source_known or found is None
@@ -108,6 +111,16 @@ def test_it_is_never_less_than_what_a_reader_lacks(world: World, source_known: b
 def test_it_is_exact_for_a_copy_to_which_nothing_happened(start: int, copied: int, missing: int) -> None:
     row = replace(ROW, upstream=start + copied - 1, downstream=copied - 1)
     assert behind(row, TOPIC, Log(start, start + copied + missing), copied) == missing
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_after_a_kill_it_is_exact_or_unknown(start: int, told: int, more: int, missing: int) -> None:
+    """The row says less than the target's log has, and nobody writes another one."""
+    row = replace(ROW, upstream=start + told - 1, downstream=told - 1)
+    source = Log(start, start + told + more + missing)
+    assert behind(row, TOPIC, source, told + more, silent=True) == (None if more else missing)
+    rests = replace(row, phase="stopped", located=True)
+    assert behind(rests, TOPIC, source, told + more, silent=True) == more + missing, "it was looked at"
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,7 @@ class _View:
             synced=row.synced,
             held=row.held if syncs else "",
             held_reason=row.held_reason if syncs else "",
-            ahead=tuple(
-                Ahead((name, number), at, place, how) for name, number, at, place, how in row.ahead if syncs
-            ),
+            ahead=tuple(Ahead((name, number), at, place, how) for name, number, at, place, how in row.ahead if syncs),
             rewound={(topic, partition): at for topic, partition, at in row.rewound},
             positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
         )

@@ -14,6 +14,9 @@ __all__ = ["Lag", "Seen", "Sighted"]
 FRESH_S = 10.0
 """A slot writes progress each second while records move. Without a look, a row counts for so long."""
 
+WRITES_WITHIN_S = 3.0
+"""Where both logs go on behind a row that is older, its slot may have been killed after it copied more."""
+
 LOOK_LASTS_S = 90.0
 """Three times as long as the longest time between two looks."""
 
@@ -105,7 +108,8 @@ class Sighted:
         if _moved(row, seen.row):  # the look is older than the row
             source = Log(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
             return behind(row, topic, source)
-        found = behind(row, topic, seen.source, seen.target_end)
+        silent = now - self._heard.get(tp, float("-inf")) > WRITES_WITHIN_S
+        found = behind(row, topic, seen.source, seen.target_end, silent=silent)
         return None if found is None else max(found, row.lag_records)
 
 

@@ -15,8 +15,12 @@ SILENT_MS = 15_000
 """A slot says every 5 s that it lives. One whose last word is three times as old, or as far ahead by its clock, is not
 known to copy."""
 
+WRITES_WITHIN_MS = 3_000
+"""A slot writes a row each second while records move. A partition that is behind, with an older row, is looked at twice.
+Where the target's log goes on behind the row, the slot may have been killed after it copied more."""
+
 MOVES_WITHIN_MS = 10_000
-"""A row older than this, of a partition that is behind, is looked at twice before the partition counts as stalled."""
+"""A partition that is behind, whose row is older than this, and that did not move between two looks is stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,9 @@ def judged(
     tp, topic = (topic.source_topic, number), logs.now(topic)
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
-    why = why_unknown(row, topic, source, target_end)
-    lag = behind(row, topic, source, target_end)
+    silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
+    why = why_unknown(row, topic, source, target_end, silent=silent)
+    lag = behind(row, topic, source, target_end, silent=silent)
     slot = slots.of.get(tp, -1)
     standing = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
     if standing.state == UNKNOWN:
@@ -110,7 +115,10 @@ def judged(
 def latest(rows: list[PartitionProgress], at_ms: int, logs: Logs) -> bool:
     """Whether each row that is behind the source is recent: else one look cannot tell rest from standing still."""
     return all(
-        at_ms - row.at_ms <= MOVES_WITHIN_MS or row.phase != COPYING or source is None or source.end - 1 <= row.upstream
+        at_ms - row.at_ms <= WRITES_WITHIN_MS
+        or row.phase != COPYING
+        or source is None
+        or source.end - 1 <= row.upstream
         for row in rows
         for source in (logs.source.get((row.topic, row.partition)),)
     )

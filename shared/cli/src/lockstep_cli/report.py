@@ -10,7 +10,6 @@ __all__ = [
     "COPYING",
     "IN_USE",
     "NOT_BEGUN",
-    "NOT_REPLICATED",
     "REFUSED",
     "REWOUND_ON_SOURCE",
     "SILENT",
@@ -43,8 +42,8 @@ heard lately; the source has more and the copy does not move; what both logs hol
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
 """What a group is whose offset on the target lies beyond its place."""
 
-IN_USE, REFUSED, NOT_REPLICATED = "in use on target", "refused", "not replicated"
-"""What a group is that nobody moves: it has members there, the target does not take it, it is a share group."""
+IN_USE, REFUSED = "in use on target", "refused"
+"""What a group is that nobody moves: it has members there, the target does not take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +162,6 @@ class GroupLine:
     @property
     def readiness(self) -> str:
         """The least ready of its partitions in one word, or that it fails."""
-        if self.phase == "not-replicated":
-            return NOT_REPLICATED
         if self.trouble:
             return REFUSED if self.held == "refused" and self.phase != "failing" else "failing"
         if self.held_back:

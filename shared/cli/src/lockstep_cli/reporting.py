@@ -50,9 +50,6 @@ SILENCE_IS_TROUBLE_MS = 60_000
 """A slot that froze is ended after 30 s, and another one is started."""
 
 
-UNTRANSLATED = ("waiting", "not-replicated")
-
-
 def report_of(
     flow: Flow,
     rows: Mapping[str, Row],
@@ -288,7 +285,7 @@ def _group(row: GroupStatus) -> GroupLine:
         sum(records for _, _, records in row.behind),
         len(row.waiting) + row.more_waiting,
         row.synced and not (row.held or row.ahead),
-        "; ".join(skips) or row.held_reason or common or (row.reason if row.phase in UNTRANSLATED else ""),
+        "; ".join(skips) or row.held_reason or common or (row.reason if row.phase == "waiting" else ""),
         failing or refused,
         len(row.ahead) + row.more_ahead - rewound,
         rewound,

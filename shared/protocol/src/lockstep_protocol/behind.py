@@ -45,17 +45,26 @@ def behind(
     topic: MirroredTopic | None,
     source: Log | None,
     target_end: int | None = NOT_ASKED,
+    *,
+    silent: bool = False,
 ) -> int | None:
     """Offsets of the source that are not on the target yet; None: unknown.
 
     `row` None: the data plane has not begun. `source` and `target_end` have to be read after the row; None: the cluster
-    did not answer. Records that the flow passes over for good (skipped, quarantined) do not count: they never come.
+    did not answer. `silent`: a copy that moves would have written another row by now. Records that the flow passes over
+    for good (skipped, quarantined) do not count: they never come.
     """
-    return None if why_unknown(row, topic, source, target_end) else _counted(row, topic, source)
+    unknown = why_unknown(row, topic, source, target_end, silent=silent)
+    return None if unknown else _counted(row, topic, source)
 
 
 def why_unknown(
-    row: PartitionProgress | None, topic: MirroredTopic | None, source: Log | None, target_end: int | None = NOT_ASKED
+    row: PartitionProgress | None,
+    topic: MirroredTopic | None,
+    source: Log | None,
+    target_end: int | None = NOT_ASKED,
+    *,
+    silent: bool = False,
 ) -> str:
     """Why `behind` is None, for people; "" where it is not."""
     if source is None:
@@ -70,7 +79,14 @@ def why_unknown(
         return f"the target's log ends at {target_end}, before offset {row.downstream} that it had acknowledged"
     if source.end <= row.upstream:
         return f"the source's log ends at {source.end}, before offset {row.upstream} that was copied"
+    if silent and source.end > row.upstream + 1 and _may_be_older(row) and target_end > row.downstream + 1:
+        return f"the target's log ends at {target_end}, and the row tells only of what lies up to {row.downstream}"
     return ""
+
+
+def _may_be_older(row: PartitionProgress) -> bool:
+    """Whether more may have been copied than the row says, as by a slot that was killed."""
+    return row.phase != "halted" and not row.located
 
 
 def _counted(row: PartitionProgress | None, topic: MirroredTopic | None, source: Log | None) -> int:

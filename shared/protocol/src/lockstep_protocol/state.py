@@ -141,7 +141,7 @@ class GroupStatus(Row):
 
     group: str
     phase: str
-    """`translated` | `waiting` (reason says for what) | `failing` | `not-replicated` (a share group)."""
+    """`translated` | `waiting` (reason says for what) | `failing`."""
     reason: str = ""
     synced: bool = False
     """Its offsets were written to the target's group of the same name."""
