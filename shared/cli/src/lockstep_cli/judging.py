@@ -16,7 +16,7 @@ SILENT_MS = 15_000
 known to copy."""
 
 WRITES_WITHIN_MS = 3_000
-"""A slot writes a row each second while records move. A partition that is behind, with an older row, is looked at twice.
+"""A slot writes a row each second while records move. A partition that is behind with an older row is looked at twice.
 Where the target's log goes on behind the row, the slot may have been killed after it copied more."""
 
 MOVES_WITHIN_MS = 10_000
