@@ -90,6 +90,17 @@ def test_all_acknowledged_is_known_without_a_look() -> None:
     assert (p.row().located, p.row().upstream) == (True, 1)
 
 
+def test_where_another_may_have_appended_it_looks_even_if_all_was_acknowledged() -> None:
+    p = partition()
+    admit(p, batch(records(0, 2)))
+    append(p, 0)
+    p.on(Happening.REST)
+    p.doubt()
+    assert p.quiet
+    assert not p.sure
+    assert p.on(Happening.UNSURE) is Phase.RESUMING
+
+
 @pytest.mark.parametrize("failed_first", [True, False])
 def test_after_a_failure_the_answers_do_not_tell(failed_first: bool) -> None:
     p = partition()

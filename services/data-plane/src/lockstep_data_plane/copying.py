@@ -68,6 +68,8 @@ class Copying:
         self._left = 0
         self._left_bytes = 0
         self._changes: dict[Partition, asyncio.Event] = {}
+        self.others_end_by: float | None = None
+        """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
         flow = settings.flow
         self._source = cluster_of(
             flow.source,
@@ -131,6 +133,7 @@ class Copying:
             fetching=self._fetching,
             producing=self._producing,
             changes=self._changes,
+            others_end_by=lambda: self.others_end_by or 0.0,
         )
 
     @property
@@ -205,6 +208,8 @@ class Copying:
         news = not partition.leaving or (goes_on and partition.locates)
         if news and partition.phase is not Phase.RELEASED:
             partition.on(happening)
+            if self.others_end_by is not None:
+                partition.doubt()
             self._fetching.detach(partition)
             self._transacting.look(partition)
             self._look_at_held(partition)

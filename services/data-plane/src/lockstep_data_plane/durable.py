@@ -31,6 +31,9 @@ class Durable:
     def __init__(self, topic: str, number: int, offset_lag_max: int) -> None:
         self.written = PartitionProgress(topic=topic, partition=number)
         """The row this partition resumed from, or wrote last."""
+        self.told_before: int | None = None
+        """What its progress said when it was taken up only to find out where the copy ends; MM2's own, in the same
+        place, may say more since, and is written only where this is news."""
         self.upstream = -1
         self.upstream_epoch = -1
         self.downstream = -1

@@ -173,7 +173,7 @@ class Ledger:
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream, connector)
             for p, row in due
-            if row.upstream >= 0 and not row.transactional
+            if row.upstream >= 0 and not row.transactional and row.upstream != p.durable.told_before
         )
         for p, row in due:
             self._written[p.tp] = row

@@ -53,6 +53,10 @@ class Phased:
         """Whether it can happen in this phase."""
         return happening in TRANSITIONS[self.phase]
 
+    def doubt(self) -> None:
+        """Somebody else may have appended since it resumed: once it rests, the target's log is asked in any case."""
+        self._sure = False
+
     @property
     def reads(self) -> bool:
         """Whether the source's records are judged in this phase."""

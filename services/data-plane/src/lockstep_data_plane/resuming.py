@@ -50,6 +50,7 @@ class Resuming:
         self._waiting = waiting
         self._transacting = transacting
         self._refreshing = Shared(self._refresh)
+        self._refreshing_target = Shared(self._refresh_target)
         self._standing = Standing(settings, source, target)
         self.deciding = Deciding(settings, source, target, ledger, self._standing, transacting)
 
@@ -79,10 +80,12 @@ class Resuming:
         """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
         operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
         only where the target holds more than is written down. Raises Halt where nobody can tell, and what passes."""
-        await self._target.refresh([partition.target_topic])
+        await self._refreshing_target.done()
         row = self._newest(partition)
         if row is None or row.begins:
             return None
+        if not partition.incarnation:
+            partition.durable.told_before = row.upstream
         partition.durable.know(row)
         if row.transactional:
             row = await self._committed_row(partition, row)
@@ -261,9 +264,11 @@ class Resuming:
         await self._refreshing.done()
 
     async def _refresh(self) -> None:
-        resuming = list(self._waiting())
-        await self._source.refresh(p.topic for p in resuming)
-        await self._target.refresh(p.target_topic for p in resuming)
+        await self._source.refresh(p.topic for p in list(self._waiting()))
+        await self._refresh_target()
+
+    async def _refresh_target(self) -> None:
+        await self._target.refresh(p.target_topic for p in list(self._waiting()))
 
 
 def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> PartitionProgress:

@@ -56,6 +56,10 @@ RENEWS_WITHIN_S = 10.0
 """How long a slot drains that is to begin anew with other certificates. It does so because the former ones may serve no
 more, and whatever is in flight then the target's log tells."""
 
+CUT_OFF_ENDS_S = 5.0
+"""How long a run may append that was cut off before this one began. Spark kills the worker of a cancelled task after
+two seconds, and the workers of a killed JVM end within two."""
+
 RUNS = f"{OffsetRuns.kind}/".encode()
 
 
@@ -115,6 +119,8 @@ class Slot:
             await self._ledger.start()
             async with follower:
                 await follower.caught_up()
+                if not self._ended_cleanly:
+                    self._copying.others_end_by = asyncio.get_running_loop().time() + CUT_OFF_ENDS_S
                 await self._copy_until_told(asyncio.create_task(follower.failed()))
         finally:
             await self._copying.close()

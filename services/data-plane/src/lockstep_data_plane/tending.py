@@ -54,6 +54,8 @@ class Tending:
     producing: Producing
     changes: Mapping[Partition, asyncio.Event]
     """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
+    others_end_by: Callable[[], float]
+    """Until when, by the loop's clock, a run that was cut off may append."""
     awaiting: Awaiting = field(default_factory=Awaiting)
 
     async def tend(self, partition: Partition, on_turn: Callable[[Partition], None]) -> None:
@@ -176,6 +178,9 @@ class Tending:
     async def _locate(self, partition: Partition) -> None:
         """Find out where the copy ends of a partition that rests; its row says so then. Raises Halt where nobody can
         tell, and what passes."""
+        others_s = self.others_end_by() - asyncio.get_running_loop().time()
+        if others_s > 0 and await set_within(self.changes[partition], others_s):
+            return
         found = await self.resuming.located(partition)
         if partition.phase is not Phase.RESUMING or not partition.locates:
             return

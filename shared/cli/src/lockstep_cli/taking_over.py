@@ -14,7 +14,7 @@ from lockstep_cli.ask import Reply, exit_code
 from lockstep_cli.asking import ask, members_of, new_question, producing
 from lockstep_cli.clusters import source_of, target_of
 from lockstep_cli.exits import Exit
-from lockstep_cli.handback import HandBack, Held, not_drained
+from lockstep_cli.handback import HandBack, Held, hand_back_of, not_drained
 from lockstep_cli.place import Place, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
@@ -171,6 +171,10 @@ def stop_question(settings: FlowSettings) -> Reply:
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
     """Hand back by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
     target = target_of(settings)
+    now = hand_back_of(await hold(settings, plan.place))
+    if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
+        why = "; ".join(now.refusals) or "it has copied on since the plan was shown"
+        raise ClusterTrouble(settings.flow.target, f"{settings.flow}: {why}: nothing was written, ask again")
     await _must_be_stopped(target, settings.flow.target, plan.place)
     if plan.writes:
         if plan.place.topic == settings.control.offset_storage_topic:
