@@ -16,7 +16,7 @@ from lockstep_cli.place import Place, place_of
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
 from lockstep_cli.takeover import FLUSH_NOTE, Found, PartitionPlan, named, plan_of
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus, Wanted
+from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
 
 FLOW = Flow("A", "B")
 DEDICATED = place_of("dedicated", FLOW, None)
@@ -328,6 +328,21 @@ def test_where_nobody_can_tell_waiting_does_not_help_and_it_is_refused(
     assert "t-1 is not known" in why
     assert words in why
     assert "lockstep offsets alter" in why
+
+
+@pytest.mark.parametrize("subject", ["slot:1", "service"])
+def test_of_what_has_failed_too_often_nothing_is_awaited(subject: str) -> None:
+    failed = Restarts(owner="data-plane", subject=subject, phase="failed", reason="no room", asked=("", ""))
+    failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
+    look = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
+    assert not_drained(look) == ""
+    (why,) = hand_back_of(look).refusals
+    what = "connector:MirrorSourceConnector" if subject == "service" else subject
+    assert f"lockstep restart {what}" in why
+    assert "(no room)" in why
+    asked_again = held(UNREAD, DRAINED, STOPPED, replace(failed, asked=("before",)), replicas=1)
+    assert "ask again in a moment" in not_drained(asked_again)
+    assert hand_back_of(held(progress(), DRAINED, STOPPED, failed, replicas=1)).refusals == ()
 
 
 def test_what_an_operator_has_altered_is_known() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 from lockstep_cli.amounts import counted
 from lockstep_cli.place import Place, still_runs
+from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
 from lockstep_config.model import States
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Row, SlotStatus
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
+from lockstep_protocol.verbs import Connector, Scope
+from lockstep_runtime.auto_restart import is_spent
 from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = ["HandBack", "Held", "hand_back_of", "not_drained"]
@@ -139,7 +141,8 @@ def not_drained(held: Held) -> str:
     """Why the rows may not be the last word yet, as a sentence; "" when they are, or waiting would not help: every slot
     has ended, and has written down what the target's log says."""
     rows = progress_rows(held.rows)
-    return _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
+    why = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
+    return "" if why and _failed(held) else why
 
 
 def _awaited(held: Held, unread: _Unread) -> str:
@@ -159,10 +162,29 @@ def _awaited(held: Held, unread: _Unread) -> str:
     return f"{where}: ask again in a moment" if held.replicas else f"{where}. {start}"
 
 
+def _failed(held: Held) -> str:
+    """What of a stopped data plane has failed too often, so that waiting does not help, as a sentence; else ""."""
+    now, source = WantedNow(held.rows, held.states), Scope.of(Connector.SOURCE)
+    if not held.replicas or now.connector(Connector.SOURCE) is not Phase.STOPPED:
+        return ""
+    for row in held.rows.values():
+        if not isinstance(row, Restarts) or row.owner != DATA_PLANE:
+            continue
+        scopes = [source] if row.subject == "service" else [source, Scope.parse(row.subject)]
+        if is_spent(row, now.restarts(*scopes)):
+            return (
+                f"the data plane does not say where the copies end, for {scopes[-1]} has failed as often as "
+                f"lockstep.auto.restart.max allows ({row.reason}). Mend that, and lockstep restart {scopes[-1]}"
+            )
+    return ""
+
+
 def _moves(held: Held, unread: _Unread) -> str:
     """Why the rows are not the last word, "" when they are."""
-    if (why := _awaited(held, unread)) or not unread.unknown:
-        return why
+    if why := _awaited(held, unread):
+        return _failed(held) or why
+    if not unread.unknown:
+        return ""
     first = unread.unknown[0]
     tps = [(row.topic, row.partition) for row in unread.unknown]
     return (
