@@ -70,7 +70,7 @@ def test_a_stopped_flow_says_where_it_ends_and_copies_nothing_whenever_it_was_ki
 
         said = handback(mirror, code=1)
         assert "refused" in said, "killed, and never started again"
-        lockstep("stop", mirror.config, "--flow", str(flow), "--timeout", "3", code=3)
+        lockstep("stop", mirror.config, "--flow", str(flow))
         said = wait_until(lambda: _refused_for_good(mirror), within=60, every=1.0, what="its member is gone")
         assert "ended without writing down how far" in said
         assert "Start the data plane, which reads that from the target" in said
@@ -134,7 +134,7 @@ def test_a_paused_flow_finds_out_as_well_and_a_slot_that_is_not_wanted_any_more_
         last = last_on_target(flow, topic)
         file = mirror.config
         file.write_text(file.read_text().replace("tasks.max = 2", "tasks.max = 1"))
-        lockstep("pause", file, "--flow", str(flow), "--timeout", "3", code=3)
+        lockstep("pause", file, "--flow", str(flow))
         mirror.data_plane.start()
         wait_until(lambda: located(flow, topic) == last, within=90, every=0.25, what="the ends are written down")
         assert last_on_target(flow, topic) == last, "nothing is copied while it is paused"
