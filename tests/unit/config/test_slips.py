@@ -21,8 +21,8 @@ COMMENT = "# begins a comment only at the start of a line"
     ("value", "why"),
     [
         ("orders.* # only orders", COMMENT),
-        ('"orders.*"', "quotes belong to the pattern: write it without"),
-        ("'orders'", "quotes belong to the pattern: write it without"),
+        ('"orders.*"', "quotes belong to the value: write it without"),
+        ("'orders'", "quotes belong to the value: write it without"),
         ("orders.* payments", "patterns are separated by commas"),
         ("orders;payments", "this needs ';'"),
         ("orders/eu", "this needs '/'"),

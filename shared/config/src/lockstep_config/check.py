@@ -15,11 +15,11 @@ from lockstep_config.findings import Findings
 from lockstep_config.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import ALIAS, Place
-from lockstep_config.meant import KINDS
+from lockstep_config.meant import KINDS, NOTHING_LIKE_IT, meant
 from lockstep_config.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.properties import Entry
 from lockstep_config.refused_classes import refused_class
-from lockstep_config.secrets import is_secret, masked
+from lockstep_config.secrets import masked
 from lockstep_config.slips import in_connection, of_patterns, placeholder, slip
 from lockstep_config.spark import CONF_PREFIX, check_conf
 from lockstep_config.tls import remark_on
@@ -42,8 +42,11 @@ OF_RECORDS = frozenset(name for name, key in CLIENT["producer"].items() if key.r
 """Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
 PARSED_LOOSELY = frozenset({"enabled", "emit.heartbeats.enabled"})
 SAID_FOR_FALSE = frozenset({"", "false", "no", "off", "0", "f", "n"})
+QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e"
 AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
 """So too, but they do nothing to them here."""
+OVERRIDES_NOT_READ = ("consumer.override.", "admin.override.")
+ROLES = ("lockstep", "source", "target")
 LISTS = (Kind.LIST, Kind.PATTERNS)
 
 
@@ -95,7 +98,7 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
         for prefix in (f"{kind}.override.", f"{kind}.", f"source.{kind}.", f"target.{kind}."):
             if not key.startswith(prefix):
                 continue
-            if prefix in ("consumer.override.", "admin.override."):
+            if prefix in OVERRIDES_NOT_READ:
                 instead = f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
                 findings.without_effect(entry, does_nothing(kind, key.removeprefix(prefix)) or instead)
             elif prefix in ("producer.", "source.producer.", "target.producer."):
@@ -146,6 +149,10 @@ def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findin
             findings.without_effect(entry, f"the {connector} connector has no {key}")
     elif (client := client_kind(key)) is not None:
         _check_client(entry, *client, findings)
+    elif key.startswith(OVERRIDES_NOT_READ):
+        kind, _, name = key.replace(".override", "", 1).partition(".")
+        instead = f"MirrorMaker does not read it: write source.{kind}.{name} of the same connector"
+        findings.without_effect(entry, does_nothing(kind, name) or instead)
     elif key in KEYS:
         findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
     else:
@@ -178,8 +185,7 @@ def _check_top_line(
         return
     for prefix in (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster"))):
         if key.startswith(f"{prefix}."):
-            kind = prefix.rpartition(".")[2]
-            inner = key.removeprefix(f"{prefix}.")
+            kind, inner = prefix.rpartition(".")[2], key.removeprefix(f"{prefix}.")
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
             instead = f"MirrorMaker drops it at the top of the file: write {where}"
             findings.without_effect(entry, does_nothing(kind, inner) or instead)
@@ -199,7 +205,7 @@ def _check_top_line(
     if dot and _is_known_of_cluster(rest):
         message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
         unknown_alias(entry, message, [alias], aliases, findings)
-    elif dot and rest in KEYS and alias not in ("lockstep", "source", "target"):
+    elif dot and rest in KEYS and alias not in ROLES and meant(key, Scope.TOP).instead == NOTHING_LIKE_IT:
         message = f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}"
         unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
     else:
@@ -250,7 +256,8 @@ def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -
     value = entry.value.strip()
     if key.status is Status.REFUSED:
         if (refusal := refused_class(value, key)) and not stood_in_for:
-            findings.problem(entry, refusal)
+            # That it is no class that runs here would not be what is wrong with it.
+            findings.problem(entry, f"is {value!r}, which is no class" if slip(value) else refusal)
         return
     if key.renamed_to:
         findings.note(entry, f"was renamed to {key.renamed_to}, which counts where both are set")
@@ -260,7 +267,7 @@ def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -
     try:
         check_value(entry.value, key)
     except (BadValue, UntranslatablePattern) as exc:
-        refuse(entry, exc, findings)
+        findings.problem(entry, str(exc))
         return
     for remark in of_patterns(entry.value, key):
         findings.note(entry, remark)
@@ -272,19 +279,15 @@ def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -
 
 def _check_loosely(entry: Entry, findings: Findings) -> None:
     """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
-    first = re.match(r"\w*", entry.value.strip())
+    bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
+    word = (re.match(r"\w+", bare) or [bare])[0]
     why = slip(entry.value)
-    message = f"is {entry.value!r}, which is no boolean" + (f" ({why})" if why else "")
-    if first is not None and first[0].lower() in SAID_FOR_FALSE and not placeholder(entry.value):
+    message = f"is {entry.value!r}, which is no boolean"
+    if word.lower() in SAID_FOR_FALSE and not placeholder(entry.value):
+        message += f" ({why})" if why else ""
         findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
     else:
         findings.problem(entry, f"{message}, so that MirrorMaker takes it as false: write true or false")
-
-
-def refuse(entry: Entry, exc: Exception, findings: Findings) -> None:
-    """That a value does not serve, and by which slip of writing it came to be so."""
-    why = "" if is_secret(entry.key) else slip(entry.value)
-    findings.problem(entry, f"{exc}; {why}" if why else str(exc))
 
 
 def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
@@ -304,7 +307,7 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
         elif (remark := remark_on(name, entry.value)) is not None:
             findings.note(entry, remark)
     except BadValue as exc:
-        refuse(entry, exc, findings)
+        findings.problem(entry, str(exc))
         return
     for remark in () if entry.referenced else in_connection(name, entry.value):
         findings.note(entry, remark)
@@ -343,4 +346,4 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> Non
             if number != nearest and (number, nearest) != (-1, 0):
                 findings.note(entry, f"is {number}, beyond what librdkafka takes: {nearest} is used")
     except BadValue as exc:
-        refuse(entry, exc, findings)
+        findings.problem(entry, str(exc))

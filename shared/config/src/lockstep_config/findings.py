@@ -8,6 +8,8 @@ from pathlib import Path
 
 from lockstep_config.problems import Problem
 from lockstep_config.properties import Entry
+from lockstep_config.secrets import is_secret
+from lockstep_config.slips import looks_like, slip
 
 __all__ = ["Findings"]
 
@@ -28,6 +30,11 @@ class Findings:
     """`error` or `warn`: what each key is that nobody knows; else `unknown_key` is told."""
 
     def problem(self, entry: Entry, message: str) -> None:
+        """With the slip of writing by which the value came to be wrong, if it has one."""
+        why = "" if entry.referenced else looks_like(entry.value) if is_secret(entry.key) else slip(entry.value)
+        self._problem(entry, f"{message}; {why}" if why and why not in message else message)
+
+    def _problem(self, entry: Entry, message: str) -> None:
         self.problems.append(self._about(entry, _sentence(entry, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
@@ -36,7 +43,7 @@ class Findings:
     def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
         """`near`: to one that decides what is copied, so that it is a mistake where nothing else is asked for."""
         if self.unknown_keys == "error" or (near and self.unknown_keys != "warn"):
-            self.problem(entry, message)
+            self._problem(entry, message)
         else:
             self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
 

@@ -18,7 +18,18 @@ from lockstep_config.key_types import Kind, Scope, Status
 from lockstep_config.keys import KEYS
 from lockstep_config.older_names import Older, older_name
 
-__all__ = ["KINDS", "LONGEST", "Guess", "flow_meant", "known_at", "like_alias", "meant", "near"]
+__all__ = [
+    "KINDS",
+    "LONGEST",
+    "NOTHING_LIKE_IT",
+    "Guess",
+    "cluster_meant",
+    "flow_meant",
+    "known_at",
+    "like_alias",
+    "meant",
+    "near",
+]
 
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LONGEST = 120
@@ -29,7 +40,7 @@ _DECIDING = frozenset({"isolation.level", "auto.offset.reset"})
 """Properties of clients that decide which records are copied."""
 _NEVER_MEANT = frozenset({"include", "included", "disable", "disabled", "omit", "min"})
 """Words that are near a known one and say the opposite."""
-_BETWEEN = re.compile(r"[^A-Za-z0-9]+|to|TO|2")
+_BETWEEN = re.compile(r"(?:[^A-Za-z0-9]+(?:to|TO|2)?|to|TO|2)[^A-Za-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +93,9 @@ def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> Gues
 
 
 def _told(older: Older, scope: Scope, among: tuple[str, ...] | None) -> Guess:
-    here = "{prefix}"
+    here = _prefix(older.keys, scope)
     if among is None and not set(older.keys) <= set(known_at(scope)):
         here = "ALIAS." if set(older.keys) <= CONNECTION else "SOURCE->TARGET."
-    elif scope is Scope.TOP and "enabled" in older.keys:
-        here = "SOURCE->TARGET."  # at the top it starts nothing
     instead = " and ".join(here + key for key in older.keys)
     said = "; ".join(filter(None, (f"write {instead}" if instead else "", older.why)))
     return Guess(said, older.keys if here == "{prefix}" else (), older.matters)
@@ -98,9 +107,16 @@ def _slip(found: Sequence[str], scope: Scope) -> Guess | None:
     matters = any(map(_matters, found))
     if not (helping := _would_help(found)):
         return Guess(f"{found[0]} would have no effect either: remove it", matters=matters, slip=True)
-    return Guess(
-        f"did you mean {' or '.join('{prefix}' + one for one in helping)}?", tuple(helping), matters, slip=True
-    )
+    here = _prefix(helping, scope)
+    instead = f"did you mean {' or '.join(here + one for one in helping)}?"
+    return Guess(instead, tuple(helping) if here == "{prefix}" else (), matters, slip=True)
+
+
+def _prefix(keys: Iterable[str], scope: Scope) -> str:
+    """What goes before a proposal. `enabled` starts no flow at the top; `bootstrap.servers` is one cluster's."""
+    if scope is Scope.TOP:
+        return {"enabled": "SOURCE->TARGET.", "bootstrap.servers": "ALIAS."}.get(next(iter(keys), ""), "{prefix}")
+    return "{prefix}"
 
 
 def _would_help(names: Iterable[str]) -> list[str]:
@@ -218,7 +234,7 @@ def _singular(word: str) -> str:
 def _distance(word: str, other: str) -> int | None:
     """Letters that are missing, too much, wrong or exchanged with the next one; None: too many for a slip."""
     most = 1 if max(len(word), len(other)) <= 5 else 2
-    if word in _NEVER_MEANT or min(len(word), len(other)) < 3 or abs(len(word) - len(other)) > most:
+    if word in _NEVER_MEANT or max(len(word), len(other)) < 3 or abs(len(word) - len(other)) > most:
         return None
     before: list[int] = []
     row = list(range(len(other) + 1))
@@ -254,3 +270,10 @@ def flow_meant(key: str, aliases: Sequence[str]) -> str | None:
         if target in aliases and target != source and Scope.FLOW in getattr(KEYS.get(rest), "scopes", ()):
             return f"{source}->{target}.{rest}"
     return None
+
+
+def cluster_meant(key: str, aliases: Iterable[str]) -> str | None:
+    """`cluster.A.bootstrap.servers` as `A.bootstrap.servers`: a word too much before the alias."""
+    _, _, rest = key.partition(".")
+    alias, _, name = rest.partition(".")
+    return rest if alias in aliases and name in CONNECTION else None

@@ -138,7 +138,8 @@ OLDER_NAMES: Mapping[str, Older] = MappingProxyType(
         # Connections, by the names of other clients.
         **_write(
             "bootstrap.servers",
-            "brokers broker.list brokers.list metadata.broker.list bootstrap.brokers bootstrap.url bootstrap",
+            "cluster.bootstrap.servers brokers "
+            "broker.list brokers.list metadata.broker.list bootstrap.brokers bootstrap.url bootstrap",
             matters=True,
         ),
         **_write("", "zookeeper.connect zookeeper zk.connect", "ZooKeeper is not asked: bootstrap.servers says where"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from lockstep_config.findings import Findings
 from lockstep_config.key_types import Scope
-from lockstep_config.meant import flow_meant, like_alias, meant
+from lockstep_config.meant import cluster_meant, flow_meant, like_alias, meant
 from lockstep_config.properties import Entry
 from lockstep_config.slips import placeholder
 
@@ -17,9 +17,13 @@ IS_UNKNOWN = "is no key that MirrorMaker or Lockstep knows"
 
 
 def another_arrow(entry: Entry, aliases: Sequence[str], findings: Findings) -> bool:
-    meant_key = flow_meant(entry.key, aliases)
-    if meant_key is not None:
+    """Whether the key is one of a flow or of a cluster but for what stands around the alias, which is told."""
+    if (meant_key := flow_meant(entry.key, aliases)) is not None:
         findings.unknown_key(entry, f"is no key of a flow as it is written; did you mean {meant_key}?", near=True)
+    elif (meant_key := cluster_meant(entry.key, aliases)) is not None:
+        stated = meant_key in findings.stated
+        instead = f"remove it; {meant_key} is set, and counts" if stated else f"did you mean {meant_key}?"
+        findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=not stated)
     return meant_key is not None
 
 

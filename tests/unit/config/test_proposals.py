@@ -1,0 +1,177 @@
+"""What is proposed for an unknown key counts where it is proposed, and which one is a mistake, kind by kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import ConfigurationError, load
+from lockstep_config.key_types import Scope
+from lockstep_config.keys import KEYS
+from lockstep_config.meant import known_at, meant
+from lockstep_config.older_names import OLDER_NAMES
+from lockstep_config.settings_file import UNKNOWN_VARIABLE
+
+from .conftest import LoadText, MistakesOf
+
+WITHOUT_EFFECT = [
+    *("A.max.poll.records", "max.tasks", "A->B.max.tasks", "internal.topic.replication.factor"),
+    *("heartbeats.topic.retention.ms", "exclude.internal.topics", "A.exclude.internal.topics", "my.policy.suffix"),
+    *("A->B.my.policy.suffix", "C.bootstrap.servers", "C.security.protocol", "C.consumer.fetch.min.bytes"),
+    *("A->C.enabled", "C->D.topics", "A->A.enabled", "A.acks", "zookeeper.connect", "A.zookeeper.connect"),
+    *("A.consumer.fetch.min.byte", "refresh.topics.interval.second", "auto.create.topics.enable", "num.streams"),
+    *("A->B.replication.enabled", "enable.ssl.certificate.verification", "A.ssl.foo", "C.replication.factor"),
+]
+MISTAKES = [
+    *("topics.whitelist", "A->B.topics.whitelist", "A->B.topcs", "A->B.topic", "A->B.Topics", "topics_exclude"),
+    *("A->B.topics.exlude", "exclude.topics", "A->B.group", "groups.blacklist.pattern", "replication.polcy.class"),
+    *("a.security.protocol", "A-B.topics", "A.B.topics", "A>B.enabled", "A_to_B.enabled", "A.ssl.truststore.locaton"),
+    *("A.consumer.isolation.levl", "A->B.source.consumer.auto.offset.rest", "lockstep.on.refusd", "lockstep.foo"),
+    *("replication.facto", "A->B.sync.topic.acl.enabled", "sync.consumer.offsets.enabled", "A.sasl.mechanisms"),
+    *("${ALIAS}.security.protocol", "A->B.lockstep.foo", "a->B.topics", "offset-syncs.topic.locations"),
+]
+
+
+@pytest.mark.parametrize("key", WITHOUT_EFFECT)
+def test_what_mm2_certainly_ignores_is_named_with_its_place(key: str, load_text: LoadText) -> None:
+    loaded = load_text(f"{key} = 3\n")
+    (remark,) = loaded.unused
+    assert (remark.line, remark.key) == (5, key)
+    assert str(remark).startswith(f"{loaded.path}:5: {key}: has no effect: ")
+    assert loaded == load_text(f"{key} = 3\n", environment={UNKNOWN_VARIABLE: "warn"})
+
+
+@pytest.mark.parametrize("key", MISTAKES)
+def test_what_is_near_a_key_that_matters_is_a_mistake(key: str, mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(f"{key} = 3\n")
+    assert mistake.startswith(f"5 {key}: ")
+
+
+@pytest.mark.parametrize("key", [*WITHOUT_EFFECT, *MISTAKES])
+def test_the_file_decides_for_all_of_them_and_a_command_before_it(key: str, load_text: LoadText) -> None:
+    def told(says: str, asked: Mapping[str, str]) -> str:
+        try:
+            loaded = load_text(f"{key} = 3\nlockstep.unknown.keys = {says}\n", environment=asked)
+        except ConfigurationError as exc:
+            word, found = "error", exc.problems
+        else:
+            word, found = "warn", loaded.unused
+        assert [(one.line, one.key) for one in found] == [(5, key)]
+        return word
+
+    assert (told("warn", {}), told("error", {})) == ("warn", "error")
+    assert told("warn", {UNKNOWN_VARIABLE: "error"}) == "error"
+    assert told("error", {UNKNOWN_VARIABLE: "warn"}) == "warn"
+
+
+def test_another_word_is_none(mistakes_of: MistakesOf) -> None:
+    assert mistakes_of("lockstep.unknown.keys = ignore\n") == [
+        "5 lockstep.unknown.keys: is 'ignore': it takes error or warn"
+    ]
+
+
+def test_keys_that_mm2_knows_are_no_matter_of_it(load_text: LoadText) -> None:
+    loaded = load_text("connector.class = x\ntasks.max = 2\n", environment={UNKNOWN_VARIABLE: "error"})
+    assert [one.key for one in loaded.unused] == ["connector.class"]
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("topics.whitelist", "write topics;"),
+        ("A->B.topics.whitelist", "write A->B.topics;"),
+        ("max.tasks", "write tasks.max"),
+        ("A->B.max.tasks", "write A->B.tasks.max"),
+        ("heartbeats.topic.retention.ms", "the topic is compacted: nothing in it is too old"),
+        ("replication.enabled", "write SOURCE->TARGET.enabled"),
+        ("B->A.replication.enabled", "write B->A.enabled"),
+        ("enable.ssl.certificate.verification", "certificates are always checked"),
+        ("A.sasl.mechanisms", "write A.sasl.mechanism"),
+        ("brokers", "write ALIAS.bootstrap.servers"),
+        ("sync.group.offsets.interval.ms", "write sync.group.offsets.interval.seconds; in seconds"),
+        ("A.max.poll.records", "it is a property of consumers, and whole batches are fetched"),
+    ],
+)
+def test_what_people_write_is_told_what_to_write(key: str, instead: str, mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(f"{key} = 3\n", environment={UNKNOWN_VARIABLE: "error"})
+    assert f"lockstep knows; {instead}" in mistake.replace("Lockstep", "lockstep"), mistake
+
+
+def test_a_word_too_much_before_the_alias(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    (remark,) = load_text("cluster.A.bootstrap.servers = a:1\n").unused
+    assert remark.message.endswith("remove it; A.bootstrap.servers is set, and counts")
+    (mistake,) = mistakes_of("clusters.A.security.protocol = SSL\n")
+    assert mistake.endswith("did you mean A.security.protocol?")
+
+
+def test_what_is_set_already_is_not_proposed(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    (remark,) = load_text("topics = x\ntopics.whitelist = y\n").unused
+    assert remark.message.endswith("remove it; topics is set, and counts")
+    (mistake,) = mistakes_of("A->B.topics = x\nA->B.topcs = y\n")
+    assert mistake.endswith("remove it; A->B.topics is set, and counts")
+
+
+PREFIX = {Scope.TOP: "", Scope.CLUSTER: "A.", Scope.FLOW: "A->B."}
+
+
+def slips_of(name: str) -> list[str]:
+    """A letter less, one too much, two exchanged; another mark, another order, a plural."""
+    at = len(name) // 2
+    words = name.split(".")
+    return [
+        name[:at] + name[at + 1 :],
+        name[:at] + "x" + name[at:],
+        name[:at] + name[at : at + 2][::-1] + name[at + 2 :],
+        name.replace(".", "_"),
+        ".".join([*words[1:], words[0]]),
+        f"{name}s",
+        ".".join(words[:-1]),
+    ]
+
+
+def proposals(message: str) -> list[str]:
+    said = re.search(r"(?:did you mean|write) (.*?)(?:\?|;|$)", message)
+    names = re.findall(r"[^\s,]*[.\w]\.[^\s,]*|\b(?:topics|groups|enabled)\b", said[1]) if said else []
+    return [
+        one.replace("SOURCE->TARGET", "A->B").replace("ALIAS", "A").replace("SOURCE", "A").replace("TARGET", "B")
+        for one in names
+    ]
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_what_is_proposed_is_a_key_that_counts_in_that_very_place(scope: Scope, tmp_path: Path) -> None:
+    known = set(known_at(scope))
+    names = dict.fromkeys((*OLDER_NAMES, *(slip for name in known_at(scope) for slip in slips_of(name))))
+    there: dict[str, str] = {}
+    for name in names:
+        if name in known or name in KEYS or not name:
+            continue
+        guess = meant(name, scope)
+        assert set(guess.keys) <= known, name
+        for key in proposals(guess.instead.replace("{prefix}", PREFIX[scope])):
+            there.setdefault(key, name)
+    assert len(there) > 60
+    path = tmp_path / "mm2.properties"
+    base = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+    taken = {"clusters", "A.bootstrap.servers", "B.bootstrap.servers", "A->B.enabled", "lockstep.unknown.keys"}
+    lines = "".join(f"{key} = \\u0001\n" for key in there if key not in taken)
+    path.write_text(base + lines)
+    try:
+        loaded = load(path, {UNKNOWN_VARIABLE: "error"})
+        found = [*loaded.unused]
+    except ConfigurationError as exc:
+        found = [*exc.problems]
+    useless = [one for one in found if "is no key" in one.message or one.message.startswith("has no effect")]
+    assert not useless, [(there[one.key], str(one)) for one in useless]
+
+
+def test_older_names_are_none_of_today() -> None:
+    for scope in Scope:
+        assert not set(OLDER_NAMES) & set(known_at(scope))
+
+
+def test_many_unknown_keys_take_no_time(load_text: LoadText) -> None:
+    assert len(load_text("".join(f"A->B.qqq{n}.www = 1\n" for n in range(3000))).unused) == 3000

@@ -1,0 +1,200 @@
+"""A value that does not serve is told with the slip of writing behind it, for every kind of value."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_config.slips import looks_like, placeholder, slip
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText, MistakesOf
+
+COMMENT = "# begins a comment only at the start of a line"
+QUOTES = "quotes belong to the value: write it without"
+UNFILLED = "is a placeholder that nobody filled"
+TEMPLATE = "is part of a template to be rendered first"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SASL = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = "
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *((text, f"{text} {UNFILLED}") for text in ("${SOURCE}", "${SOURCE:-x}", "${a.b}", "$(SOURCE)", "$SOURCE")),
+        *(
+            (text, f"{text} {UNFILLED}")
+            for text in ("<source>", "<your broker>", "%SOURCE%", "@SOURCE@", "@@s@@", "#{s}")
+        ),
+        *((text, f"{text} {TEMPLATE}") for text in ("{{ source }}", "{{- .Values.a }}", "{% if a %}", "<%= a %>")),
+        ("my-${ENV}-kafka:9092", f"${{ENV}} {UNFILLED}"),
+        ('"{{ source }}:9092"', f"{{{{ source }}}} {TEMPLATE}"),
+    ],
+)
+def test_a_placeholder_is_told_from_a_template(text: str, said: str) -> None:
+    assert placeholder(text) == said
+    assert slip(text) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("${env:SOURCE}", "${file:/etc/a.properties:b}", "${secrets:ns/name:key}", "a:9092", "orders$", "(?<name>a)"),
+        *(r"\$orders", "a.*|b$", "x{2,3}", "user@example.org", "CN=a,O=b", "RULE:^CN=(.*?),.*$/$1/L", "50%", "a#b"),
+    ],
+)
+def test_what_is_none(text: str) -> None:
+    assert placeholder(text) == slip(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        *(
+            (f"{key} = {value} # for now", COMMENT)
+            for key, value in (
+                *(("tasks.max", "4"), ("replication.factor", "3"), ("A->B.sync.topic.acls.enabled", "false")),
+                *(("A->B.emit.checkpoints.enabled", "true"), ("A->B.enabled", "true"), ("A.security.protocol", "SSL")),
+                *(("offset-syncs.topic.location", "target"), ("A.bootstrap.servers", "a:9092"), ("clusters", "A, B")),
+                *(("B.producer.compression.type", "lz4"), ("A.consumer.fetch.min.bytes", "4")),
+                *(("replication.policy.separator", "_"), ("lockstep.on.refused", "halt")),
+                ("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"),
+                ("A.security.protocol = SASL_SSL\nA.sasl.mechanism", "PLAIN"),
+            )
+        ),
+        ('A.bootstrap.servers = "a:9092"', QUOTES),
+        ('A->B.enabled = "true"', QUOTES),
+        ("replication.policy.class = 'org.apache.kafka.connect.mirror.IdentityReplicationPolicy'", QUOTES),
+        ('A.security.protocol = SSL\nA.ssl.truststore.location = "/etc/a.jks"', QUOTES),
+        ("tasks.max = \u201c4\u201d", "it has typographic quotes (\u201c \u201d)"),
+        *((f"A.bootstrap.servers = {text}", f"{text} {UNFILLED}") for text in ("${SOURCE}", "$SOURCE", "<source>")),
+        ("A.bootstrap.servers = ${SOURCE}:9092", f"${{SOURCE}} {UNFILLED}"),
+        ("A.bootstrap.servers = '<source>:9092'", f"<source> {UNFILLED}"),
+        ('A.bootstrap.servers = "{{ source }}"', TEMPLATE),
+        ("B->A.enabled = ${BOTH}", UNFILLED),
+        ("A->B.topics = ${TOPICS}", UNFILLED),
+        ("A->B.topics = {{ topics }}", TEMPLATE),
+        ("A->B.topics = ${TOPICS:-.*}", "is a placeholder of a shell that nobody filled"),
+        ("tasks.max = {{ tasks }}", TEMPLATE),
+        ("{{ alias }}.security.protocol = SSL", TEMPLATE),
+    ],
+)
+def test_a_value_that_does_not_serve_is_told_with_its_slip(line: str, said: str, mistakes_of: MistakesOf) -> None:
+    assert any(said in one for one in mistakes_of(f"{line}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{PLAIN} username=\u201ca\u201d password=\u201cs3cret\u201d;", "has typographic quotes (\u201c \u201d)"),
+        (f"{PLAIN} username=\\u2018a\\u2019 password=s3cret;", "has typographic quotes (\u2018 \u2019)"),
+        (f"\"{PLAIN} username='a' password='s3cret';\"", "stands in quotes as a whole"),
+        (f'{PLAIN} username="a" password="s3cret"; # ours', "has # behind its semicolon"),
+        ("{{ login }}", "it looks like part of a template to be rendered first"),
+        ("'${LOGIN}'", "it looks like a placeholder that nobody filled"),
+    ],
+)
+def test_so_is_a_login_without_repeating_it(text: str, said: str, mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(SASL + text + "\n")
+    assert mistake.startswith("7 A.sasl.jaas.config: ")
+    assert said in mistake
+    assert "s3cret" not in mistake
+
+
+def test_a_password_that_looks_unfilled_is_remarked_on_and_not_shown(load_text: LoadText) -> None:
+    loaded = load_text(f'{SASL}{PLAIN} username="{{{{ user }}}}" password="<s3cret>";\n')
+    assert [one.message for one in loaded.notes if one.line == 7] == [
+        "has a password that looks like a placeholder that nobody filled",
+        "has a username that looks like part of a template to be rendered first",
+    ]
+
+
+def test_typographic_quotes_inside_straight_ones_are_a_part_of_the_password(load_text: LoadText) -> None:
+    loaded = load_text(f'{SASL}{PLAIN} username="a" password="\\u201cx\\u201d";\n')
+    assert [one for one in loaded.notes if one.line == 7] == []
+
+
+def test_a_value_of_a_config_provider_is_no_placeholder(load_text: LoadText) -> None:
+    provider = "config.providers = env\nconfig.providers.env.class = "
+    provider += "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+    loaded = load_text(f"{provider}A->B.topics = ${{env:WHICH}}\n", environment={"WHICH": "orders.*"})
+    assert loaded.flow(Flow("A", "B")).topics.matches("orders1")
+    assert not loaded.notes
+
+
+def test_a_secret_looks_like_one_only_as_a_whole() -> None:
+    assert looks_like("${PASSWORD}") == looks_like(" '<password>' ") == "it looks like a placeholder that nobody filled"
+    assert looks_like("a${b}c") == looks_like("x") == ""
+
+
+class TestWhatIsTakenForFalse:
+    """MM2 reads `enabled` and `emit.heartbeats.enabled` by Java's parseBoolean before it validates anything."""
+
+    @pytest.mark.parametrize(
+        "word", ["false # passive", "false  # for now", "no", "off", "'false'", '"false"', "# later", ""]
+    )
+    def test_the_other_flow_runs(self, word: str, load_text: LoadText) -> None:
+        loaded = load_text(f"B->A.enabled = {word}\nB->A.topics = x\n")
+        assert [str(settings.flow) for settings in loaded.flows] == ["A->B"]
+        (remark,) = [one for one in loaded.notes if one.key == "B->A.enabled"]
+        assert remark.line == 5
+        assert "as in MirrorMaker it counts as false" in remark.message
+        assert (COMMENT in remark.message) == ("#" in word)
+        assert (QUOTES in remark.message) == (word[:1] in ("'", '"') and word != "")
+
+    @pytest.mark.parametrize("key", ["emit.heartbeats.enabled", "A->B.emit.heartbeats.enabled"])
+    def test_so_are_heartbeats(self, key: str, load_text: LoadText) -> None:
+        loaded = load_text(f"{key} = false # none\n")
+        assert not loaded.flow(Flow("A", "B")).heartbeat.enabled
+        assert any(one.key == key and COMMENT in one.message for one in loaded.notes)
+
+    @pytest.mark.parametrize("word", ["true # active", "yes", "1", '"true"', "TRUE!", "${ON}"])
+    def test_what_is_meant_for_true_is_a_mistake(self, word: str, mistakes_of: MistakesOf) -> None:
+        (mistake,) = mistakes_of(f"B->A.enabled = {word}\n")
+        assert "so that MirrorMaker takes it as false: write true or false" in mistake
+
+
+class TestSelections:
+    @pytest.mark.parametrize(
+        ("text", "character", "why"),
+        [
+            ("orders.* # only orders", "a blank and '#'", COMMENT),
+            ('"orders.*"', "'\"'", QUOTES),
+            ("'orders'", '"\'"', QUOTES),
+            ("orders.* payments", "a blank", "patterns are separated by commas"),
+            ("\\u201corders\\u201d", "'\u201c' and '\u201d'", "typographic quotes"),
+            ("<topics>", "'<' and '>'", UNFILLED),
+            ("orders;payments", "';'", ""),
+            ("prod/.*", "'/'", ""),
+        ],
+    )
+    @pytest.mark.parametrize("key", ["topics", "A->B.topics", "A->B.topics.exclude", "topics.blacklist"])
+    def test_a_pattern_that_no_topic_matches_is_told(
+        self, key: str, text: str, character: str, why: str, load_text: LoadText
+    ) -> None:
+        told = [one.message for one in load_text(f"{key} = fine.*, {text}\n").notes if "no topic" in one.message]
+        (remark,) = told
+        assert f"{'selects' if key.endswith('topics') else 'leaves out'} no topic: " in remark
+        assert "has only letters, digits, '.', '_' and '-'" in remark
+        assert f"this needs {character}" in remark
+        assert why in remark
+
+    @pytest.mark.parametrize("text", ["orders.*", "orders( x)?", "(a,b)", "[ab]c, x", "[^ ]+", r"\\w+", "orders|a b"])
+    def test_what_may_select_one_is_not_remarked_on(self, text: str, load_text: LoadText) -> None:
+        assert not load_text(f"A->B.topics = {text}\n").notes
+
+    @pytest.mark.parametrize("text", ["my group", "a:b", "a/b", "caf\\u00e9", "a#b", "x, my other group"])
+    def test_a_group_may_have_any_name(self, text: str, load_text: LoadText) -> None:
+        assert not load_text(f"A->B.groups = {text}\n").notes
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [("g # ours", COMMENT), ('"g.*"', QUOTES), ("<group>", UNFILLED), ("\\u2018g\\u2019", "typographic")],
+    )
+    def test_but_what_is_hardly_meant_is_told(self, text: str, why: str, load_text: LoadText) -> None:
+        (remark,) = load_text(f"A->B.groups = {text}\n").notes
+        assert why in remark.message
+
+    @pytest.mark.parametrize("text", ['["orders", "payments"]', "[orders]", "[orders, payments]"])
+    def test_a_list_in_brackets_is_a_class_of_characters(self, text: str, load_text: LoadText) -> None:
+        (remark,) = load_text(f"A->B.topics = {text}\n").notes
+        assert "as a regular expression matches one character" in remark.message

@@ -1,0 +1,85 @@
+"""Patterns that no legal topic name matches are found, and only those."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.java_regex import UntranslatablePattern
+from lockstep_protocol.unmatchable import LEGAL, needed_but_illegal
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        ("orders.* # only orders", (" ", "#")),
+        ('"orders.*"', ('"',)),
+        ("orders.* payments", (" ",)),
+        ("\u201corders\u201d", ("\u201c", "\u201d")),
+        ("a b|c d", (" ",)),
+        ("(a:b)+", (":",)),
+        (r"orders\s.*", (" ",)),
+        (r"\Qa b\E", (" ",)),
+        ("a[ :]b", (" ",)),
+        (r"(?=x y).*", (" ",)),
+        ("[^-A-Za-z0-9._]", (" ",)),
+    ],
+)
+def test_what_none_has(pattern: str, needed: tuple[str, ...]) -> None:
+    assert needed_but_illegal(pattern) == needed
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            "",
+            ".*",
+            "orders",
+            "^orders$",
+            "[^.].*",
+            "a b|c",
+            "(a b)?c",
+            "( x)*y",
+            "[ a]b",
+            "a( b){0}",
+            "(?!a b).*",
+            "(?<! )a",
+        ),
+        *(r"\w+", r"\W?a", r"a\.b", "(?i)ORDERS", r"\p{L}+", r"(a)\1", "(?<n>a)", "x{2,}"),
+    ],
+)
+def test_what_some_may_have(pattern: str) -> None:
+    assert needed_but_illegal(pattern) == ()
+
+
+NAMES = ["".join(name) for length in range(1, 5) for name in itertools.product("aB.-", repeat=length)]
+_atoms = st.sampled_from(
+    ["a", "B", "\\.", "-", " ", "#", '"', ".", "[a ]", "[ #]", "[^a]", "[^ ]", "\\s", "\\S", "\\W", "\\w"]
+)
+_pattern = st.recursive(
+    _atoms,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.tuples(inner, inner).map(lambda two: f"(?:{two[0]}|{two[1]})"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{0,1}"])).map(lambda two: f"(?:{two[0]}){two[1]}"),
+        inner.map(lambda one: f"(?={one})"),
+        inner.map(lambda one: f"(?!{one})"),
+    ),
+    max_leaves=6,
+)
+
+
+@given(_pattern)
+def test_what_is_said_to_match_none_matches_none(pattern: str) -> None:
+    try:
+        needed, names = needed_but_illegal(pattern), NameFilter((pattern,))
+    except UntranslatablePattern:
+        return
+    assert not LEGAL.intersection(needed)
+    if needed:
+        assert not any(map(names.matches, NAMES))
