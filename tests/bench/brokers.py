@@ -13,7 +13,7 @@ from tests.harness.broker import Broker, Quorum, started
 from tests.harness.clusters import wait_for_brokers
 from tests.harness.secured import Secured, SecuredBroker
 
-__all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "tls_clusters", "two_clusters"]
+__all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "tls_clusters", "two_brokers", "two_clusters"]
 
 BROKER_SETTINGS = {
     "background.threads": "10",
@@ -33,12 +33,21 @@ REPLICAS, IN_SYNC = 3, 2
 @contextmanager
 def two_clusters(source_afar: Distance, target_afar: Distance) -> Iterator[Clusters]:
     """Two clusters of one broker each, also to be reached from a distance; their data is removed at the end."""
-    pair = [
+    with two_brokers(source_afar, target_afar) as pair:
+        yield _of(*pair)
+
+
+@contextmanager
+def two_brokers(
+    source_afar: Distance | None = None, target_afar: Distance | None = None
+) -> Iterator[tuple[Broker, Broker]]:
+    """Such clusters as the brokers that they are, for who ends them."""
+    source, target = (
         Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
         for alias, behind in (("A", source_afar), ("B", target_afar))
-    ]
-    with started(*pair):
-        yield _of(*pair)
+    )
+    with started(source, target):
+        yield source, target
 
 
 def _of(source: Broker, target: Broker) -> Clusters:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tests.bench.alone import ALONE, CONTROL_PLANE
+from tests.bench.away import AWAY, away
 from tests.bench.brokers import IN_SYNC, REPLICAS, three_brokers, tls_clusters
 from tests.bench.compacted import UNCLEANED, clean, key_of
 from tests.bench.distance import Distance
@@ -291,6 +292,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
     START: _start,
     KILLS: kills,
+    AWAY: away,
     **ALONE,
 }
 PARTS = tuple(WAYS)

@@ -101,6 +101,21 @@ SHEETS: Mapping[str, Sheet] = {
             "kills": Row("kills", 0),
         },
     ),
+    "away": Sheet(
+        "Clusters that do not answer",
+        {
+            "source_cpu_share": Row("source killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
+            "source_copies_after_s": Row("  from its return to copied, s", 1),
+            "target_cpu_share": Row("target killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
+            "target_copies_after_s": Row("  from its return to copied, s", 1),
+            "both_cpu_share": Row("both killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
+            "both_copies_after_s": Row("  from its return to copied, s", 1),
+            "source_silent_cpu_share": Row(
+                "source frozen: CPU of the greediest service, % of a core", 1, "below 3", 100
+            ),
+            "source_silent_copies_after_s": Row("  from its return to copied, s", 1),
+        },
+    ),
     "control_plane": Sheet(
         "Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
         {

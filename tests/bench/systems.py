@@ -20,7 +20,7 @@ import psutil
 from tests.bench.usage import Cpu, TreeAccount, sample
 from tests.harness import mm2, processes
 
-__all__ = ["SYSTEMS", "System", "SystemEnded", "SystemRun"]
+__all__ = ["SYSTEMS", "System", "SystemEnded", "SystemRun", "called"]
 
 LEAVE_WITHIN_S = 30.0
 
@@ -120,7 +120,7 @@ class SystemRun:
         held = []
         for process in [self._root, *self._children()]:
             with suppress(psutil.NoSuchProcess):
-                held.append((_called(process.cmdline()) or process.name(), process.memory_info().rss))
+                held.append((called(process.cmdline()) or process.name(), process.memory_info().rss))
         return held
 
     def seconds(self) -> Mapping[int, tuple[str, float]]:
@@ -129,7 +129,7 @@ class SystemRun:
         for process in [self._root, *self._children()]:
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                 times = process.cpu_times()
-                used[process.pid] = _called(process.cmdline()) or process.name(), times.user + times.system
+                used[process.pid] = called(process.cmdline()) or process.name(), times.user + times.system
         return used
 
     def slots(self) -> Sequence[int]:
@@ -138,7 +138,7 @@ class SystemRun:
         for process in self._children():
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                 parent = process.parent()
-                if parent is not None and _called(parent.cmdline()).endswith(".daemon"):
+                if parent is not None and called(parent.cmdline()).endswith(".daemon"):
                     held.append(process.memory_info().rss)
         return held
 
@@ -164,7 +164,7 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
 
 
-def _called(command: Sequence[str]) -> str:
+def called(command: Sequence[str]) -> str:
     """The module or class a command line runs, which says more than ``python`` or ``java``."""
     for at, word in enumerate(command[:-1]):
         if word == "-m":

@@ -75,6 +75,10 @@ ASKING = {
     # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
     # groups would be answered any more.
     "metadata.recovery.strategy": "none",
+    # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
+    # state, and to ask is to connect at once: while the cluster is away that is a core (docs/decisions/0055).
+    "enable.sparse.connections": False,
+    "reconnect.backoff.max.ms": 2_000,
 }
 
 
@@ -168,6 +172,9 @@ class Requests:
         with step(f"admin {operation}", cluster=self.alias, resource=resource):
             yield
         self._unanswered.answered()
+        if self._client is not None:
+            self._client.poll(0)  # what error_cb has to hear of one broker that is away would be kept for ever
+        self._complaints.clear()
 
     async def _many(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]

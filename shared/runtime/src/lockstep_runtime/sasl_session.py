@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -17,6 +18,8 @@ import aiokafka.client
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
+
+from lockstep_runtime.reconnecting import Reconnecting
 
 __all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "WAITS_S", "SessionConnection", "login_after", "renew_sessions"]
 
@@ -147,6 +150,10 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         return super().close(reason, exc)
 
 
+_refusing = Reconnecting()
+"""aiokafka connects ten times a second to a broker that is away, with each of its loops: nothing in it backs off."""
+
+
 def renew_sessions() -> None:
     """From now on the connections of aiokafka's own clients, and so Faust's, are these. They have no other way to be
     given another kind (a contract test holds the name)."""
@@ -156,7 +163,13 @@ def renew_sessions() -> None:
 async def _opened(host: str, port: int, **settings: Any) -> SessionConnection:
     connection = SessionConnection(host, port, **settings)
     connection.waits_s = WAITS_S
-    await connection.connect()
+    await asyncio.sleep(_refusing.wait_s((host, port), time.monotonic()))
+    try:
+        await connection.connect()
+    except Exception:
+        _refusing.refused((host, port), time.monotonic())
+        raise
+    _refusing.opened((host, port))
     return connection
 
 
