@@ -26,6 +26,8 @@ pytestmark = pytest.mark.long
 MARK = uuid.uuid4().hex[:6]
 PARTITIONS = 2
 RATE = 400
+FROM_LIBRARIES = ("Traceback", "EOFError", "Py4J")
+"""What PySpark and py4j say of a JVM that was killed, at level info."""
 BACK_WITHIN = 150.0  # seconds; usual is 12 for a new Spark, 2 for a new worker, but the cores may be shared
 
 
@@ -98,7 +100,9 @@ def test_the_jvm_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) -> No
         # A process without its JVM is of no use: it says so and ends, for its supervisor to start it again.
         assert victim.data_plane.wait(60) == 1
         (crash,) = victim.data_plane.said("crashed")
-        assert "Spark's JVM ended" in crash["error"]
+        assert "Spark's JVM ended (killed by SIGKILL)" in crash["error"]
+        assert "starts both again" in crash["error"]
+        assert not any(word in victim.data_plane.text() for word in FROM_LIBRARIES), victim.data_plane.text()
         victim.data_plane.start()
         flow.wait_for_more(topic, 100, within=BACK_WITHIN)
     check(flow, topic)

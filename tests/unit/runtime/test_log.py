@@ -70,3 +70,16 @@ def test_libraries_are_silent_unless_debugging() -> None:
     logging.getLogger("faust.app").error("Crashed reason=%r", ValueError())
     logging.getLogger("aiokafka.conn").error("unable to connect")
     assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_what_libraries_say_without_a_logger_of_their_own_is_for_debugging(log_format: LogFormat) -> None:
+    """py4j does, of each connection to a JVM that was killed."""
+    _, stream = written(log_format)
+    logging.getLogger().info("Exception while sending command.")
+    logging.getLogger().warning("a warning is seen")
+    assert "Exception" not in stream.getvalue()
+    assert "a warning is seen" in stream.getvalue()
+    _, stream = written(log_format, "debug")
+    logging.getLogger().info("Exception while sending command.")
+    assert "Exception" in stream.getvalue()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -27,6 +28,7 @@ from lockstep_data_plane.spark_secrets import told_secretly
 
 __all__ = ["NoSpark", "SlotFailed", "Spark", "job_group"]
 
+log = logging.getLogger(__name__)
 
 _BOTH_AGAIN = "this process ends too, and its supervisor starts both again"
 
@@ -112,7 +114,9 @@ class Spark:
             raise NoSpark(said.why("Spark's JVM ended while it started")) from exc
         try:
             gateway.jvm.java.io.File(str(folder)).deleteOnExit()  # by then all that is in it is gone
-            return SparkContext(conf=conf, gateway=gateway)
+            context: Any = SparkContext(conf=conf, gateway=gateway)
+            context._accumulatorServer.handle_error = _connection_ended
+            return context
         except (Py4JError, OSError) as exc:
             if (status := _exit_status(gateway)) is not None:
                 listening.join(2.0)
@@ -174,6 +178,11 @@ class LastWords:
         if self._last:
             return f"{what}; the last it said: {self._last}"
         return f"{what} and said nothing: something killed it, such as an operator, or the system for want of memory"
+
+
+def _connection_ended(*_: object) -> None:
+    """In place of the traceback that is printed when the JVM is killed: whoever runs a slot says that it ended."""
+    log.debug("Spark's connection for accumulators ended", exc_info=sys.exc_info())
 
 
 def _this_pod() -> Pod:

@@ -47,11 +47,18 @@ def configure(
         root.removeHandler(old)
     root.addHandler(handler)
     debug = level.lower() == "debug"
+    if not debug:
+        handler.addFilter(_has_a_logger)
     root.setLevel(level.upper())
     usual = logging.WARNING if debug else logging.CRITICAL + 1
     for name in LIBRARIES:
         # asyncio's own logger stays: an exception nobody awaited must be seen.
         logging.getLogger(name).setLevel(libraries.upper() if libraries else usual)
+
+
+def _has_a_logger(record: logging.LogRecord) -> bool:
+    """Whether a line is not one of those that py4j gives to the root logger, about a JVM that ended for example."""
+    return record.name != "root" or record.levelno >= logging.WARNING
 
 
 class CompactLines(logging.Formatter):
