@@ -191,6 +191,7 @@ def test_a_new_topic_is_mirrored_within_five_seconds(
     assert dict(mirrored.target_configs) == {
         "cleanup.policy": "delete",
         "compression.type": "producer",
+        "delete.retention.ms": "7777777",
         "max.message.bytes": "1048588",
         "message.timestamp.type": "CreateTime",
     }

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.align import Alignment, Ambiguous
+from lockstep_data_plane.batches.rebuild import Record
 from tests.unit.data_plane.batch_bytes import record, records
 
 
@@ -71,3 +72,88 @@ def test_what_differs_in_one_respect_is_another_record() -> None:
     alignment = Alignment([record(0, b"x", timestamp=1)])
     assert alignment.take([record(5, b"x", timestamp=2)])
     assert alignment.next == 5
+
+
+Pass = tuple[int, bool]
+"""A run of a cleaner: the end of what it has in its map, and whether it finds tombstones old enough to be removed."""
+
+
+def cleaned(log: list[Record], passes: list[Pass], end: int) -> list[Record]:
+    """What compaction leaves of a log that ended at `end`: of the records in a cleaner's map the last of each key. A
+    tombstone that is old goes too. The last record lies in the active segment, which is not cleaned."""
+    left = [r for r in log if r.offset < end]
+    for upto, expires in passes:
+        mapped = [r for r in left if r.offset < min(upto, end - 1)]
+        last = {r.key: r.offset for r in mapped}
+        gone = {r.offset for r in mapped if last[r.key] > r.offset or (expires and r.value is None)}
+        left = [r for r in left if r.offset not in gone]
+    return left
+
+
+def keyed(writes: list[tuple[int, bool]]) -> list[Record]:
+    return [
+        record(n, None if deletes else b"value-%d" % n, key=b"key-%d" % key, timestamp=1000 + n)
+        for n, (key, deletes) in enumerate(writes)
+    ]
+
+
+def aligned(log: list[Record], left: list[Record], there: list[Record], copied: int, since: int | None) -> int | None:
+    """The first upstream offset that the target does not have. Raises Ambiguous."""
+    lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
+    gone_before = sum(r.offset < max(lost) for r in there) if lost else -1
+    alignment = Alignment(there, gone_before, copied, since)
+    if not alignment.take(left):
+        alignment.ends()
+    return alignment.next
+
+
+def passes(*, expires: bool) -> st.SearchStrategy[list[Pass]]:
+    return st.lists(
+        st.tuples(st.integers(0, 24), st.booleans() if expires else st.just(False)), max_size=4
+    )  # hypothesis takes a value
+
+
+@given(
+    writes=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=24),
+    copied=st.integers(1, 24),
+    here=passes(expires=True),
+    there=passes(expires=False),
+)
+@example(
+    writes=[(0, False), (1, False), (0, False), (1, False), (1, False)], copied=4, here=[(5, False)], there=[(4, False)]
+)
+def test_what_compaction_has_removed_on_both_sides_is_never_in_doubt(
+    writes: list[tuple[int, bool]], copied: int, here: list[Pass], there: list[Pass]
+) -> None:
+    log = keyed(writes)
+    copied = min(copied, len(log))
+    left = cleaned(log, here, len(log))
+    expected = [r.offset for r in left if r.offset >= copied]
+    assert aligned(log, left, cleaned(log, there, copied), copied, 0) == (expected[0] if expected else None)
+
+
+@given(
+    writes=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=24),
+    copied=st.integers(1, 24),
+    here=passes(expires=True),
+    there=passes(expires=True),
+    since=st.sampled_from((None, 10_000)),
+)
+def test_where_tombstones_may_have_gone_too_it_is_right_or_says_that_nobody_can_tell(
+    writes: list[tuple[int, bool]], copied: int, here: list[Pass], there: list[Pass], since: int | None
+) -> None:
+    log = keyed(writes)
+    copied = min(copied, len(log))
+    left = cleaned(log, here, len(log))
+    expected = [r.offset for r in left if r.offset >= copied]
+    try:
+        found = aligned(log, left, cleaned(log, there, copied), copied, since)
+    except Ambiguous:
+        return
+    assert found == (expected[0] if expected else None)
+
+
+def test_without_a_key_nothing_is_known_of_what_compaction_leaves() -> None:
+    log = [record(n, b"value-%d" % n, key=None, timestamp=n) for n in range(4)]
+    with pytest.raises(Ambiguous, match="offset 3"):
+        aligned(log, [log[3]], [log[2]], 3, 0)

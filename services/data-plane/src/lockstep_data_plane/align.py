@@ -4,7 +4,9 @@ the target has already (`wire.md` §2, line 7). No I/O.
 What the target holds of ours beyond the last progress is a stretch of the source's log as it was, in order. What the
 source has left of that stretch appears in it, in order; the first record that does not is the next one to copy. Where
 the target's cleaner or retention has removed some of the stretch, too, a record of the source that does not appear may
-have been one of those: then only a later one that does appear tells that it was."""
+have been one of those: then a later one that does appear tells that it was. Where none does, what compaction leaves
+tells that it was not. Had it been there, a later record of its key would be: the last of each key stays. That one the
+source has no more, and a cleaner that removed it would have removed the earlier one before it."""
 
 from __future__ import annotations
 
@@ -26,10 +28,17 @@ def _content(record: Record) -> tuple[object, ...]:
 class Alignment:
     """Feed the source's records in order until `take` says that the place is found, and then `ends`."""
 
-    def __init__(self, tail: Iterable[Record], gone_before: int = -1, beyond: int | None = None) -> None:
+    def __init__(
+        self,
+        tail: Iterable[Record],
+        gone_before: int = -1,
+        beyond: int | None = None,
+        tombstones_since: int | None = None,
+    ) -> None:
         """`tail`: what the target still holds of the `beyond` records of ours behind the last progress, in order; None:
         no more than these. `gone_before`: the place in it, or behind it, before which the last of those lay that it
-        does not hold any more; -1: it holds all.
+        does not hold any more; -1: it holds all. `tombstones_since`: compaction alone has removed those, and no
+        tombstone from this timestamp on; None: something else may have removed them.
 
         Raises Ambiguous where two of its records are the same in timestamp, key, value and headers: then one could be
         taken for the other."""
@@ -40,8 +49,11 @@ class Alignment:
         self._gone_before = gone_before
         self._left = len(self._place) if beyond is None else beyond
         self._reached = -1
-        self._open: int | None = None
-        """A record of the source that the target may have had."""
+        self._tombstones_since = tombstones_since
+        self._open: Record | None = None
+        """The first record of the source, behind the last that both have, that the target may have had."""
+        self._untold = False
+        """Compaction could have removed that one from the target and left no later record of its key."""
         self.upstream = -1
         """The last upstream offset that the target has; -1: none of the source's is there."""
         self.next: int | None = None
@@ -65,15 +77,28 @@ class Alignment:
                 self.next = record.offset
                 return True
             elif self._open is None:
-                self._open = record.offset
+                self._open = record
+                self._untold = record.key is None or self._may_have_gone(record)
+            elif record.key == self._open.key:
+                self._untold = self._untold or self._may_have_gone(record)
             if self._left <= 0:
                 self.ends()
+                if self.next is not None:
+                    return True
         return False
 
     def ends(self) -> None:
         """The source has nothing more, or nothing more that the target could have. Raises Ambiguous as `take`."""
-        if self._open is not None:
+        if self._open is None:
+            return
+        if self._untold or self._tombstones_since is None:
             raise Ambiguous(
                 f"the target has lost records of ours beyond the last progress written, and the source's at offset "
-                f"{self._open} may have been one of them"
+                f"{self._open.offset} may have been one of them"
             )
+        self.next = self._open.offset
+
+    def _may_have_gone(self, record: Record) -> bool:
+        """Whether it is a tombstone that the target's cleaner could have removed for its age."""
+        since = self._tombstones_since
+        return record.value is None and (since is None or record.timestamp < since)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from lockstep_data_plane.align import Alignment, Ambiguous
@@ -41,20 +42,26 @@ async def align_logs(
     *,
     isolation: str,
     traces: Traces,
+    tombstones_kept_ms: int = 0,
 ) -> Aligned:
     """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
-    the chain's end. Raises Ambiguous, and what passes: kafka_error, BrokerUnreachable."""
+    the chain's end. `tombstones_kept_ms`: the target topic's `delete.retention.ms`. Raises Ambiguous, and what passes:
+    kafka_error, BrokerUnreachable."""
     beyond = appended_since(row, chain.sequence, chain.others)
     if beyond > MOST:
         raise Ambiguous(f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}")
     there = Remains(row, chain)
     end = await target.end_offset(target_tp)
-    begin = max(row.downstream + 1, await target.end_offset(target_tp, timestamp=-2))
+    first = await target.end_offset(target_tp, timestamp=-2)
+    begin = max(row.downstream + 1, first)
     async for batches, _ in log_between(target, target_tp, begin, end):
         for batch in batches:
             there.take(batch)
     there.ends()
-    alignment = Alignment(there.records, there.gone_before, beyond)
+    compacted = first <= row.downstream + 1 and not there.strangers
+    # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
+    since = round(time.time() * 1000) - tombstones_kept_ms // 2 if compacted else None
+    alignment = Alignment(there.records, there.gone_before, beyond, since)
     end = await source.end_offset(tp)
     position = reached = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
     async for batches, aborted in log_between(source, tp, position, end, isolation):
@@ -69,4 +76,4 @@ async def align_logs(
                 return Aligned(alignment.upstream, alignment.next)
         reached = end_of(batches[-1])
     alignment.ends()
-    return Aligned(alignment.upstream, reached)
+    return Aligned(alignment.upstream, reached if alignment.next is None else alignment.next)

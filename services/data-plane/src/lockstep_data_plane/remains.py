@@ -21,6 +21,8 @@ class Remains:
         self._ours = {row.producer_id, *dict(chain.others)}
         self._stamped_there = False
         self._records: list[Record] = []
+        self.strangers = False
+        """Whether records of others lie there too: where a topic is compacted, theirs replace ours."""
         self.gone_before = -1
         """The place among `records`, or behind them, before which the last record of ours lay that is gone; -1: none
         is."""
@@ -35,9 +37,12 @@ class Remains:
         return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
 
     def take(self, batch: Batch) -> None:
-        """Batches of others, of other epochs, and markers do not matter."""
+        """Batches of others and of other epochs are strangers; markers do not matter."""
         row, producer_id = self._row, batch.producer_id
-        if producer_id not in self._ours or batch.producer_epoch != row.producer_epoch or batch.attributes & CONTROL:
+        if batch.attributes & CONTROL or batch.last_offset <= row.downstream:
+            return
+        if producer_id not in self._ours or batch.producer_epoch != row.producer_epoch:
+            self.strangers = True
             return
         before = self._ends.get(producer_id, -1)
         first = max(batch.base_offset, row.downstream + 1)

@@ -124,6 +124,7 @@ class Standing:
                 chain,
                 isolation=self._settings.data_plane.isolation_level,
                 traces=partition.traces,
+                tombstones_kept_ms=partition.limits.tombstones_kept_ms,
             )
         except (Ambiguous, CorruptRecordException) as exc:
             return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")

@@ -19,4 +19,5 @@ def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> Limits:
         CODECS[codec or "none"],
         recompress=how.recompress and codec is not None,
         levels=Levels(how.gzip_level, how.lz4_level, how.zstd_level),
+        tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
     )

@@ -24,7 +24,10 @@ __all__ = [
 STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
 
-TARGET_CONFIGS = ("cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type")
+TARGET_CONFIGS = (
+    *("cleanup.policy", "compression.type", "delete.retention.ms"),
+    *("max.message.bytes", "message.timestamp.type"),
+)
 """What the data plane has to know of a target topic, in the order in which a row has them."""
 
 

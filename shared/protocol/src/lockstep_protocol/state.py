@@ -67,7 +67,7 @@ class MirroredTopic(Row):
     `partitions` on."""
     target_configs: tuple[tuple[str, str], ...] = ()
     """What the data plane needs of the target topic: max.message.bytes, message.timestamp.type, cleanup.policy,
-    compression.type."""
+    compression.type, delete.retention.ms."""
 
     def copied(self, *, by_key: bool) -> int:
         """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the

@@ -49,12 +49,14 @@ class Limits:
 
     `max_bytes` is for a batch. `codec` (bits of the attributes) is what an explicit producer `compression.type` gives
     to uncompressed batches, with `recompress` to all of them; without an explicit one both are off. `levels` count
-    wherever a batch is built anew."""
+    wherever a batch is built anew. `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
+    tombstones at least."""
 
     max_bytes: int = 1048588
     codec: int = NONE
     recompress: bool = False
     levels: Levels = JAVAS_LEVELS
+    tombstones_kept_ms: int = 0
 
     def codec_of(self, had: int) -> int:
         """The codec of a batch that is built anew from one that had `had`."""
