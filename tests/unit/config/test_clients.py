@@ -238,7 +238,7 @@ def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password
         ("A.sasl.mechanism=OAUTHBEARER\n", "0 A.sasl.oauthbearer.token.endpoint.url: is missing: say where tokens"),
         (
             "A.sasl.mechanism=AWS_MSK_IAM\n",
-            "6 A.sasl.mechanism: is AWS_MSK_IAM: IAM access control is not supported: MSK also takes SCRAM-SHA-512",
+            "0 A.sasl.jaas.config: is missing: AWS_MSK_IAM needs one, as in software.am",
         ),
         ("A.sasl.mechanism=PLAIN\n", "0 A.sasl.jaas.config: is missing: PLAIN needs one"),
         (

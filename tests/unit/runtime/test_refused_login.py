@@ -57,6 +57,11 @@ NOT_OURS = (
             "localhost:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state X)",
             "localhost:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused",
         ),
+        (
+            "sasl_ssl://b-1:9098/1: SASL authentication error: [0f3a]: Access denied (after 312ms in state AUTH_REQ)",
+            f"the broker refuses the login of {USER} ([0f3a]: Access denied): check that the IAM policy of these AWS "
+            "credentials allows kafka-cluster:Connect on the cluster, and that the region is the cluster's",
+        ),
         ("no access token: https://idp/token gave no token", "no access token: https://idp/token gave no token"),
     ],
 )

@@ -139,10 +139,14 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
         "ssl.keystore.key": "`ssl.key.pem`",
         "ssl.key.password": "decrypts the private key",
         "ssl.endpoint.identification.algorithm": "`ssl.endpoint.identification.algorithm`: https, or empty for none",
-        "sasl.mechanism": "`sasl.mechanism`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; others are refused",
+        "sasl.mechanism": "`sasl.mechanism`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; AWS_MSK_IAM becomes "
+        "OAUTHBEARER; others are refused",
         "sasl.jaas.config": "`sasl.username` and `sasl.password`; under OAUTHBEARER " + _TOKENS,
-        "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler and Strimzi's "
-        "JaasClientOauthLoginCallbackHandler, whose options are then known; others are refused",
+        "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler, Strimzi's "
+        "JaasClientOauthLoginCallbackHandler and AWS's IAMOAuthBearerLoginCallbackHandler, whose options are then "
+        "known; others are refused",
+        "sasl.client.callback.handler.class": "AWS's IAMClientCallbackHandler under AWS_MSK_IAM, and "
+        "IAMOAuthBearerLoginCallbackHandler under OAUTHBEARER; others are refused",
         "sasl.login.refresh.window.factor": "when a token is renewed",
         "sasl.login.refresh.window.jitter": "when a token is renewed",
         "sasl.login.refresh.min.period.seconds": "when a token is renewed",
@@ -165,7 +169,6 @@ same goes into Python's own TLS context, and to aiokafka."""
 CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "ssl.engine.factory.class": "Java classes cannot run here",
-        "sasl.client.callback.handler.class": "Java classes cannot run here",
         "sasl.login.class": "Java classes cannot run here",
     }
 )

@@ -13,6 +13,7 @@ from lockstep_config.files import content_of
 from lockstep_config.findings import Findings
 from lockstep_config.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
 from lockstep_config.going_round import check_rounds
+from lockstep_config.iam import signer_missing
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.legacy_flow import check_legacy_groups
@@ -269,6 +270,8 @@ def _check_certificate(
 
 def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Findings) -> None:
     login = login_of(properties)
+    if isinstance(login, TokenSettings) and login.iam is not None and (missing := signer_missing()) is not None:
+        findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl.mechanism", missing))
     if isinstance(login, TokenSettings) and login.endpoint is not None:
         try:
             ssl_context(login.tls)

@@ -1,7 +1,8 @@
 """Where access tokens for SASL/OAUTHBEARER come from, read from Java's properties.
 
-Two spellings are known: Kafka's own (KIP-768, KIP-1139), whose keys are properties and JAAS options, and that of
-Strimzi's `JaasClientOauthLoginCallbackHandler`, whose keys are JAAS options that begin with `oauth.`.
+Three spellings are known: Kafka's own (KIP-768, KIP-1139), whose keys are properties and JAAS options, that of
+Strimzi's `JaasClientOauthLoginCallbackHandler`, whose keys are JAAS options that begin with `oauth.`, and AWS's, for
+which `iam` has the options.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from lockstep_config.iam import IAM_LOGIN_HANDLER, MAX_BACKOFF_MS, MAX_RETRIES, IamSettings, iam_number, iam_settings
 from lockstep_config.jaas import JAAS
 from lockstep_config.tls import TlsSettings, tls_of
 from lockstep_config.untranslatable import Untranslatable
@@ -22,6 +24,7 @@ __all__ = [
     "STRIMZIS_HANDLER",
     "RefreshRule",
     "TokenSettings",
+    "iam_tokens",
     "token_settings",
 ]
 
@@ -64,15 +67,17 @@ SYSTEMS_TRUST = TlsSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
-    """One source of tokens. With `token` or `token_file` the token is there already; otherwise `endpoint` is asked with
-    the fields of `form`, whose values may come from files (`form_files`), as `client_id` where there is a secret.
+    """One source of tokens. With `token` or `token_file` the token is there already; with `iam` it is signed here;
+    otherwise `endpoint` is asked with the fields of `form`, whose values may come from files (`form_files`), as
+    `client_id` where there is a secret.
 
     A value: equal settings may share a token. `retry_for_s` bounds the time in which a question that failed is asked
-    again, `retries` their number; None: no such bound.
+    again, `retries` their number; None: no such bound. Pauses double from `retry_first_s` to `retry_longest_s`.
     """
 
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
+    iam: IamSettings | None = None
     endpoint: str | None = None
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
@@ -84,6 +89,7 @@ class TokenSettings:
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 10.0
     retry_first_s: float = 0.1
+    retry_longest_s: float | None = None
     retry_for_s: float | None = 10.0
     retries: int | None = None
     longest_s: float | None = None
@@ -97,13 +103,27 @@ def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) ->
     refresh = _refresh_rule(properties)
     if handler == STRIMZIS_HANDLER or (not handler and any(name.startswith("oauth.") for name in options)):
         return _strimzis(options, refresh)
+    if handler == IAM_LOGIN_HANDLER:
+        return iam_tokens(properties, options)
     if handler and handler not in KAFKAS_HANDLERS:
         raise Untranslatable(
             HANDLER,
-            f"is {handler!r}: Java classes cannot run here; known are Kafka's {KAFKAS_HANDLERS[0]} "
-            f"and Strimzi's {STRIMZIS_HANDLER}",
+            f"is {handler!r}: Java classes cannot run here; known are Kafka's {KAFKAS_HANDLERS[0]}, "
+            f"Strimzi's {STRIMZIS_HANDLER} and AWS's {IAM_LOGIN_HANDLER}",
         )
     return _kafkas(properties, options, refresh)
+
+
+def iam_tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
+    """The same for tokens that AWS credentials sign. Raises `Untranslatable`."""
+    return TokenSettings(
+        iam=iam_settings(properties.get("bootstrap.servers", ""), options),
+        retry_first_s=0.5,
+        retry_longest_s=iam_number(options, MAX_BACKOFF_MS, 5_000) / 1000,
+        retry_for_s=None,
+        retries=iam_number(options, MAX_RETRIES, 3),
+        refresh=_refresh_rule(properties),
+    )
 
 
 def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:

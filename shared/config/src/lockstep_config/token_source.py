@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
+from lockstep_config.iam import IamSettings, signer_missing
 from lockstep_config.oauth import TokenSettings
 from lockstep_config.tls import ssl_context
 from lockstep_config.token_refresh import (
@@ -158,11 +159,14 @@ class TokenSource:
                 late = settings.retry_for_s is not None and self._clock() + pause - began > settings.retry_for_s
                 if late or (settings.retries is not None and tried > settings.retries):
                     raise TokenUnavailable(str(exc)) from exc
-            self._sleep(pause)
+            longest = settings.retry_longest_s
+            self._sleep(pause if longest is None else min(pause, longest))
             pause *= 2
 
     def _asked_once(self) -> Token:
         settings = self._settings
+        if settings.iam is not None:
+            return self._signed(settings.iam)
         form = [*settings.form, *((name, _read(file)) for name, file in settings.form_files)]
         renewing = ("grant_type", "refresh_token") in form
         if renewing and self._refresh_token is not None:
@@ -186,6 +190,14 @@ class TokenSource:
         if until <= now:
             raise _Refused(f"{settings.endpoint} gave a token that has expired already: check the clocks of both hosts")
         return self._bounded(Token(text, now, until))
+
+    def _signed(self, iam: IamSettings) -> Token:
+        if (missing := signer_missing()) is not None:
+            raise _Refused(missing)
+        from lockstep_config.iam_signer import signed  # AWS's packages: not for who has no use for them
+
+        text, until = signed(iam)
+        return self._bounded(Token(text, self._clock(), until))
 
     def _posted(self, body: str) -> dict[str, Any]:
         endpoint = self._settings.endpoint or ""

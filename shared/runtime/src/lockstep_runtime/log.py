@@ -24,7 +24,7 @@ FLOW = "flow"
 TEXT = "text"
 KEYS = "keys"
 
-LIBRARIES = ("faust", "mode", "aiokafka", "aiohttp", "kafka", "py4j", "opentelemetry", "urllib3")
+LIBRARIES = ("faust", "mode", "aiokafka", "aiohttp", "kafka", "py4j", "opentelemetry", "urllib3", "botocore")
 """Silent unless level debug is asked for: what matters of theirs we say in our own line."""
 
 LogFormat = Literal["text", "json"]

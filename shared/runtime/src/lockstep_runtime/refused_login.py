@@ -39,6 +39,11 @@ def refused_login(why: str, who: str = "") -> str:
     text = _SOURCE_LINE.sub("", _TIMING.sub("", _PLACE.sub("", why))).strip()
     if (found := _NOT_LET_IN.match(text)) is not None:
         login = f" of {who}" if who else ""
+        if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM
+            return (
+                f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "
+                "credentials allows kafka-cluster:Connect on the cluster, and that the region is the cluster's"
+            )
         return f"the broker refuses the login{login} ({found['reason']}): check sasl.jaas.config, and the user there"
     if (found := _VERIFIED.match(text)) is not None:
         reason = found["reason"]

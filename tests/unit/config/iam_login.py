@@ -1,0 +1,43 @@
+"""Logins with AWS IAM as a file writes them, and how they are read."""
+
+from __future__ import annotations
+
+from lockstep_config.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
+from lockstep_config.oauth import OAUTHBEARER_MODULE, TokenSettings
+from lockstep_config.sasl import login_of
+
+__all__ = ["BROKERS", "bearer", "iam_of", "msk", "tokens_of"]
+
+BROKERS = ",".join(f"b-{n}.orders.ab12cd.c2.kafka.eu-central-1.amazonaws.com:9098" for n in (1, 2))
+
+
+def msk(options: str = "", **more: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": BROKERS,
+        "sasl.mechanism": AWS_MSK_IAM,
+        "sasl.jaas.config": f"{IAM_MODULE} required {options};",
+        "sasl.client.callback.handler.class": IAM_CLIENT_HANDLER,
+        **more,
+    }
+
+
+def bearer(options: str = "", **more: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": BROKERS,
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};",
+        "sasl.login.callback.handler.class": IAM_LOGIN_HANDLER,
+        **more,
+    }
+
+
+def tokens_of(properties: dict[str, str]) -> TokenSettings:
+    found = login_of(properties)
+    assert isinstance(found, TokenSettings)
+    return found
+
+
+def iam_of(properties: dict[str, str]) -> IamSettings:
+    found = tokens_of(properties).iam
+    assert found is not None
+    return found

@@ -1,0 +1,136 @@
+"""AWS IAM as a login to Amazon MSK: how a file writes it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from lockstep_config.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings, region_of
+from lockstep_config.jaas import JAAS
+from lockstep_config.oauth import OAUTHBEARER_MODULE, TokenSettings
+from lockstep_config.sasl import login_of
+from lockstep_config.token_source import TokenSource, TokenUnavailable
+from lockstep_config.untranslatable import Untranslatable
+from tests.unit.config.conftest import MistakesOf
+from tests.unit.config.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
+
+
+def why_not(properties: dict[str, str]) -> str:
+    with pytest.raises(Untranslatable) as caught:
+        login_of(properties)
+    return f"{caught.value.key}: {caught.value}"
+
+
+@pytest.mark.parametrize("written", [msk, bearer])
+def test_both_mechanisms_are_one_login(written: Callable[..., dict[str, str]]) -> None:
+    options = (
+        'awsProfileName="mirror" awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsRoleExternalId="x" '
+        'awsRoleAccessKeyId="k" awsRoleSecretAccessKey="hush" awsRoleSessionToken="hush2" awsStsRegion="eu-west-1" '
+        'awsDebugCreds="true" awsMaxRetries="7" awsMaxBackOffTimeMs="900"'
+    )
+    found = tokens_of(written(options))
+    assert found.iam == IamSettings(
+        region="eu-central-1",
+        profile="mirror",
+        role_arn="arn:aws:iam::1:role/r",
+        role_session_name="s",
+        role_external_id="x",
+        role_access_key_id="k",
+        role_secret_access_key="hush",
+        role_session_token="hush2",
+        sts_region="eu-west-1",
+        debug=True,
+    )
+    assert (found.retries, found.retry_longest_s, found.retry_for_s) == (7, 0.9, None)
+    assert "hush" not in repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # settings travel to Spark's workers
+    assert tokens_of(written()).iam == IamSettings(region="eu-central-1")
+
+
+def test_aws_also_names_its_class_and_kafka_its_default_for_the_client() -> None:
+    java = "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler"
+    for handler in (IAM_LOGIN_HANDLER, java):
+        assert iam_of(bearer(**{"sasl.client.callback.handler.class": handler})).region == "eu-central-1"
+    assert iam_of({k: v for k, v in bearer().items() if k != "sasl.jaas.config"}).region == "eu-central-1"
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        (msk('awsProfilename="p"'),
+            f"{JAAS}: has awsProfilename, which AWS's login does not know: did you mean awsProfileName?"),
+        (msk('awsRoleARN="p"'),
+            f"{JAAS}: has awsRoleARN, which AWS's login does not know: did you mean awsRoleArn?"),
+        (msk('awsRoleAccessKeyId="p"'), f"{JAAS}: has one of awsRoleAccessKeyId and awsRoleSecretAccessKey"),
+        (msk('awsMaxRetries="many"'), f"{JAAS}: has awsMaxRetries, which is no whole number"),
+        (bearer('awsMaxBackOffTimeMs="1.5"'), f"{JAAS}: has awsMaxBackOffTimeMs, which is no whole number"),
+        (msk(**{JAAS: f"{OAUTHBEARER_MODULE} required;"}),
+            f"{JAAS}: names the module {OAUTHBEARER_MODULE}, but sasl.mechanism AWS_MSK_IAM takes {IAM_MODULE}"),
+        ({"sasl.mechanism": AWS_MSK_IAM},
+            f"{JAAS}: is missing: AWS_MSK_IAM needs one, as in {IAM_MODULE} required;"),
+        (msk(**{"sasl.mechanism": "SCRAM-SHA-512"}),
+            f"sasl.client.callback.handler.class: is '{IAM_CLIENT_HANDLER}', which goes with "
+            "sasl.mechanism=AWS_MSK_IAM, not with SCRAM-SHA-512: set that"),
+        ({key: value for key, value in msk().items() if key != "sasl.mechanism"},
+            "sasl.mechanism: is GSSAPI (Java's default, for none is set): the login is AWS's: set "
+            "sasl.mechanism=AWS_MSK_IAM"),
+        (msk(**{"sasl.client.callback.handler.class": "com.example.Own"}),
+            "sasl.client.callback.handler.class: is 'com.example.Own': Java classes cannot run here"),
+        (msk(**{"sasl.login.class": "com.example.Own"}), "sasl.login.class: is 'com.example.Own': Java classes"),
+        (bearer(**{"sasl.login.callback.handler.class": "com.example.Own"}),
+            "sasl.login.callback.handler.class: is 'com.example.Own': Java classes cannot run here; known are Kafka's"),
+    ],
+)  # fmt: skip  # a case a line or two
+def test_what_is_wrong_is_named(properties: dict[str, str], sentence: str) -> None:
+    assert why_not(properties).startswith(sentence)
+
+
+def test_options_that_are_nobodys_are_ignored_as_in_java() -> None:
+    assert iam_of(msk('serviceName="kafka"')) == IamSettings(region="eu-central-1")
+
+
+@pytest.mark.parametrize(
+    ("servers", "region"),
+    [
+        (BROKERS, "eu-central-1"),
+        ("boot-ab12.c1.kafka-serverless.us-west-2.amazonaws.com:9098", "us-west-2"),
+        ("b-1-public.demo.ab.c3.kafka.ap-southeast-3.amazonaws.com:9198", "ap-southeast-3"),
+        ("b-1.demo.ab.c3.kafka.cn-northwest-1.amazonaws.com.cn:9098", "cn-northwest-1"),
+        ("b-1.demo.ab.c3.kafka.us-gov-west-1.amazonaws.com:9098", "us-gov-west-1"),
+        ("b-1.demo.ab.c3.kafka.us-isob-east-1.sc2s.sgov.gov:9098", "us-isob-east-1"),
+        ("b-1.demo.ab.c3.kafka.eusc-de-east-1.amazonaws.eu:9098", "eusc-de-east-1"),
+        ("localhost:9098,B-1.X.KAFKA.ME-SOUTH-1.AMAZONAWS.COM:9098", "me-south-1"),
+        ("kafka-il-central-1.example.org:9098", "il-central-1"),
+        ("kafka.example.org:9098", None),
+        ("broker-east-1:9098", None),
+        ("", None),
+    ],
+)
+def test_the_brokers_name_tells_the_region(servers: str, region: str | None) -> None:
+    assert region_of(servers) == region
+
+
+def test_without_the_package_the_file_says_what_to_install(
+    mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep_config.iam.find_spec", lambda _: None)
+    found = mistakes_of(
+        f"A.security.protocol=SASL_PLAINTEXT\nA.sasl.mechanism=AWS_MSK_IAM\nA.sasl.jaas.config={IAM_MODULE} required;\n"
+    )
+    assert len(found) == 1
+    assert "install lockstep-config[iam]" in found[0]
+    with pytest.raises(TokenUnavailable, match=r"lockstep-config\[iam\]"):
+        TokenSource(TokenSettings(iam=IamSettings(region="eu-west-1"))).token()
+
+
+def test_who_does_not_log_in_with_iam_does_not_load_its_packages() -> None:
+    code = (
+        "import sys; import lockstep_config.clients, lockstep_config.load, lockstep_config.token_source; "
+        "sys.exit(', '.join(m for m in sys.modules if m.partition('.')[0] in ('boto3', 'botocore')) or 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
