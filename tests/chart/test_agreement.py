@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
 from lockstep_config.strimzi.schema import API_VERSIONS
-from tests.chart.helm import NEEDS_TOOLS, SEEDS, Objects, refused, rendered
+from tests.chart.helm import CHART, NEEDS_TOOLS, SEEDS, Objects, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource, v1
 
 pytestmark = NEEDS_TOOLS
@@ -118,6 +118,12 @@ def test_what_the_services_take_the_chart_takes(case: str, tmp_path: Path) -> No
     assert taken.exit_code == 0, taken.output
     told = jobs_verdict(rendered(RIGHT[case]), tmp_path)
     assert told.exit_code == 0, told.output
+
+
+@pytest.mark.parametrize("values", sorted(CHART.glob("ci/*-values.yaml")), ids=lambda file: file.stem)
+def test_a_values_file_of_the_chart_can_be_checked_as_it_is(values: Path) -> None:
+    taken = check(values, "--alone")
+    assert taken.exit_code == 0, taken.output
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)

@@ -380,3 +380,11 @@ def test_ibms_first_version_has_the_fields_of_before_v1beta2(resources: Resource
     assert (
         "topicsExcludePattern: is a field of v1 and v1beta2, not of v1alpha1: write topicsBlacklistPattern" in mistake
     )
+
+
+def test_a_values_file_of_the_chart_means_the_same_here(resources: Resources) -> None:
+    values = 'services: {checkpoint: {replicas: 2}}\nsettings: {"A->B.offset.lag.max": 7, A.client.id: "${env:ID}"}\n'
+    entries = resources.entries(old("sourceConnector: {config: {offset.lag.max: 5}}") + values)
+    assert (entries["A->B.offset.lag.max"], entries["A.client.id"]) == ("7", "${env:ID}")
+    assert "config.providers.env.class" in entries
+    assert any("services: is the Helm chart's" in one for one in resources.remarks(old() + values.splitlines()[0]))

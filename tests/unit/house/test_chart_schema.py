@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lockstep_config.strimzi.schema import API_VERSIONS
+from lockstep_config.strimzi.schema import API_VERSIONS, CHART_VALUES, KINDS
 from tests.chart.values_schema import SCHEMA, whole
 
 STALE = "write it anew: python -m tests.chart.values_schema"
@@ -37,3 +37,9 @@ def test_each_kind_in_each_version_has_its_fields_and_no_others() -> None:
     fields = schema["$defs"][told["KafkaMirrorMaker2", "kafka.strimzi.io/v1"]]["properties"]
     assert "target" in fields
     assert "connectCluster" not in fields
+
+
+def test_the_services_know_each_value_of_the_chart() -> None:
+    schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    for fields in KINDS.values():
+        assert sorted([*fields, *CHART_VALUES]) == sorted({*schema["properties"], "status"})

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lockstep_config.json_text import read_json
 from lockstep_config.our_keys import TRACING
 from lockstep_config.problems import Problem
-from lockstep_config.properties import PropertiesText
+from lockstep_config.properties import Entry, PropertiesText
 from lockstep_config.strimzi.connect import (
     Connector,
     add_connect,
@@ -24,7 +24,7 @@ from lockstep_config.strimzi.connect import (
     nearest_class,
 )
 from lockstep_config.strimzi.fields import Finding, check_config, check_fields
-from lockstep_config.strimzi.lines import Lines, Part
+from lockstep_config.strimzi.lines import Lines, Part, text_of
 from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
@@ -32,6 +32,7 @@ from lockstep_config.strimzi.recognised import YAML_SUFFIXES, begins_as_json
 from lockstep_config.strimzi.schema import (
     API_VERSIONS,
     BETA,
+    CHART_VALUES,
     IBMS,
     KAFKA_CONNECTOR,
     KINDS,
@@ -208,7 +209,9 @@ def _add(document: MapNode, lines: Lines) -> None:
     kind, found = _text(document, "kind"), Finding(lines.problems, lines.unused)
     root = Part(document, "", document.line)
     version = _version(root, kind, lines)
-    check_fields(document, KINDS[kind], path="", version=version, file=lines.file, found=found)
+    own = {name: value for name, value in document.items.items() if name not in CHART_VALUES}
+    check_fields(replace(document, items=own), KINDS[kind], path="", version=version, file=lines.file, found=found)
+    found.chart.extend((name, root.line_of(name)) for name in document.items if name in CHART_VALUES)
     if found.chart:
         (first, line), *others = found.chart
         too = f", as {'is' if len(others) == 1 else 'are'} {', '.join(path for path, _ in others)}" if others else ""
@@ -229,6 +232,9 @@ def _add(document: MapNode, lines: Lines) -> None:
         lines.entries.clear()
         if len(lines.problems) == before and not lines.problems:
             lines.problem("spec.mirrors", spec.line_of("mirrors"), "is empty: write at least one mirror")
+        return
+    for key, leaf, path, line in root.settings("settings"):  # of the chart's values file: they count there as well
+        lines.entries[key] = Entry(key, text_of(leaf), line, written=path)
 
 
 def _version(root: Part, kind: str, lines: Lines) -> str:

@@ -16,6 +16,7 @@ from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 __all__ = [
     "API_VERSIONS",
     "AUTHENTICATION",
+    "CHART_VALUES",
     "IBMS",
     "KAFKA_CONNECTOR",
     "KINDS",
@@ -343,6 +344,35 @@ _MM1_SPEC: Fields = MappingProxyType(
 )
 
 
+CHART_VALUES = (
+    "fullnameOverride",
+    "commonLabels",
+    "commonAnnotations",
+    "global",
+    "images",
+    "imagePullSecrets",
+    "extraSecrets",
+    "extraConfigMaps",
+    "logFormat",
+    "defaultResources",
+    "common",
+    "services",
+    "flows",
+    "dataPlane",
+    "serviceAccount",
+    "rbac",
+    "networkPolicy",
+    "metrics",
+    "alerts",
+    "dashboards",
+    "check",
+    "helmTest",
+    "revisionHistoryLimit",
+    "extraManifests",
+)
+"""What a values file of the Helm chart may have beside its resource, and `settings`, which the services read too."""
+
+
 def _resource(spec: Fields, becomes: str) -> Fields:
     return MappingProxyType(
         {
@@ -351,6 +381,7 @@ def _resource(spec: Fields, becomes: str) -> Fields:
             "metadata": Field(form=Form.MAP, becomes="accepted as a live resource has it"),
             "spec": _object(becomes, spec, required=True),
             "status": Field(form=Form.MAP, becomes="accepted as a live resource has it"),
+            "settings": Field(form=Form.CONFIG, becomes="of a values file of the Helm chart: lines that count first"),
         }
     )
 
