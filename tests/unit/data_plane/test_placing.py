@@ -41,6 +41,21 @@ async def test_while_slots_are_kept_nothing_is_changed_and_the_reason_is_said(tm
 
 
 @pytest.mark.usefixtures("soon")
+async def test_who_keeps_slots_sees_that_a_change_waits(tmp_path: Path) -> None:
+    ctx = flow_context(tmp_path, "data-plane")
+    read_row(ctx, STOPPED)
+    here = Placing(ctx)
+    async with here.copying():
+        assert not here.awaited
+        change = asyncio.create_task(here.carry_out(RESET))
+        await asyncio.sleep(0.02)
+        assert here.awaited
+        with pytest.raises(ValueError, match="the slots did not come to an end"):
+            await change
+        assert not here.awaited
+
+
+@pytest.mark.usefixtures("soon")
 async def test_a_slot_that_still_speaks_and_a_connector_that_runs_again_are_reasons_too(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     here = Placing(ctx)

@@ -42,6 +42,12 @@ class Placing:
         self._offsets = SourceOffsets(ctx, Connector.SOURCE)
         self._either = asyncio.Lock()
         """Slots are kept, or offsets are changed."""
+        self._awaiting = 0
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a change of offsets waits for the slots to come to an end."""
+        return self._awaiting > 0
 
     @asynccontextmanager
     async def copying(self) -> AsyncIterator[None]:
@@ -68,10 +74,13 @@ class Placing:
             return None
         ctx, source = self._ctx, self._ctx.flow.source
         changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
+        self._awaiting += 1
         try:
             await self._alone(ENDED_WITHIN_S, "the slots")
         except TimeoutError as exc:
             raise ValueError(f"{exc}: ask again when they have") from exc
+        finally:
+            self._awaiting -= 1
         try:
             await self._nobody_copies()
             refuse_beyond(changes, source, await self._ends(changes))
