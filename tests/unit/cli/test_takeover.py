@@ -19,8 +19,9 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
 
 FLOW = Flow("A", "B")
-DEDICATED = place_of("dedicated", FLOW, None)
-STRIMZI = place_of("strimzi", FLOW, None)
+OFFSETS = "mm2-offsets.A.internal"
+DEDICATED = place_of("dedicated", FLOW, None, OFFSETS)
+STRIMZI = place_of("strimzi", FLOW, None, OFFSETS)
 OWN = Place("own", DEDICATED.topic, DEDICATED.connector, "")
 STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
 
@@ -42,7 +43,7 @@ def found(place: Place = DEDICATED, *rows: Row, **fields: Any) -> Found:
         "ends": {("t", 0): 100, ("t", 1): 100},
         "remote": frozenset({"A.t"}),
     }
-    return Found(flow=FLOW, place=place, own=OWN, rows=rows_of(*rows), **{**known, **fields})
+    return Found(flow=FLOW, cluster="A", place=place, own=OWN, rows=rows_of(*rows), **{**known, **fields})
 
 
 # -- where MM2 keeps its progress -------------------------------------------------------------------------------------
@@ -53,14 +54,18 @@ def test_the_places_of_each_kind() -> None:
     assert (DEDICATED.origin, DEDICATED.group) == ("dedicated", "A-mm2")
     assert str(STRIMZI) == "mirrormaker2-cluster-offsets, connector A->B.MirrorSourceConnector"
     assert (STRIMZI.origin, STRIMZI.group) == ("strimzi", "mirrormaker2-cluster")
-    assert place_of("dedicated", FLOW, "other").group == "other"
-    assert place_of("strimzi", FLOW, None, topic="x", connector="y", group="z") == Place("strimzi", "x", "y", "z")
+    assert place_of("dedicated", FLOW, "other", OFFSETS).group == "other"
+    assert place_of("strimzi", FLOW, None, OFFSETS, topic="x", connector="y", group="z") == Place(
+        "strimzi", "x", "y", "z"
+    )
 
 
 def test_a_connect_cluster_has_to_be_named() -> None:
     with pytest.raises(CannotUse, match="--offsets-topic, --connector and --group"):
-        place_of("connect", FLOW, None, topic="x", connector="y")
-    assert place_of("connect", FLOW, None, topic="x", connector="y", group="z") == Place("connect", "x", "y", "z")
+        place_of("connect", FLOW, None, OFFSETS, topic="x", connector="y")
+    assert place_of("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z") == Place(
+        "connect", "x", "y", "z"
+    )
 
 
 # -- taking over ------------------------------------------------------------------------------------------------------
@@ -96,7 +101,7 @@ def test_it_refuses_without_anything_to_take_over() -> None:
     (why,) = plan_of(found(theirs={})).refusals
     assert "none at all" in why
     (why,) = plan_of(found(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")}))).refusals
-    assert "it has those of MirrorSourceConnector of cluster prod; aliases have to be MirrorMaker 2's" in why
+    assert "it has those of MirrorSourceConnector of cluster 'prod'; aliases have to be MirrorMaker 2's" in why
 
 
 def test_it_refuses_while_our_data_plane_runs_but_not_while_it_is_stopped() -> None:
@@ -225,7 +230,7 @@ def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
 
 
 def test_who_is_not_looked_at_is_said() -> None:
-    place = replace(place_of("connect", FLOW, None, topic="x", connector="y", group="z"), watched=False)
+    place = replace(place_of("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
     assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_of(found(place))))
 
 
@@ -240,7 +245,15 @@ def test_a_person_is_shown_where_mm2_goes_on() -> None:
 
 def held(*rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0) -> Held:
     place = DEDICATED
-    return Held(flow=FLOW, place=place, rows=rows_of(*rows), theirs=theirs or {}, members=members, replicas=replicas)
+    return Held(
+        flow=FLOW,
+        cluster="A",
+        place=place,
+        rows=rows_of(*rows),
+        theirs=theirs or {},
+        members=members,
+        replicas=replicas,
+    )
 
 
 DRAINED = SlotStatus(slot=0, phase="released")

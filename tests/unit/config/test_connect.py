@@ -251,9 +251,9 @@ WRONG: dict[str, tuple[Any, str]] = {
     "too deep": ("[" * 1000, "1 : is no JSON: it is nested more than"),
     "a comment": ('{"a": 1, // one\n "b": 2}', "1 : is no JSON: a key is missing"),
     "no name": (SOURCE["config"], "config.name: is missing".removeprefix("config.")),
-    "no alias": (
-        {"name": "x", "config": config("Source", source__cluster__alias=None)},
-        "1 config.source.cluster.alias: is missing",
+    "an alias that no topic can have": (
+        {"name": "x", "config": config("Source", source__cluster__alias="a b")},
+        "1 config.source.cluster.alias: is 'a b': an alias may hold letters, digits, '.', '_' and '-' only",
     ),
     "names alone": (
         ["mm2-source", "mm2-checkpoint"],
@@ -276,8 +276,15 @@ WRONG: dict[str, tuple[Any, str]] = {
         "config.A->B.topics: is a line of an mm2.properties, which no connector reads: write topics, or remove it",
     ),
     "one alias": (
-        {"name": "x", "config": config("Source", target__cluster__alias="A")},
-        "config.target.cluster.alias: is 'A', as source.cluster.alias is",
+        {"name": "x", "config": config("Source", source__cluster__alias="target", target__cluster__alias="target")},
+        "config.target.cluster.alias: is 'target', as source.cluster.alias is",
+    ),
+    "aliases that are no names of clusters": (
+        [
+            {"name": "x", "config": config("Source", source__cluster__alias="")},
+            {"name": "y", "config": config("Checkpoint", source__cluster__alias="a.b")},
+        ],
+        "[1].config.source.cluster.alias: is another one than of the MirrorSourceConnector 'x' in line 1",
     ),
     "two of one": ([SOURCE, {**SOURCE, "name": "y"}], "is a second MirrorSourceConnector of A->B, after the Mirror"),
     "connectors that disagree": (

@@ -89,11 +89,6 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
         ),
         ("A->B.use.defaults.from = me", "A->B.use.defaults.from: is 'me': it takes source or target"),
         (
-            "replication.policy.separator =",
-            "replication.policy.separator: is empty, and topics get an alias before their names: the two could not be "
-            "told apart again; write a separator, or a policy that keeps the names",
-        ),
-        (
             "replication.policy.separator = /",
             "replication.policy.separator: is '/', which a topic's name cannot hold: use letters, "
             "digits, '.', '_', '-'",

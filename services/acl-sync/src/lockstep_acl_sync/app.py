@@ -42,7 +42,7 @@ class AclSync:
         self._asked = settings.acl_sync
         self._rule = AclRule(
             replicates=settings.replicates,
-            remote_topic=partial(settings.policy.format_remote_topic, ctx.flow.source),
+            remote_topic=settings.remote_topic,
         )
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
         self._own = Ownership(ctx)

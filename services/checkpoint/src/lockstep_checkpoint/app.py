@@ -63,14 +63,12 @@ class CheckpointFlow:
             cluster.bound_groups(bound)
         opposite = self._settings.opposite
         self._opposite = None if opposite is None else OppositeFlow(ctx, opposite)
-        self._rule = CheckpointRule(ctx.flow, settings.policy, settings.topics, fails_back=opposite is not None)
+        self._rule = CheckpointRule(settings.aliases, settings.policy, settings.topics, fails_back=opposite is not None)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, settings.groups, self._rule, refresh_every)
         self._memory = CheckpointMemory(
             ctx,
-            ControlTopic(
-                settings.policy.checkpoints_topic(ctx.flow.source), 1, self._settings.topic_replication_factor
-            ),
+            ControlTopic(settings.checkpoints_topic, 1, self._settings.topic_replication_factor),
         )
         self._offsets = SourceOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()

@@ -49,7 +49,8 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRule:
-    """What decides, apart from offsets: the flow, how it names remote topics, and which source topics it mirrors."""
+    """What decides, apart from offsets: the flow, how it names remote topics, and which source topics it mirrors. The
+    flow is by the aliases that names are made of."""
 
     flow: Flow
     policy: ReplicationPolicy

@@ -33,7 +33,6 @@ from lockstep_data_plane.target_limits import target_limits
 from lockstep_data_plane.telling import Telling
 from lockstep_data_plane.tending import PASSING, Tending
 from lockstep_data_plane.transacting import Transacting
-from lockstep_protocol.policy import keeps_names
 from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.clock import now_ms
 from lockstep_runtime.rounds import Troubles
@@ -60,7 +59,7 @@ class Copying:
         """`runs_of`: the rows that tell of a partition's offset runs, as they stand now."""
         self._settings = settings
         self._plane = settings.data_plane
-        self._keeps_names = keeps_names(settings.policy)
+        self._keeps_names = settings.keeps_names
         self._ledger = ledger
         self.partitions: dict[TopicPartition, Partition] = {}
         self._moved: set[Partition] = set()

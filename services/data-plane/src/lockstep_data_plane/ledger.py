@@ -169,7 +169,7 @@ class Ledger:
         # Who has sent a newer row meanwhile writes the progress that belongs to it; ours would come behind that.
         overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
         due = [(p, row) for p, row in due if p.tp not in overtaken]
-        source, connector = self._settings.flow.source, self._settings.control.progress_connector
+        source, connector = self._settings.aliases.source, self._settings.control.progress_connector
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream, connector)
             for p, row in due
@@ -183,7 +183,7 @@ class Ledger:
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
         """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
         if nothing was ever copied. Raises ClusterTrouble."""
-        source, connector = self._settings.flow.source, self._settings.control.progress_connector
+        source, connector = self._settings.aliases.source, self._settings.control.progress_connector
         if upstream < 0:
             await self._progress.append(*encode_source_progress_reset(source, topic, partition, connector))
         else:

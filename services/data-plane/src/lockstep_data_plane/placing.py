@@ -72,7 +72,7 @@ class Placing:
             return offsets_listed(await self._listed())
         if command.verb not in (OFFSETS_ALTER, OFFSETS_RESET):
             return None
-        ctx, source = self._ctx, self._ctx.flow.source
+        ctx, source = self._ctx, self._ctx.settings.aliases.source
         changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
         self._awaiting += 1
         try:
@@ -99,12 +99,14 @@ class Placing:
         """Where the source ends, of what is altered. A source that is away says nothing, and hinders nobody: what is
         beyond its end halts when it is back."""
         ctx = self._ctx
-        return await ctx.source.end_offsets(to_look_up(changes, ctx.flow.source, ctx.state.all(MirroredTopic)))
+        return await ctx.source.end_offsets(
+            to_look_up(changes, ctx.settings.aliases.source, ctx.state.all(MirroredTopic))
+        )
 
     async def _listed(self) -> list[OffsetChange]:
         """By our rows, and by Connect's records of what has none. While it is stopped, an offset is what the target's
         log says, and is waited for. Raises ValueError where nobody can tell one."""
-        source = self._ctx.flow.source
+        source = self._ctx.settings.aliases.source
         await self._all_known()
         rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
         known = (await self._offsets.known()).values()

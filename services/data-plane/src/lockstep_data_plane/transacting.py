@@ -55,7 +55,7 @@ class Transacting:
         self._coordinators = Coordinators(target, settings.data_plane.transaction_timeout)
         control = settings.control
         self._progress = ProgressLog(
-            target, control.offset_storage_topic, control.progress_connector, settings.flow.source
+            target, control.offset_storage_topic, control.progress_connector, settings.aliases.source
         )
         self._boundary = Boundary(_seconds(settings.data_plane.transaction_interval))
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
@@ -222,7 +222,7 @@ class Transacting:
     ) -> None:
         """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
         appended then does not matter, for the transaction will not be committed."""
-        connector, source = self._settings.control.progress_connector, self._settings.flow.source
+        connector, source = self._settings.control.progress_connector, self._settings.aliases.source
         key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)

@@ -82,7 +82,7 @@ class Heartbeats:
 
     async def _look_upstream(self) -> None:
         ctx = self._ctx
-        self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.flow.source)
+        self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source)
         if self._listener is not None:
             self._listener.listen_to({one.topic for one in self._upstreams[:MOST_UPSTREAMS]})
 
@@ -91,7 +91,7 @@ class Heartbeats:
         ctx.must_act()
         try:
             await self._ensure_topic()
-            heartbeat = beat(ctx.flow, ctx.clock.wall_ms())
+            heartbeat = beat(ctx.settings.aliases, ctx.clock.wall_ms())
             key, value = encode_heartbeat(heartbeat)
             await ctx.facts(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterTrouble as trouble:

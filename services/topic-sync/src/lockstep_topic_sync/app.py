@@ -178,7 +178,7 @@ class TopicSync:
                     f"{ctx.source.alias} and {ctx.target.alias}: topics that keep their name are left out",
                 )
             self._rules = Rules(
-                flow=ctx.flow,
+                flow=settings.aliases,
                 policy=settings.policy,
                 topics=settings.topics,
                 config_properties=settings.config_properties,

@@ -36,7 +36,7 @@ held to an older format takes no idempotent appends."""
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The settings a plan depends on. `same_cluster`: both aliases lead to one cluster (their cluster ids are
-    equal)."""
+    equal). `flow`: by the aliases that names are made of."""
 
     flow: Flow
     policy: ReplicationPolicy

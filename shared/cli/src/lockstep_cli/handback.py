@@ -27,6 +27,8 @@ class Held:
     """What the flow has written down, and what is in MM2's place now."""
 
     flow: Flow
+    cluster: str
+    """The source's alias in MM2's progress."""
     place: Place
     rows: Mapping[str, Row]
     """The fold of the state topic."""
@@ -44,6 +46,7 @@ class HandBack:
     """What handing back comes to. Nothing is to be done while there are `refusals`."""
 
     flow: Flow
+    cluster: str
     place: Place
     offsets: tuple[tuple[TopicPartition, int], ...]
     """Where MM2 goes on: behind these."""
@@ -56,13 +59,12 @@ class HandBack:
 
     def as_json(self) -> dict[str, Any]:
         """For programs; `offsets` in the shape of Connect's REST API."""
-        source = self.flow.source
         return {
             "flow": str(self.flow),
             "to": {"origin": self.place.origin, "topic": self.place.topic, "connector": self.place.connector},
             "group": self.place.group,
             "offsets": [
-                {"partition": {"cluster": source, "partition": p, "topic": t}, "offset": {"offset": offset}}
+                {"partition": {"cluster": self.cluster, "partition": p, "topic": t}, "offset": {"offset": offset}}
                 for (t, p), offset in self.offsets
             ],
             "writes": len(self.writes),
@@ -90,6 +92,7 @@ def hand_back_of(held: Held, *, stops_first: bool = False) -> HandBack:
     )
     return HandBack(
         flow=held.flow,
+        cluster=held.cluster,
         place=place,
         offsets=tuple(offsets),
         writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),

@@ -219,9 +219,15 @@ async def _hand_back(
 
 def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> Place:
     from lockstep_cli.place import place_of
+    from lockstep_protocol.names import progress_topic
+    from lockstep_protocol.verbs import Connector
 
     topic, connector, group = names
-    place = place_of(origin, settings.flow, settings.group_id, topic=topic, connector=connector, group=group)
+    control = settings.control
+    # The names of a resource of Strimzi's are no dedicated MM2's.
+    dedicated = control.progress_connector == Connector.SOURCE.value
+    kept = control.offset_storage_topic if dedicated else progress_topic(settings.flow)
+    place = place_of(origin, settings.flow, settings.group_id, kept, topic=topic, connector=connector, group=group)
     return _unwatched(place, connector_stopped)
 
 

@@ -206,7 +206,7 @@ async def _change(
 
     settings = only_flow_of(file, flow)
     known = _connector(connector)
-    request = request_of(known, settings.flow.source, body, *one)
+    request = request_of(known, settings.aliases.source, body, *one)
     verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
     if dry_run:
         click.echo(json.dumps({"dry_run": True, "verb": verb, "connector": known.value, "request": request}, indent=2))

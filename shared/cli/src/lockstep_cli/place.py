@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockstep_cli.amounts import counted
 from lockstep_cli.exits import CannotUse
-from lockstep_protocol.names import Flow, progress_topic
+from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import Connector
 
 __all__ = ["Place", "place_of", "still_runs"]
@@ -37,13 +37,15 @@ def place_of(
     origin: str,
     flow: Flow,
     group_id: str | None,
+    own_topic: str,
     *,
     topic: str | None = None,
     connector: str | None = None,
     group: str | None = None,
 ) -> Place:
     """Where an MM2 of this kind keeps its progress, unless told otherwise. `group_id`: the target's `group.id` in the
-    file. Raises CannotUse where a Connect cluster's names are needed."""
+    file; `own_topic`: the topic of offsets that the file says, which is a dedicated MM2's as well. Raises CannotUse
+    where a Connect cluster's names are needed."""
     source = Connector.SOURCE.value
     if origin == CONNECT and not (topic and connector and group):
         raise CannotUse(
@@ -53,7 +55,7 @@ def place_of(
     if origin == STRIMZI:
         known = Place(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
     else:
-        known = Place(origin, progress_topic(flow), source, group_id or f"{flow.source}-mm2")
+        known = Place(origin, own_topic, source, group_id or f"{flow.source}-mm2")
     return Place(origin, topic or known.topic, connector or known.connector, group or known.group)
 
 

@@ -111,7 +111,7 @@ async def _probe_flow(
     if not all(reached):
         return
     names = [name for name in await source.topic_names() if settings.replicates(name)]
-    remote = [settings.policy.format_remote_topic(settings.flow.source, name) for name in names]
+    remote = [settings.remote_topic(name) for name in names]
     for cluster, grants, every in ((source, source_grants(settings), names), (target, target_grants(settings), remote)):
         await look(f"permissions on {cluster.alias}", _permitted(cluster, grants, every))
     if settings.heartbeat.enabled:
@@ -152,14 +152,14 @@ async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[st
 async def _heartbeat(settings: FlowSettings, within: float) -> str:
     from lockstep_protocol.codec import MalformedRecord, decode_heartbeat
 
-    flow = settings.flow
+    aliases = settings.aliases
 
     def ours(record: Record) -> bool:
         try:
             beat = decode_heartbeat(record.key, record.value)
         except MalformedRecord:
             return False
-        return (beat.source, beat.target) == (flow.source, flow.target)
+        return (beat.source, beat.target) == (aliases.source, aliases.target)
 
     took = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
     if took is None:
@@ -176,7 +176,7 @@ async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
     if not settings.replicates(topic):
         raise Missing(f"{flow} does not mirror {topic}: name a topic that it does")
     mark = f"lockstep canary {uuid.uuid4()}".encode()
-    remote = settings.policy.format_remote_topic(alias, topic)
+    remote = settings.remote_topic(topic)
 
     async def write() -> None:
         async with producing(settings, within, "source") as producer:

@@ -48,6 +48,8 @@ class Found:
     """What was found on both clusters. Offsets are those of the last record copied."""
 
     flow: Flow
+    cluster: str
+    """The source's alias in MM2's progress."""
     place: Place
     own: Place
     """Where the flow keeps its own progress; `group` is of no matter."""
@@ -241,9 +243,9 @@ def _refusals(
     if found.theirs is None:
         yield f"there is no topic {place.topic} on {target}: name MirrorMaker 2's topic of offsets with --offsets-topic"
     elif not theirs:
-        others = ", ".join(f"{connector} of cluster {cluster}" for connector, cluster in sorted(found.strangers))
+        others = ", ".join(f"{connector} of cluster {cluster!r}" for connector, cluster in sorted(found.strangers))
         yield (
-            f"{place.topic} on {target} has no offsets of {place.connector} for the cluster {found.flow.source}: "
+            f"{place.topic} on {target} has no offsets of {place.connector} for the cluster {found.cluster!r}: "
             + (f"it has those of {others}; aliases have to be MirrorMaker 2's" if others else "it has none at all")
         )
     mine, went_on = _mine(found), _went_on(found, theirs)

@@ -89,14 +89,15 @@ async def find(settings: FlowSettings, place: Place) -> Found:
     begins, ends = await asyncio.gather(
         source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
     )
-    key = (place.connector, flow.source)
+    key = (place.connector, settings.aliases.source)
     return Found(
         flow=flow,
+        cluster=settings.aliases.source,
         place=place,
         own=own,
         theirs=None if there is None else there.get(key, {}),
         strangers=frozenset(there or {}) - {key},
-        ours={} if ours is None else ours.get((own.connector, flow.source), {}),
+        ours={} if ours is None else ours.get((own.connector, settings.aliases.source), {}),
         rows=rows,
         members=members,
         replicas=replicas.get(DATA_PLANE, 0),
@@ -115,7 +116,7 @@ async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
     flow, target = settings.flow, target_of(settings)
     await _must_be_stopped(target, flow.target, plan.place)
     if plan.alters:
-        entries = listing(_change(flow.source, tp, offset) for tp, offset in plan.alters)
+        entries = listing(_change(settings.aliases.source, tp, offset) for tp, offset in plan.alters)
         reply = Reply(new_question(settings, OFFSETS_ALTER, Scope.of(Connector.SOURCE), entries))
         await ask(settings, reply, within)
         if exit_code([reply]) is not Exit.FINE:
@@ -138,11 +139,12 @@ async def hold(settings: FlowSettings, place: Place) -> Held:
     )
     theirs: Mapping[TopicPartition, int] | None = None
     if there is not None:
-        theirs = there.get((place.connector, flow.source), {})
+        theirs = there.get((place.connector, settings.aliases.source), {})
     elif place.topic == settings.control.offset_storage_topic:
         theirs = {}
     return Held(
         flow=flow,
+        cluster=settings.aliases.source,
         place=place,
         rows=rows,
         theirs=theirs,
@@ -250,7 +252,7 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
             except ValueError:
                 continue  # MM2 reads past it too
 
-    topic = settings.policy.checkpoints_topic(settings.flow.source)
+    topic = settings.checkpoints_topic
     try:
         await _replay(settings, topic, take)
     except TopicMissing:
@@ -259,11 +261,7 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
 
 
 def _selected(settings: FlowSettings, names: Iterable[str]) -> dict[str, str]:
-    return {
-        name: settings.policy.format_remote_topic(settings.flow.source, name)
-        for name in sorted(names)
-        if settings.replicates(name)
-    }
+    return {name: settings.remote_topic(name) for name in sorted(names) if settings.replicates(name)}
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -284,7 +282,7 @@ async def _write(
     settings: FlowSettings, place: Place, offsets: Sequence[tuple[TopicPartition, int]], within: float
 ) -> None:
     """Append offsets as Connect does, and read them back."""
-    source, target = settings.flow.source, settings.flow.target
+    source, target = settings.aliases.source, settings.flow.target
     records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
     async with producing(settings, within) as producer:
         await FactLog(producer, place.topic).append_all(records)

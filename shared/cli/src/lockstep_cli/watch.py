@@ -149,7 +149,7 @@ class _View:
 
     def _is_ours(self, seen: Seen) -> bool:
         """All flows into a cluster, and all of MM2's, beat in one topic."""
-        return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.flow)
+        return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
 
 
 def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_beginning: bool) -> list[_View]:
@@ -162,7 +162,7 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
         "events": names.events_topic(flow, group_id),
         "state": names.state_topic(flow, group_id),
         "commands": names.commands_topic(flow, group_id),
-        "checkpoints": policy.checkpoints_topic(flow.source),
+        "checkpoints": settings.checkpoints_topic,
         "offset-syncs": settings.offset_syncs_topic,
         "heartbeats": policy.heartbeats_topic(),
         "offsets": settings.control.offset_storage_topic,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Sequence
 
+from lockstep_config import layering
 from lockstep_config.findings import Findings
-from lockstep_config.layering import Layers
-from lockstep_config.model import DataPlaneSettings
+from lockstep_config.key_types import ALIAS_KEYS
+from lockstep_config.layering import LEGAL_IN_TOPIC, Effective, Layers
+from lockstep_config.model import DataPlaneSettings, FlowSettings
+from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader
+from lockstep_config.same_names import may_share
 from lockstep_config.spark import MASTER, check_together
 from lockstep_config.values import BadValue
-from lockstep_protocol.policy import ReplicationPolicy, keeps_names
+from lockstep_protocol.policy import ReplicationPolicy, is_cycle
 
-__all__ = ["check_agreements"]
+__all__ = ["check_agreements", "check_shared_topics"]
 
-_LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+SYNCS = "offset syncs"
 
 
 def check_agreements(
@@ -24,7 +28,8 @@ def check_agreements(
     if plane.enabled:
         _check_offset_syncs(of, findings)
         _check_checkpoints(of, findings)
-    _check_separator(of, policy, findings)
+    _check_separator(of, findings)
+    _check_aliases(layers, of, plane, policy, findings)
     _check_recompress(of, plane, findings)
     _check_exactly_once(of, plane, findings)
     _check_spark(layers, plane, findings)
@@ -89,14 +94,69 @@ def _check_checkpoints(of: Reader, findings: Findings) -> None:
     )
 
 
-def _check_separator(of: Reader, policy: ReplicationPolicy, findings: Findings) -> None:
+def _check_separator(of: Reader, findings: Findings) -> None:
     found = of.found("replication.policy.separator")
-    separator = found.value.strip() if found else "."
-    if found is None or _LEGAL_IN_TOPIC.fullmatch(separator):
+    if found is not None:
+        _check_part_of_name(found, found.value.strip(), findings)
+
+
+def _check_part_of_name(found: Effective, value: str, findings: Findings) -> None:
+    if LEGAL_IN_TOPIC.fullmatch(value):
         return
-    if separator:
-        message = f"is {found.value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'"
-        findings.problem(found.entry, message)
-    elif not keeps_names(policy):
-        message = "is empty, and topics get an alias before their names: the two could not be told apart again"
-        findings.problem(found.entry, f"{message}; write a separator, or a policy that keeps the names")
+    quotes = "; quotes are part of a value here, and nothing behind = is empty" if value.strip("\"'") != value else ""
+    findings.problem(
+        found.entry, f"is {value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'{quotes}"
+    )
+
+
+def _check_aliases(
+    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Findings
+) -> None:
+    stated = [found for key in ALIAS_KEYS if (found := of.found(key)) is not None]
+    for found in stated:
+        _check_part_of_name(found, found.value, findings)
+    aliases = layering.aliases(layers, of.flow)
+    if stated and plane.enabled and aliases.source == aliases.target and is_cycle(policy, "t", aliases):
+        findings.problem(
+            stated[-1].entry,
+            f"makes both aliases of {of.flow} {aliases.target!r}. With a policy that keeps names each topic then "
+            f"counts as one of the target's own, and MirrorMaker mirrors none: remove {' and '.join(ALIAS_KEYS)}, for "
+            "the policy alone keeps the names",
+        )
+
+
+def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+    """Two flows with an alias in common may keep offset syncs or checkpoints in one topic. Where they select the same
+    topics, each would move groups by the other's positions, as in MM2."""
+    first: dict[tuple[str, str, str], FlowSettings] = {}
+    for settings in flows:
+        for what, cluster, topic, instead in _kept_in(settings):
+            other = first.setdefault((what, cluster, topic), settings)
+            if other is settings or not _may_meet(other, settings, what):
+                continue
+            found = Reader(layers, settings.flow).found(ALIAS_KEYS[what == SYNCS])
+            message = (
+                f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}, so that "
+                f"groups of the one would be moved by positions of the other: {instead}"
+            )
+            if found is not None:
+                findings.problem(found.entry, message)
+            else:
+                findings.problems.append(Problem(findings.file, 0, ALIAS_KEYS[what == SYNCS], message))
+
+
+def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
+    """What, on which cluster, in which topic, and what to do so that it lies in another."""
+    if not settings.checkpoint.enabled:
+        return
+    flow, off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"
+    apart = "let the flows select different topics"
+    own = f"give {flow} a {ALIAS_KEYS[1]} of its own" if settings.offset_syncs_cluster == flow.source else apart
+    yield SYNCS, settings.offset_syncs_cluster, settings.offset_syncs_topic, f"{own}, {off}"
+    yield "checkpoints", flow.target, settings.checkpoints_topic, f"{apart} or groups, {off}"
+
+
+def _may_meet(one: FlowSettings, other: FlowSettings, what: str) -> bool:
+    if one.aliases == one.flow and other.aliases == other.flow:
+        return False
+    return may_share(one.topics, other.topics) and (what == SYNCS or may_share(one.groups, other.groups))

@@ -128,6 +128,8 @@ def _default(name: str, settings: FlowSettings) -> str:
         "config.properties.exclude": settings.rules.config_properties_exclude,
         "offset.storage.topic": settings.control.offset_storage_topic,
         "group.id": f"{settings.flow.source}-mm2",
+        "source.cluster.alias": settings.aliases.source,
+        "target.cluster.alias": settings.aliases.target,
         "lockstep.control.replication.factor": str(settings.control.replication_factor),
         "lockstep.provenance": settings.data_plane.provenance or "",
         "lockstep.checkpoint.opposite": settings.checkpoint.opposite or "",

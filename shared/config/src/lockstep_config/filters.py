@@ -55,20 +55,21 @@ class Filters:
 def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Findings) -> Filters:
     """Of one flow. Where a class cannot be used, that is a problem and MM2's own stands in its place."""
     separator = of.text("replication.policy.separator")
+    alias = layering.aliases(layers, of.flow).source
     internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
     arguments = {
-        "source_alias": of.flow.source,
+        "source_alias": alias,
         "separator": separator,
         "internal_separator": internal,
         "narrow_internal": rules.narrow_internal,
     }
     policy = _own(PythonPolicy, "replication.policy.class", layers, of, findings, arguments)
     if policy is not None:
-        _remark(policy, of, findings)
+        _remark(policy, of, alias, findings)
     return Filters(
         policy=policy
         or (
-            IdentityReplicationPolicy(of.flow.source, separator, internal, rules.narrow_internal)
+            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal)
             if of.text("replication.policy.class") in IDENTITY_POLICIES
             else DefaultReplicationPolicy(separator, internal, rules.narrow_internal)
         ),
@@ -114,16 +115,16 @@ def _place(entry: Entry, file: Path) -> str:
     return f"{named}:{entry.line}" if entry.line else str(named)
 
 
-def _remark(policy: PythonPolicy, of: Reader, findings: Findings) -> None:
+def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Findings) -> None:
     """Names are how a topic that goes round is seen, where no producer id tells."""
     found = of.found(JAVA_KEYS["replication.policy.class"])
-    if found is None or keeps_names(policy):
+    if found is None or keeps_names(policy, alias):
         return
-    remote = policy.format_remote_topic(of.flow.source, "t")
-    if policy.topic_source(remote) != of.flow.source:
+    remote = policy.format_remote_topic(alias, "t")
+    if policy.topic_source(remote) != alias:
         findings.note(
             found.entry,
-            f"calls t of {of.flow.source} {remote}, and does not know that {remote} came from {of.flow.source} "
+            f"calls t of {alias} {remote}, and does not know that {remote} came from {alias} "
             "(topic_source): a topic that goes round by other flows is not seen",
         )
 
@@ -132,8 +133,9 @@ def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str
     """What Connect hands to a class that it configures: all of the connector's properties (`mm2.md` §5.5)."""
     of_connectors = {name for name, key in KEYS.items() if {Scope.TOP, Scope.FLOW} <= key.scopes} | set(own_keys)
     properties = {key: entry.value for key, entry in layers.top.items() if key in of_connectors}
-    for side, alias in (("source", flow.source), ("target", flow.target)):
-        properties[f"{side}.cluster.alias"] = alias
+    named = layering.aliases(layers, flow)
+    for side, alias, name in (("source", flow.source, named.source), ("target", flow.target, named.target)):
+        properties[f"{side}.cluster.alias"] = name
         for key, effective in layering.connection(layers, alias).items():
             properties[f"{side}.cluster.{key}"] = effective.value
         for key, entry in layers.of_cluster(alias).items():

@@ -83,6 +83,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
+        aliases=layering.aliases(layers, flow),
         enabled=enabled,
         source=cluster_of(layers, flow.source, flow),
         target=cluster_of(layers, flow.target, flow),
@@ -211,7 +212,7 @@ def _tracing(layers: Layers) -> bool:
 def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
     storage = worker.integer("offset.storage.replication.factor")
     ours = of.found("lockstep.control.replication.factor")
-    topic = worker.found("offset.storage.topic")
+    topic = of.found("offsets.storage.topic") or worker.found("offset.storage.topic")
     return ControlSettings(
         replication_factor=values.integer(ours.value) if ours else storage,
         storage_replication_factor=storage,

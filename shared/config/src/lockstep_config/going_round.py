@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from lockstep_config.findings import Findings
+from lockstep_config.key_types import ALIAS_KEYS
 from lockstep_config.layering import Layers
 from lockstep_config.model import FlowSettings
 from lockstep_config.problems import Problem
@@ -18,7 +19,6 @@ from lockstep_config.python_classes import ClassFailed
 from lockstep_config.reader import Reader
 from lockstep_config.same_names import stem
 from lockstep_protocol.filters import NameFilter, Names
-from lockstep_protocol.policy import keeps_names
 
 __all__ = ["check_rounds", "rounds"]
 
@@ -47,7 +47,7 @@ def check_rounds(layers: Layers, flows: Sequence[FlowSettings], findings: Findin
 def rounds(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
     """For each flow the first way by which one of its topics comes back under a name that it mirrors again, with that
     name."""
-    running = [settings for settings in flows if settings.enabled and not keeps_names(settings.policy)]
+    running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
     for first in running:
         found = next((way for probe in _probes(first) if (way := _round(first, probe, running))), None)
         if found is not None:
@@ -61,7 +61,7 @@ def _round(first: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> 
         way = open_.popleft()
         settings, topic = way[-1]
         here = settings.flow.target
-        remote = settings.policy.format_remote_topic(settings.flow.source, topic)
+        remote = settings.remote_topic(topic)
         if here == first.flow.source and first.replicates(remote):
             return way, remote
         if (here, remote) in seen:
@@ -95,12 +95,25 @@ def _tell(layers: Layers, way: Sequence[Step], again: str, findings: Findings) -
     flows = " and ".join(str(settings.flow) for settings, _ in way)
     message = (
         f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {first.flow} "
-        f"mirrors again, and so for ever: give {flows} the same replication.policy.separator and "
-        "replication.policy.class, or let them select different topics"
+        f"mirrors again, and so for ever: {_instead(way, flows)}, or let them select different topics"
     )
-    for key in ("replication.policy.separator", "replication.policy.class", "lockstep.replication.policy.class"):
+    for key in (
+        *(ALIAS_KEYS if any(settings.aliases != settings.flow for settings, _ in way) else ()),
+        "replication.policy.separator",
+        "replication.policy.class",
+        "lockstep.replication.policy.class",
+    ):
         for settings, _ in way:
             if (found := Reader(layers, settings.flow).found(key)) is not None:
                 findings.problem(found.entry, message)
                 return
     findings.problems.append(Problem(findings.file, 0, "replication.policy.separator", message))
+
+
+def _instead(way: Sequence[Step], flows: str) -> str:
+    policies = [settings.policy for settings, _ in way]
+    if any(settings.aliases != settings.flow for settings, _ in way):
+        return f"give {flows} each {' and '.join(ALIAS_KEYS)} of its own, each cluster the same in all flows"
+    if all(policy == policies[0] for policy in policies) and not getattr(policies[0], "separator", "."):
+        return f"give {flows} a replication.policy.separator that is not empty"
+    return f"give {flows} the same replication.policy.separator and replication.policy.class"

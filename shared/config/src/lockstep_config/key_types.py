@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 __all__ = [
+    "ALIAS_KEYS",
+    "ALIAS_OF_CLUSTER",
     "ANYWHERE",
     "CLUSTER_ONLY",
     "CONNECTOR",
@@ -20,6 +22,13 @@ __all__ = [
     "Status",
     "without_effect",
 ]
+
+
+ALIAS_KEYS = ("source.cluster.alias", "target.cluster.alias")
+"""What MM2's connectors call the two clusters of a flow. The aliases around the arrow are only the defaults."""
+
+ALIAS_OF_CLUSTER = "alias"
+"""Behind a cluster's alias it is the same: MM2 hands `A.x` to the connectors as `source.cluster.x`."""
 
 
 class Scope(Enum):

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from lockstep_config.key_types import (
+    ALIAS_KEYS,
+    ALIAS_OF_CLUSTER,
     ANYWHERE,
     CLUSTER_ONLY,
     CONNECTOR,
@@ -130,6 +132,24 @@ _FLOW_KEYS = (
         scopes=CONNECTOR,
         meaning="what stands between the alias and the topic in a remote topic's name",
     ),
+    Key(
+        name=ALIAS_KEYS[0],
+        default="SOURCE",
+        scopes=CONNECTOR,
+        meaning="what the source is called in names of topics, heartbeats and progress; may be empty",
+    ),
+    Key(
+        name=ALIAS_KEYS[1],
+        default="TARGET",
+        scopes=CONNECTOR,
+        meaning="what the target is called in the offset syncs' name, in heartbeats, and by cycle detection; may be "
+        "empty",
+    ),
+    Key(
+        name=ALIAS_OF_CLUSTER,
+        scopes=CLUSTER_ONLY,
+        meaning=f"as {ALIAS_KEYS[0]} of the flows from this cluster, and {ALIAS_KEYS[1]} of those to it",
+    ),
     _flag(
         "replication.policy.internal.topic.separator.enabled", "true", "use the separator in internal topics' names too"
     ),
@@ -212,6 +232,11 @@ _WORKER_KEYS = (
         scopes=WORKER,
         default="mm2-offsets.SOURCE.internal",
         meaning="topic with the progress",
+    ),
+    Key(
+        name="offsets.storage.topic",
+        scopes=FLOW_ONLY,
+        meaning="topic with the progress of this flow alone; it goes before offset.storage.topic",
     ),
     _replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
     Key(

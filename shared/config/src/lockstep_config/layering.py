@@ -3,6 +3,7 @@
 Three kinds of values, layered differently, the first that is set wins:
 
     of a connector      S->T.lockstep.connector.NAME.x, S->T.x   x
+    of its aliases      S->T.source.cluster.alias   S.alias   source.cluster.alias
     of the worker on T  x for the storage prefixes     T.x
     of a client         S->T.lockstep.connector.NAME.source.consumer.x
                         S->T.lockstep.connector.NAME.consumer.x
@@ -25,16 +26,19 @@ from typing import Literal
 
 from lockstep_config.client_keys import CONNECTION, ClientKind
 from lockstep_config.connector_keys import ConnectorName, prefix_of
+from lockstep_config.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.properties import Entry
 from lockstep_protocol.names import Flow
 
 __all__ = [
     "ALIAS",
+    "LEGAL_IN_TOPIC",
     "SIDES",
     "Effective",
     "Layers",
     "Place",
     "Side",
+    "aliases",
     "client",
     "connection",
     "connector",
@@ -49,6 +53,9 @@ SIDES: tuple[Side, ...] = ("source", "target")
 
 ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 """What a cluster may be called."""
+
+LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]*")
+"""What a part of a topic's name may be, with that an alias of the connectors: nothing is a part too."""
 
 STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
 """Worker settings that count at the top of the file, even above the target's own."""
@@ -128,9 +135,19 @@ def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterabl
 
 def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Effective | None:
     """A setting of the flow's connectors: the flow's own line, else the one at the top; before both, with `name`, the
-    line for that connector alone."""
+    line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
+    `target.cluster.alias` of those to it; it goes before the top."""
     own = _first(prefix_of(name) + key, layers.of_flow(flow)) if name else None
-    return own or _first(key, layers.of_flow(flow), layers.top)
+    own = own or _first(key, layers.of_flow(flow))
+    if own is None and key in ALIAS_KEYS:
+        own = _first(ALIAS_OF_CLUSTER, layers.of_cluster(flow.source if key == ALIAS_KEYS[0] else flow.target))
+    return own or _first(key, layers.top)
+
+
+def aliases(layers: Layers, flow: Flow) -> Flow:
+    """The flow by the aliases that names of topics, heartbeats and progress are made of. Either may be empty."""
+    source, target = (connector(layers, flow, key) for key in ALIAS_KEYS)
+    return Flow(source.value if source else flow.source, target.value if target else flow.target)
 
 
 def worker(layers: Layers, flow: Flow, key: str) -> Effective | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import layering, no_use
+from lockstep_config.agreements import check_shared_topics
 from lockstep_config.alone import by_itself
 from lockstep_config.check import check_line
 from lockstep_config.files import content_of
@@ -124,6 +125,7 @@ def configured(
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     check_rounds(sound, flows, findings)
+    check_shared_topics(sound, flows, findings)
     check_legacy_groups(flows, findings, sound)
     if not findings.problems and not alone:
         _check_certificates(sound, flows, findings)

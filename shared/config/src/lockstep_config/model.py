@@ -23,7 +23,7 @@ from lockstep_config.sources import Sources
 from lockstep_config.spark import SparkSettings
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import ReplicationPolicy
+from lockstep_protocol.policy import ReplicationPolicy, keeps_names
 from lockstep_protocol.versions import RuleSet, rules_of
 
 __all__ = [
@@ -304,9 +304,14 @@ class FlowSettings:
 
     `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
     are those of the MM2 version whose place we take; what they say about names is in `policy` already.
+
+    `aliases` is the flow by the aliases that MM2's connectors use (`source.cluster.alias`, `target.cluster.alias`):
+    names of topics, heartbeats and progress are made of them. Everything else goes by `flow`, as Connect's own topics
+    and groups do.
     """
 
     flow: Flow
+    aliases: Flow
     enabled: bool
     source: Cluster
     target: Cluster
@@ -344,7 +349,21 @@ class FlowSettings:
     def offset_syncs_topic(self) -> str:
         """It is named after the other one of the two clusters (`mm2.md` §1.1)."""
         at_source = self.offset_syncs_cluster == self.flow.source
-        return self.policy.offset_syncs_topic(self.flow.target if at_source else self.flow.source)
+        return self.policy.offset_syncs_topic(self.aliases.target if at_source else self.aliases.source)
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """Where checkpoints lie, on the target."""
+        return self.policy.checkpoints_topic(self.aliases.source)
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether topics have the same name on both sides."""
+        return keeps_names(self.policy, self.aliases.source)
+
+    def remote_topic(self, topic: str) -> str:
+        """The name on the target of a topic of the source."""
+        return self.policy.format_remote_topic(self.aliases.source, topic)
 
     def replicates(self, topic: str) -> bool:
         """Whether a topic of the source is mirrored, as far as its name tells."""
@@ -352,7 +371,7 @@ class FlowSettings:
             topic,
             topics=self.topics,
             policy=self.policy,
-            flow=self.flow,
+            flow=self.aliases,
             heartbeats_replicated=self.topic_sync.heartbeats_replicated,
             also_source=self.rules.cycle_by_source,
         )

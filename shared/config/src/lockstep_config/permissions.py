@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from lockstep_config.model import FlowSettings
 from lockstep_config.principal import principal_of
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
-from lockstep_protocol.policy import IdentityReplicationPolicy
 from lockstep_protocol.verbs import SERVICES
 
 __all__ = ["Access", "Grant", "Remedy", "access_of", "cause_of", "grant_command", "source_grants", "target_grants"]
@@ -142,9 +141,9 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
 def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     """On the flow's target."""
     grants = [*_ours(settings), *_copies(settings)]
-    policy, flow = settings.policy, settings.flow
+    policy = settings.policy
     if settings.checkpoint.enabled:
-        grants += _topic(policy.checkpoints_topic(flow.source), "checkpoints", "Create", "Read", "Write")
+        grants += _topic(settings.checkpoints_topic, "checkpoints", "Create", "Read", "Write")
     if settings.checkpoint.sync_group_offsets:
         why = "sync.group.offsets.enabled moves consumer groups"
         grants += [Grant("group", EVERY, "Read", why)]
@@ -190,8 +189,8 @@ def _ours(settings: FlowSettings) -> list[Grant]:
 def _copies(settings: FlowSettings) -> list[Grant]:
     """On the copies of topics. Where they keep their names there is no prefix to tell them by."""
     name, pattern = EVERY, LITERAL
-    if not isinstance(settings.policy, IdentityReplicationPolicy):
-        remote = settings.policy.format_remote_topic(settings.flow.source, "t")
+    if not settings.keeps_names:
+        remote = settings.remote_topic("t")
         name, pattern = remote.removesuffix("t"), PREFIXED
     needed = {
         "Create": "topics that are missing on the target are created",

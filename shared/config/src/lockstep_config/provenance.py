@@ -5,7 +5,7 @@ Pure. Names tell where a record came from unless the replication policy keeps th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -17,7 +17,6 @@ from lockstep_config.model import FlowSettings
 from lockstep_config.problems import Problem
 from lockstep_config.same_names import Link, Mode, Path, defaults, leads_back, route, twice, unreached
 from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.policy import keeps_names
 
 __all__ = ["with_provenance"]
 
@@ -35,11 +34,14 @@ def with_provenance(
     Where topics come back to their source, only one of the flows between two clusters changes configs of topics that
     are there: the one from the cluster that `clusters` names first. Both would undo each other's changes for ever.
     """
-    links = [Link(s.flow, s.topics) for s in flows if s.enabled and keeps_names(s.policy)]
+    links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
     modes = defaults(links, stated)
     for found in twice(links, modes):
         findings.problems.append(Problem(findings.file, 0, KEY, _both_ways(found.origin, found.one, found.other)))
+    back = [link.flow for link in links if leads_back(link, links)]
+    if back:
+        findings.notes.append(Problem(findings.file, 0, KEY, _goes_round(back, modes)))
     for path in unreached(links, modes):
         findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
     for settings in flows:
@@ -88,6 +90,16 @@ def _one_id_only(
         f"{flow}.{KEY}=local, or {key}={instead}"
     )
     findings.problems.append(Problem(findings.file, 0, KEY, message))
+
+
+def _goes_round(back: Sequence[Flow], modes: Mapping[Flow, Mode]) -> str:
+    told = ", ".join(
+        f"{flow} copies {'all' if modes[flow] == 'relay' else 'what was written on its source'}" for flow in back
+    )
+    return (
+        f"topics of {' and '.join(map(str, back))} come back to their source under the same names. MirrorMaker copies "
+        f"every record round and round there, without end; here each cluster gets it once: {told}"
+    )
 
 
 def _both_ways(origin: str, one: Path, other: Path) -> str:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from lockstep_config.model import FlowSettings
 from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import keeps_names
 
 __all__ = ["with_shared_acls"]
 
@@ -28,7 +27,7 @@ def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 def _keeps_names(settings: FlowSettings) -> bool:
     acls = settings.acl_sync
-    return acls.enabled and (acls.groups or keeps_names(settings.policy))
+    return acls.enabled and (acls.groups or settings.keeps_names)
 
 
 def _shared(flow: Flow, flows: Sequence[Flow]) -> tuple[Flow, ...]:

@@ -31,10 +31,11 @@ KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
     without_effect(
         "name", "connectors keep MirrorMaker's own names, by which their progress is found", FLOW_ONLY | TOP_ONLY
     ),
-    without_effect("connector.class", "all three connectors of a flow run as services"),
+    without_effect(
+        "connector.class",
+        "all three connectors of a flow run as services; MirrorMaker would run this class in the place of each of them",
+    ),
     without_effect("connector.plugin.version", "all three connectors of a flow run as services"),
-    without_effect("source.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
-    without_effect("target.cluster.alias", "the aliases of a flow are those before and behind the arrow"),
     without_effect("consumer.poll.timeout.ms", "fetches do not poll"),
     without_effect("metric.names.formats", "metrics have both names"),
     without_effect("metric.reporters", "metrics are on each service's page"),
@@ -44,7 +45,6 @@ KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
     without_effect("auto.include.jmx.reporter", "there is no JMX here", ANYWHERE),
     without_effect("add.source.alias.to.metrics", "removed in Kafka 4.0: metrics always name the source"),
     without_effect("use.incremental.alter.configs", "removed in Kafka 4.0: configs are always altered incrementally"),
-    without_effect("offsets.storage.topic", "progress is kept in the target's offset.storage.topic"),
     without_effect("tasks.max.enforce", "tasks.max is always the upper limit"),
     without_effect("config.action.reload", "there is no Connect herder here"),
     without_effect("plugins", NO_WORKER),

@@ -188,17 +188,19 @@ def _looks_like_heartbeats(topic: str) -> bool:
     return topic.endswith(HEARTBEATS)
 
 
-def keeps_names(policy: ReplicationPolicy) -> bool:
-    """Whether topics have the same name on both sides, so that names do not tell where a record came from.
+def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
+    """Whether topics have the same name on both sides, so that names do not tell where a record came from. The default
+    policy keeps them where both its separator and the source's alias are empty.
 
     A policy that keeps some names and changes others says so by an attribute `keeps_names`; the others are asked for
     the name of a topic."""
     own = getattr(policy, "keeps_names", None)
-    return policy.format_remote_topic("alias", "t") == "t" if own is None else bool(own)
+    return policy.format_remote_topic(source_alias, "t") == "t" if own is None else bool(own)
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False) -> bool:
-    """Whether `topic`, found on the flow's source, has been on the flow's target already.
+    """Whether `topic`, found on the flow's source, has been on the flow's target already. `flow` has the aliases that
+    names are made of.
 
     `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before is refused too. It
     has no effect on a policy that keeps names, under which every topic has.
@@ -212,7 +214,9 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: 
     if isinstance(policy, DefaultReplicationPolicy) and (_looks_like_heartbeats(topic) or not keeps_names(policy)):
         between = policy.separator
         before = f"{between}{topic.removesuffix(HEARTBEATS)}"
-        if any(between in alias and f"{between}{alias}{between}" in before for alias in been_on):
+        # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
+        hidden = [alias for alias in been_on if alias and between in alias and (between or keeps_names(policy))]
+        if any(f"{between}{alias}{between}" in before for alias in hidden):
             return True
     at: str | None = topic
     seen: set[str] = set()

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_config.client_keys import CLIENT, CONNECTION
 from lockstep_config.connector_keys import ConnectorName, prefix_of
+from lockstep_config.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys import KEYS
-from lockstep_config.layering import ALIAS, SIDES
+from lockstep_config.layering import ALIAS, LEGAL_IN_TOPIC, SIDES
 from lockstep_config.our_keys import STATE
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import Lines, Part, text_of
@@ -32,9 +33,7 @@ CLASSES: Mapping[ConnectorName, str] = {
     "heartbeat": "MirrorHeartbeatConnector",
 }
 OFFSETS = "offset.storage.topic"
-_OF_CONNECTOR = frozenset(
-    {"name", "connector.class", "clusters", "tasks.max", "source.cluster.alias", "target.cluster.alias"}
-)
+_OF_CONNECTOR = frozenset({"name", "connector.class", "clusters", "tasks.max", *ALIAS_KEYS})
 _OF_WORKER = (
     *(OFFSETS, "offset.storage.partitions", "offset.storage.replication.factor", "offset.flush.interval.ms"),
     "exactly.once.source.support",
@@ -62,6 +61,13 @@ class Connector:
     def place(self, key: str) -> tuple[str, int]:
         """Path and line of a setting, or of where it is missing."""
         return self.settings[key][1:] if key in self.settings else (self.part.in_config(key), self.part.line)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The source's and the target's; MM2's own, where it has none."""
+        return tuple(
+            self.text(key) if key in self.settings else side for side, key in zip(SIDES, ALIAS_KEYS, strict=True)
+        )
 
     @property
     def shown(self) -> str:
@@ -121,8 +127,15 @@ def add_connect(connectors: Sequence[Connector], workers: Sequence[Part], lines:
         flow = _flow(one, lines)
         if flow is None:
             continue
-        first = flows.setdefault(flow, {}).setdefault(one.kind, one)
-        if first is not one:
+        present = flows.setdefault(flow, {})
+        first = present.setdefault(one.kind, one)
+        alike = next(iter(present.values()))
+        if alike.aliases != one.aliases:
+            message = (
+                f"is another one than of {alike.shown}, and neither can name a cluster: give each flow its own file"
+            )
+            lines.problem(*one.place(ALIAS_KEYS[0]), message)
+        elif first is not one:
             message = f"is a second {CLASSES[one.kind]} of {flow}, after {first.shown}: a flow has one of each"
             lines.problem(*one.place("connector.class"), message)
     aliases = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
@@ -134,27 +147,27 @@ def add_connect(connectors: Sequence[Connector], workers: Sequence[Part], lines:
         for kind in CLASSES:
             if kind in present:
                 _add_clusters(present[kind], flow, lines)
+                _add_aliases(present[kind], flow, lines)
         _add_flow(flow, present, workers, lines)
     # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add("emit.heartbeats.enabled", "false", path, line)
 
 
 def _flow(one: Connector, lines: Lines) -> Flow | None:
-    source, target = one.text("source.cluster.alias"), one.text("target.cluster.alias") or "target"
-    if not source:
-        message = "is missing: it names the cluster that is mirrored, and its copies are named after it"
-        lines.problem(*one.place("source.cluster.alias"), message)
-        return None
-    for side, alias in zip(SIDES, (source, target), strict=True):
-        if not ALIAS.fullmatch(alias):
-            message = f"is {alias!r}: an alias may hold letters, digits, '_' and '-' only"
-            lines.problem(*one.place(f"{side}.cluster.alias"), message)
+    """Named by the aliases. Where one cannot name a cluster of a file, the side does, and the alias is the flow's."""
+    named: dict[str, str] = {}
+    for side, key, alias in zip(SIDES, ALIAS_KEYS, one.aliases, strict=True):
+        if not LEGAL_IN_TOPIC.fullmatch(alias):
+            message = f"is {alias!r}: an alias may hold letters, digits, '.', '_' and '-' only"
+            lines.problem(*one.place(key), message)
             return None
-    if source == target:
-        message = f"is {target!r}, as source.cluster.alias is: a flow needs two clusters"
-        lines.problem(*one.place("target.cluster.alias"), message)
+        named[side] = alias if ALIAS.fullmatch(alias) and alias not in named.values() else side
+    flow = Flow(named["source"], named["target"])
+    if flow.source == flow.target:
+        message = f"is {flow.target!r}, as source.cluster.alias is: give them different names"
+        lines.problem(*one.place(ALIAS_KEYS[1]), message)
         return None
-    return Flow(source, target)
+    return flow
 
 
 def _add_flow(flow: Flow, present: Mapping[ConnectorName, Connector], workers: Sequence[Part], lines: Lines) -> None:
@@ -206,7 +219,7 @@ def _add_clusters(one: Connector, flow: Flow, lines: Lines) -> None:
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
         for key, (leaf, path, line) in one.settings.items():
             name = key.removeprefix(f"{side}.cluster.")
-            if name in ("alias", key):
+            if name in (ALIAS_OF_CLUSTER, key):
                 continue
             value, cluster = text_of(leaf), lines.entries.get(f"{alias}.{name}")
             if name not in CONNECTION and any(name in known for known in CLIENT.values()):
@@ -224,6 +237,13 @@ def _add_clusters(one: Connector, flow: Flow, lines: Lines) -> None:
                 own = f"{flow}." if one.kind == "source" else f"{flow}.{prefix_of(one.kind)}"
                 for client in CLIENT:
                     lines.add(f"{own}{side}.{client}.{name}", value, path, line)
+
+
+def _add_aliases(one: Connector, flow: Flow, lines: Lines) -> None:
+    """Those that are no names of clusters here."""
+    for key, alias, cluster in zip(ALIAS_KEYS, one.aliases, (flow.source, flow.target), strict=True):
+        if alias != cluster:
+            lines.add(f"{flow}.{key}", alias, *one.place(key))
 
 
 def _add_worker(source: Connector, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 
 from lockstep_config.client_keys import CONNECTION
 from lockstep_config.connector_keys import CONNECTORS, ConnectorName, is_own, prefix_of, readers_of
+from lockstep_config.key_types import ALIAS_KEYS
 from lockstep_config.keys import KEYS
 from lockstep_config.our_keys import STATE
 from lockstep_config.strimzi.lines import Lines, Part, text_of
 from lockstep_config.values import string
 from lockstep_protocol.names import Flow
 
-__all__ = ["CONNECTOR_FIELDS", "Connectors", "add_connectors", "add_flow"]
+__all__ = ["CONNECTOR_FIELDS", "AliasesOf", "Connectors", "add_connectors", "add_flow"]
 
 CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType(
     {"source": "sourceConnector", "checkpoint": "checkpointConnector", "heartbeat": "heartbeatConnector"}
@@ -33,6 +35,7 @@ _MUST_AGREE = (
     "replication.policy.internal.topic.separator.enabled",
     "offset-syncs.topic.location",
     "topic.filter.class",
+    *ALIAS_KEYS,
 )
 """Where one connector sets one of these and another leaves it at its default, they would not find each other's topics.
 Heartbeats' topic has the same name under every policy."""
@@ -46,24 +49,33 @@ class _Said:
     line: int
 
 
-def add_connectors(mirror: Part, flow: Flow, lines: Lines) -> None:
+class AliasesOf(Enum):
+    """Where a connector's `source.cluster.alias` is another than its cluster's: which of the two Strimzi takes."""
+
+    CLUSTER = "before v1beta2"
+    EITHER = "v1beta2, which versions of both kinds read"
+    CONNECTOR = "v1"
+
+
+def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = AliasesOf.CONNECTOR) -> None:
     """The lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
     present = {name: part for name in CONNECTORS if (part := _connector(mirror, name)) is not None}
     if not present:
         lines.note(mirror.path, mirror.line, f"has no connector, so nothing runs for {flow}")
     absent = {name: mirror.at(called) for name, called in CONNECTOR_FIELDS.items()}
-    add_flow(Connectors(present, CONNECTOR_FIELDS, absent, mirror.line), flow, lines, mirror)
+    add_flow(Connectors(present, CONNECTOR_FIELDS, absent, mirror.line, aliases), flow, lines, mirror)
 
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
     """The connectors of one flow, each as the mapping with its `config`; what they are `called`; which path tells of
-    one that is absent, and the line of them all."""
+    one that is absent, the line of them all, and whose aliases count."""
 
     present: Mapping[ConnectorName, Part]
     called: Mapping[ConnectorName, str]
     absent: Mapping[ConnectorName, str]
     line: int
+    aliases: AliasesOf = AliasesOf.CONNECTOR
 
 
 def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
@@ -82,7 +94,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
         _add_patterns(patterns, flow, lines)
     said: dict[str, list[_Said]] = {}
     for name, part in present.items():
-        for key, one in _settings(name, part, connectors.called, flow, lines):
+        for key, one in _settings(name, part, connectors, flow, lines):
             said.setdefault(key, []).append(one)
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
@@ -138,10 +150,10 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
 
 
 def _settings(
-    name: ConnectorName, part: Part, called: Mapping[ConnectorName, str], flow: Flow, lines: Lines
+    name: ConnectorName, part: Part, connectors: Connectors, flow: Flow, lines: Lines
 ) -> list[tuple[str, _Said]]:
     """What a connector's `config` says that it reads and that others may read too; the rest is added or told."""
-    found = []
+    found, called = [], connectors.called
     for key, leaf, path, line in part.settings():
         value = text_of(leaf)
         said = _Said(name, value, path, line)
@@ -157,6 +169,8 @@ def _settings(
             lines.without_effect(path, line, f"{called[name]} does not read it: write it into {others}")
         elif key == "enabled":
             _add_enabled(said, flow, lines)
+        elif key in ALIAS_KEYS and not _counts(key, said, flow, connectors.aliases, lines):
+            continue
         elif f"{flow}.{key}" in lines.entries:
             counts = lines.entries[f"{flow}.{key}"]
             lines.without_effect(path, line, f"{counts.shown} counts, as in Strimzi")
@@ -181,6 +195,23 @@ def _add_enabled(said: _Said, flow: Flow, lines: Lines) -> None:
         lines.without_effect(said.path, said.line, "heartbeats do not depend on it: write emit.heartbeats.enabled")
     else:
         lines.add(f"{flow}.{prefix_of(said.connector)}enabled", said.value, said.path, said.line)
+
+
+def _counts(key: str, said: _Said, flow: Flow, aliases: AliasesOf, lines: Lines) -> bool:
+    """Whether a connector's alias of a cluster is read at all; what is not certain is a problem."""
+    clusters = flow.source if key == ALIAS_KEYS[0] else flow.target
+    if aliases is AliasesOf.CONNECTOR or said.value == clusters:
+        return aliases is AliasesOf.CONNECTOR
+    if aliases is AliasesOf.CLUSTER:
+        lines.without_effect(said.path, said.line, f"the cluster's alias {clusters!r} counts, as in Strimzi")
+        return False
+    message = (
+        f"is {said.value!r}, but the cluster's alias is {clusters!r}. Of this form older versions of Strimzi take the "
+        "cluster's and newer ones this line. If the copies on the target are named after the cluster, remove this "
+        "line; else write the form of apiVersion v1, with spec.target, in which this line counts"
+    )
+    lines.problem(said.path, said.line, message)
+    return False
 
 
 def _is_client(key: str) -> bool:
@@ -216,14 +247,20 @@ def _add_shared(
         )
         lines.problem(other.path, other.line, message)
     if not differing:
-        _check_left_out(key, said, present, lines)
+        default = KEYS[key].default if key in KEYS else None
+        if key in ALIAS_KEYS:
+            default = flow.source if key == ALIAS_KEYS[0] else flow.target
+        _check_left_out(key, default, said, present, lines)
     lines.add(f"{flow}.{key}", first.value, first.path, first.line)
 
 
-def _check_left_out(key: str, said: Sequence[_Said], present: Mapping[ConnectorName, Part], lines: Lines) -> None:
-    first, default = said[0], KEYS[key].default if key in KEYS else None
+def _check_left_out(
+    key: str, default: str | None, said: Sequence[_Said], present: Mapping[ConnectorName, Part], lines: Lines
+) -> None:
+    first = said[0]
     # Of `topics` and the like the source connector's own count: what is not mirrored has no checkpoints.
     lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if key in _MUST_AGREE else ("source",)
+    lacking = CONNECTORS if key in ALIAS_KEYS else lacking
     if string(first.value) == default or (key not in _MUST_AGREE and readers_of(key) == CONNECTORS):
         return
     setting = {one.connector for one in said}

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockstep_config.client_keys import CONNECTION
-from lockstep_config.key_types import Scope
+from lockstep_config.key_types import ALIAS_OF_CLUSTER, Scope
 from lockstep_config.keys import KEYS
 from lockstep_config.layering import ALIAS
 from lockstep_config.strimzi.access import add_connection
-from lockstep_config.strimzi.connectors import add_connectors
+from lockstep_config.strimzi.connectors import AliasesOf, add_connectors
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
+from lockstep_config.strimzi.schema import OLD
 from lockstep_protocol.names import Flow
 from lockstep_protocol.versions import NEWEST, OLDEST
 
@@ -52,9 +53,12 @@ class _Mirror:
         return Flow(self.source.text("alias"), self.target.text("alias"))
 
 
-def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines) -> None:
+def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -> None:
     """All lines of a resource whose fields have been judged; what is wrong with it goes into `lines` too."""
     in_mirrors = spec.has("target")
+    # What v1 came with reads `target` first and reads connectors' own aliases.
+    either = AliasesOf.CLUSTER if version in OLD else AliasesOf.EITHER
+    aliases = AliasesOf.CONNECTOR if in_mirrors else either
     worker = spec.part("target") if in_mirrors else _connect_cluster(spec, lines)
     mirrors = _with_target(spec, worker, lines) if in_mirrors else _with_aliases(spec, worker, lines)
     mirrors = [one for one in mirrors if _is_new(one, mirrors, lines) and _has_names(one, lines)]
@@ -79,7 +83,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines) -> None:
         flow = one.flow
         name = f"{flow}.MirrorSourceConnector"
         lines.add(f"{flow}.lockstep.progress.connector", name, one.mirror.path, one.mirror.line)
-        add_connectors(one.mirror, flow, lines)
+        add_connectors(one.mirror, flow, lines, aliases)
 
 
 def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]:
@@ -206,7 +210,7 @@ def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     """Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
     connection properties there and nothing else."""
     for key, leaf, path, line in cluster.settings():
-        if key in CONNECTION:
+        if key in CONNECTION or key == ALIAS_OF_CLUSTER:
             lines.add(f"{alias}.{key}", text_of(leaf), path, line)
         elif key in KEYS and Scope.CLUSTER in KEYS[key].scopes:
             lines.without_effect(path, line, "it is a setting of Kafka Connect, which has the target's config only")

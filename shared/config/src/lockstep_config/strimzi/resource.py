@@ -225,8 +225,11 @@ def _add(document: MapNode, lines: Lines) -> None:
     _add_tracing(spec, lines)
     before = len(lines.problems)
     add_logging(spec, lines)
-    add = add_mirror_maker_2 if kind == MIRROR_MAKER_2 else add_mirror_maker
-    add(spec, metadata.text("namespace") if metadata else "", lines)
+    namespace = metadata.text("namespace") if metadata else ""
+    if kind == MIRROR_MAKER_2:
+        add_mirror_maker_2(spec, namespace, lines, version)
+    else:
+        add_mirror_maker(spec, namespace, lines)
     if "clusters" in lines.entries and not lines.entries["clusters"].value:
         # No mirror can be understood: what is wrong was told, and everything else would be told in vain.
         lines.entries.clear()

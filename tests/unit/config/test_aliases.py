@@ -1,0 +1,245 @@
+"""What the connectors call their clusters, where that is another name than the arrow's: read as MM2 reads it
+(`tests/contract/test_java_mm2_aliases.py` asks MM2), or refused where two flows would get in each other's way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_config import Configuration, ConfigurationError, load
+from lockstep_config.layering import aliases, layered
+from lockstep_config.permissions import source_grants, target_grants
+from lockstep_config.properties import read_properties
+from lockstep_protocol.names import Flow
+from tests.unit.config.conftest import LoadText, MistakesOf
+from tests.unit.config.test_connect import config
+
+AB, BA = Flow("A", "B"), Flow("B", "A")
+OLD_WAY = "replication.policy.separator =\nsource.cluster.alias =\ntarget.cluster.alias =\n"
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+C = "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "there", "back"),
+    [
+        ("", "A->B", "B->A"),
+        ("source.cluster.alias = x\ntarget.cluster.alias = y", "x->y", "x->y"),
+        ("source.cluster.alias = x\nA->B.source.cluster.alias = z", "z->B", "x->A"),
+        ("A.alias = x\nB.alias = y", "x->y", "y->x"),
+        ("A.alias = x\nsource.cluster.alias = y", "x->B", "y->x"),
+        ("A.alias = x\nA->B.source.cluster.alias =", "->B", "B->x"),
+        ("A.source.cluster.alias = x\nalias = y", "A->B", "B->A"),
+    ],
+)
+def test_which_line_counts(lines: str, there: str, back: str) -> None:
+    layers = layered(read_properties(lines.encode(), Path("f")).entries, ("A", "B"), ("source.cluster.alias",))
+    assert (str(aliases(layers, AB)), str(aliases(layers, BA))) == (there, back)
+
+
+def test_names_progress_and_rights_have_the_alias_and_our_own_topics_the_arrow(load_text: LoadText) -> None:
+    settings = load_text("source.cluster.alias = dc1\nA->B.target.cluster.alias = dc2\n").flow(AB)
+    assert (settings.flow, settings.aliases) == (AB, Flow("dc1", "dc2"))
+    assert settings.remote_topic("orders") == "dc1.orders"
+    assert settings.checkpoints_topic == "dc1.checkpoints.internal"
+    assert settings.offset_syncs_topic == "mm2-offset-syncs.dc2.internal"
+    assert settings.control.offset_storage_topic == "mm2-offsets.A.internal"
+    assert not settings.replicates("dc2.orders")
+    assert settings.replicates("B.orders")
+    named = {grant.name for grant in (*target_grants(settings), *source_grants(settings))}
+    assert {"dc1.", "dc1.checkpoints.internal", "mm2-offset-syncs.dc2.internal"} <= named
+
+
+def test_what_the_file_comes_to_shows_them(load_text: LoadText) -> None:
+    loaded = load_text("source.cluster.alias = dc1\n")
+    assert loaded.unused == ()
+    assert loaded.notes == ()
+
+
+def test_the_old_way_to_keep_names(load_text: LoadText) -> None:
+    settings = load_text(OLD_WAY).flow(AB)
+    assert settings.keeps_names
+    assert settings.remote_topic("orders") == "orders"
+    assert settings.data_plane.provenance is not None
+    only = load_text("replication.policy.separator =\n").flow(AB)
+    assert (only.keeps_names, only.remote_topic("orders")) == (False, "Aorders")
+
+
+@pytest.mark.parametrize("names", [OLD_WAY, IDENTITY])
+def test_both_ways_mm2_goes_round_and_that_is_said(load_text: LoadText, names: str) -> None:
+    loaded = load_text(names + "B->A.enabled = true\n")
+    said = [note.message for note in loaded.notes if "without end" in note.message]
+    assert len(said) == 1
+    assert "topics of A->B and B->A come back to their source under the same names" in said[0]
+    assert "A->B copies what was written on its source, B->A copies what was written on its source" in said[0]
+    assert [settings.data_plane.provenance for settings in loaded.flows] == ["local", "local"]
+    assert not any("without end" in note.message for note in load_text(names).notes)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "source.cluster.alias = dc1\nB->A.enabled = true\n",
+        "A->B.source.cluster.alias = dc1\nB->A.source.cluster.alias = dc2\nB->A.enabled = true\n",
+        "replication.policy.separator =\nclusters = A1, B2\n",
+    ],
+)
+def test_names_that_no_end_is_seen_of_are_refused(mistakes_of: MistakesOf, lines: str) -> None:
+    if "A1" in lines:
+        whole = "A1.bootstrap.servers = a:1\nB2.bootstrap.servers = b:1\nA1->B2.enabled = true\nB2->A1.enabled = true\n"
+        told = mistakes_of(whole=whole + lines)
+        assert "give A1->B2 and B2->A1 a replication.policy.separator that is not empty" in told[0]
+    else:
+        told = mistakes_of(lines)
+        assert "source.cluster.alias and target.cluster.alias of its own, each cluster the same in all flows" in told[0]
+    assert "leads round: " in told[0]
+
+
+def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -> None:
+    both = load_text("A.alias = dc1\nB.alias = dc2\nB->A.enabled = true\n")
+    assert [str(settings.aliases) for settings in both.flows] == ["dc1->dc2", "dc2->dc1"]
+    assert not both.flow(BA).replicates("dc1.orders")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            'source.cluster.alias = ""',
+            "is '\"\"', which a topic's name cannot hold: use letters, digits, '.', '_', '-'; qu",
+        ),
+        ("A->B.target.cluster.alias = a b", "is 'a b', which a topic's name cannot hold"),
+        ("A.alias = x/y", "is 'x/y', which a topic's name cannot hold"),
+        ("source.cluster.alias = dc1 ", "is 'dc1 ', which a topic's name cannot hold"),
+        ("replication.policy.separator = ''", "quotes are part of a value here, and nothing behind = is empty"),
+        (f"source.cluster.alias =\ntarget.cluster.alias =\n{IDENTITY}", "makes both aliases of A->B ''. With a policy"),
+    ],
+)
+def test_what_no_topic_can_be_called_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
+    (told,) = mistakes_of(line + "\n")
+    assert said in told
+
+
+def test_two_flows_with_one_alias_do_not_share_offset_syncs(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    both = C + OLD_WAY + "A->B.enabled = true\nA->C.enabled = true\n"
+    told = mistakes_of(whole=both)
+    assert "lets A->B and A->C both write their offset syncs to mm2-offset-syncsinternal on A" in told[0]
+    assert "give A->C a target.cluster.alias of its own" in told[0]
+    apart = load_text(whole=both + "A->C.target.cluster.alias = C\n")
+    assert apart.flow(Flow("A", "C")).offset_syncs_topic == "mm2-offset-syncsCinternal"
+    assert load_text(whole=both + "A->B.topics = a.*\nA->C.topics = c.*\n")
+    assert load_text(whole=both + "A->C.emit.checkpoints.enabled = false\n")
+
+
+def test_two_sources_with_one_alias_do_not_share_checkpoints(mistakes_of: MistakesOf) -> None:
+    told = mistakes_of(whole=C + "A->C.enabled = true\nB->C.enabled = true\nsource.cluster.alias = dc\n")
+    assert any("lets A->C and B->C both write their checkpoints to dc.checkpoints.internal on C" in one for one in told)
+
+
+# -- connectors and resources -----------------------------------------------------------------------------------------
+
+
+def loaded(folder: Path, text: Any, more: str = "") -> Configuration:
+    file, settings = folder / "m.json", folder / "more.properties"
+    file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    settings.write_text(more, encoding="utf-8")
+    return load(file, {"LOCKSTEP_SETTINGS": str(settings)})
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "flow", "called"),
+    [
+        ("", "", "source->target", "->"),
+        ("", "B", "source->B", "->B"),
+        ("A", "", "A->target", "A->"),
+        ("my.dc", "B", "source->B", "my.dc->B"),
+        ("A", "A", "A->target", "A->A"),
+        (None, None, "source->target", "source->target"),
+        ("A", "B", "A->B", "A->B"),
+    ],
+)
+def test_connectors_have_any_alias(
+    tmp_path: Path, source: str | None, target: str | None, flow: str, called: str
+) -> None:
+    kinds = ("Source", "Checkpoint", "Heartbeat")
+    more = {"source__cluster__alias": source, "target__cluster__alias": target}
+    every = [
+        {
+            "name": kind,
+            "config": config(kind, replication__policy__class=None, replication__policy__separator="", **more),
+        }
+        for kind in kinds
+    ]
+    settings = loaded(tmp_path, every, f"{flow.partition('->')[2]}.offset.storage.topic = offsets\n").flows[0]
+    assert (str(settings.flow), str(settings.aliases)) == (flow, called)
+    assert settings.checkpoint.enabled
+    assert settings.heartbeat.enabled
+
+
+RESOURCE = """\
+apiVersion: kafka.strimzi.io/{version}
+kind: KafkaMirrorMaker2
+metadata: {{name: m}}
+spec:
+{clusters}
+    sourceConnector: {{config: {config}}}
+    checkpointConnector: {{config: {config}}}
+"""
+BY_ALIAS = """\
+  connectCluster: B
+  clusters:
+  - {alias: A, bootstrapServers: "a:1"}
+  - {alias: B, bootstrapServers: "b:1"}
+  mirrors:
+  - sourceCluster: A
+    targetCluster: B"""
+BY_TARGET = """\
+  target:
+    {alias: B, bootstrapServers: "b:1", groupId: g, configStorageTopic: c, offsetStorageTopic: o, statusStorageTopic: s}
+  mirrors:
+  - source: {alias: A, bootstrapServers: "a:1"}"""
+EMPTY = '{replication.policy.separator: "", source.cluster.alias: "", target.cluster.alias: ""}'
+
+
+def resource(folder: Path, version: str, clusters: str, of_connector: str = EMPTY) -> Path:
+    file = folder / "m.yaml"
+    file.write_text(RESOURCE.format(version=version, clusters=clusters, config=of_connector), encoding="utf-8")
+    return file
+
+
+def test_of_a_resource_with_a_target_the_connectors_alias_counts(tmp_path: Path) -> None:
+    (settings,) = load(resource(tmp_path, "v1", BY_TARGET), {}).flows
+    assert (str(settings.flow), str(settings.aliases)) == ("A->B", "->")
+    assert settings.remote_topic("orders") == "orders"
+    assert settings.control.progress_connector == "A->B.MirrorSourceConnector"
+
+
+def test_of_the_oldest_the_clusters_alias_counts(tmp_path: Path) -> None:
+    found = load(resource(tmp_path, "v1alpha1", BY_ALIAS), {})
+    (settings,) = found.flows
+    assert (str(settings.aliases), settings.remote_topic("orders")) == ("A->B", "Aorders")
+    assert any("the cluster's alias 'A' counts, as in Strimzi" in one.message for one in found.unused)
+
+
+def test_of_those_in_between_it_is_not_certain_unless_both_are_the_same(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load(resource(tmp_path, "v1beta2", BY_ALIAS), {})
+    assert [one.key.rpartition("config.")[2] for one in raised.value.problems] == [
+        "source.cluster.alias",
+        "target.cluster.alias",
+    ] * 2
+    assert "older versions of Strimzi take the cluster's and newer ones this line" in raised.value.problems[0].message
+    same = "{source.cluster.alias: A, target.cluster.alias: B}"
+    assert load(resource(tmp_path, "v1beta2", BY_ALIAS, same), {}).flows[0].aliases == AB
+
+
+def test_both_connectors_of_a_resource_have_to_say_it(tmp_path: Path) -> None:
+    file = resource(tmp_path, "v1", BY_TARGET, "{source.cluster.alias: x}")
+    file.write_text(
+        file.read_text().replace("checkpointConnector: {config: {source.cluster.alias: x}}", "checkpointConnector: {}")
+    )
+    with pytest.raises(ConfigurationError, match=r"is not set, so it would be A, but .* is 'x'"):
+        load(file, {})
