@@ -304,6 +304,10 @@ def test_what_sasl_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines:
             "A.ssl.truststore.type=PEM\nA.ssl.truststore.location=/nowhere/ca.pem\n",
             "7 A.ssl.truststore.location: names /nowhere/ca.pem, which is no file that can be read",
         ),
+        (
+            f"A.ssl.truststore.type=PEM\nA.ssl.truststore.location=/{'x' * 5000}\n",
+            f"7 A.ssl.truststore.location: names /{'x' * 5000}, which is no file that can be read",
+        ),
     ],
 )
 def test_what_tls_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -253,7 +254,7 @@ def _check_certificate(
     missing = False
     for key in ("ssl.truststore.location", "ssl.keystore.location"):
         file = Path(properties.get(key, "").strip() or ".")
-        if key in properties and not file.is_file():
+        if key in properties and not os.path.isfile(file):  # pathlib raises for a name that is too long
             missing = True
             found = layering.connection(layers, alias).get(key)
             message = f"names {file}, which is no file that can be read"

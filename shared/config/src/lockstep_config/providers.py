@@ -10,6 +10,7 @@ Nothing here asks Kubernetes: secrets and config maps are the files that are mou
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -153,7 +154,7 @@ class MountedProvider:
             if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
                 raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
         of_namespace = self.folder / namespace / name if slash else None
-        inner = of_namespace if of_namespace is not None and of_namespace.is_dir() else self.folder / name
+        inner = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else self.folder / name
         if not any(character in key for character in GLOB):
             return (inner / key,)
         try:
@@ -175,7 +176,7 @@ class MountedProvider:
             raise Unresolvable(f"{file} is no text in UTF-8") from exc
 
     def _missing(self, name: str, key: str, inner: Path, exc: OSError) -> str:
-        if isinstance(exc, FileNotFoundError) and not inner.is_dir():
+        if isinstance(exc, FileNotFoundError) and not os.path.isdir(inner):
             return (
                 f"there is no secret {name!r} (for its key {key!r}): {inner} is no folder; mount or copy it there, or "
                 f"say with --secrets-dir where secrets are"
