@@ -5,16 +5,20 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
 from lockstep_cli.exits import CannotUse
 from lockstep_cli.handback import Held, hand_back_of, not_drained
+from lockstep_cli.moving import COMMANDS
 from lockstep_cli.place import Place, place_of
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
-from lockstep_cli.takeover import FLUSH_NOTE, Found, PartitionPlan, named, plan_of
+from lockstep_cli.takeover import Found, PartitionPlan, flush_note, named, plan_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
 
@@ -161,7 +165,7 @@ def notes(**fields: Any) -> str:
 
 
 def test_what_a_killed_mm2_means_is_always_said() -> None:
-    assert notes() == FLUSH_NOTE
+    assert notes() == flush_note(timedelta(seconds=60), "dedicated")
 
 
 def test_partitions_without_an_offset_begin_where_a_first_copy_would() -> None:
@@ -222,7 +226,7 @@ def test_a_person_is_shown_what_would_be_done() -> None:
     assert "3 with checkpoints" in said
     assert "9 19" in said
     assert "170 records still to copy" in said
-    assert f"note: {FLUSH_NOTE}"[:100] in said
+    assert f"note: {flush_note(timedelta(seconds=60), 'dedicated')}"[:100] in said
 
 
 def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
@@ -421,3 +425,29 @@ def test_topics_that_are_gone_are_left_out(row: MirroredTopic, left_out: bool) -
 def test_partitions_that_halted_are_said() -> None:
     (note,) = hand_back_of(held(progress(0, 9, phase="halted"), DRAINED)).notes
     assert "1 partition halted here (t-0)" in note
+
+
+@pytest.mark.parametrize(
+    ("every", "origin", "words"),
+    [
+        (timedelta(seconds=5), "dedicated", "offset.flush.interval.ms (5 s in the file)"),
+        (timedelta(milliseconds=500), "strimzi", "offset.flush.interval.ms (0.5 s in the file)"),
+        (timedelta(seconds=5), "connect", "offset.flush.interval.ms (of the Connect workers, 60 s by default)"),
+    ],
+)
+def test_the_note_quotes_the_files_own_interval(every: timedelta, origin: str, words: str) -> None:
+    assert words in flush_note(every, origin)
+    place = replace(DEDICATED, origin=origin)
+    assert words in plan_of(found(place, flush_every=every)).notes[0]
+
+
+def test_where_nobody_can_be_asked_the_command_ends_before_it_looks(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\nA.bootstrap.servers = localhost:1\nB.bootstrap.servers = localhost:1\nA->B.enabled = true\n"
+    )
+    for command in COMMANDS:
+        for output in ("text", "json"):
+            ended = CliRunner().invoke(command, [str(file), "--output", output])
+            assert ended.exit_code == 2
+            assert "nobody can be asked here, and nothing was done: say --yes" in ended.output

@@ -163,6 +163,7 @@ async def _take_over(
     from lockstep_cli.takeover import plan_of
     from lockstep_cli.taking_over import carry_out, find
 
+    _can_be_asked(dry_run or yes, output)
     settings = only_flow_of(file, flow)
     place = _place(settings, origin, names, connector_stopped)
     plan = plan_of(await find(settings, place))
@@ -192,6 +193,7 @@ async def _hand_back(
     from lockstep_cli.taking_over import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
     from lockstep_cli.waiting import Waiting
 
+    _can_be_asked(dry_run or yes, output)
     settings = only_flow_of(file, flow)
     before = place_of_handover(await flow_rows(settings)) if origin is None and not any(names) else None
     place = (
@@ -200,7 +202,7 @@ async def _hand_back(
         else _place(settings, origin or "dedicated", names, connector_stopped)
     )
     if stop and not dry_run:
-        _confirm(yes, output, f"Stop {settings.flow} and hand it back to {place}?")
+        _confirm(yes, f"Stop {settings.flow} and hand it back to {place}?")
         yes = True
         reply = stop_question(settings)
         with Waiting([reply]):
@@ -237,13 +239,15 @@ def _unwatched(place: Place, connector_stopped: bool) -> Place:
     return replace(place, watched=not connector_stopped)
 
 
-def _confirm(yes: bool, output: str, question: str) -> None:
-    """Raises CannotUse where nobody can be asked, and ends the command on a no."""
-    if yes:
-        return
-    if output == "json" or not sys.stdin.isatty():
+def _can_be_asked(need_not: bool, output: str) -> None:
+    """Raises CannotUse where nobody can be asked: at once, not below a long plan. `need_not`: nobody has to be."""
+    if not need_not and (output == "json" or not sys.stdin.isatty()):
         raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
-    if not click.confirm(question, err=True):
+
+
+def _confirm(yes: bool, question: str) -> None:
+    """Raises CannotUse on a no."""
+    if not yes and not click.confirm(question, err=True):
         raise CannotUse("nothing was done")
 
 
@@ -255,7 +259,7 @@ def _goes_on(
         _show(shown)
     if plan.refusals or dry_run:
         return False
-    _confirm(yes, output, question)
+    _confirm(yes, question)
     return True
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.amounts import counted
@@ -21,11 +22,11 @@ from lockstep_protocol.verbs import Connector
 from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
 
 __all__ = [
-    "FLUSH_NOTE",
     "Found",
     "PartitionPlan",
     "Plan",
     "TopicPlan",
+    "flush_note",
     "named",
     "plan_of",
     "progress_rows",
@@ -33,14 +34,21 @@ __all__ = [
 
 TopicPartition = tuple[str, int]
 
-FLUSH_NOTE = (
-    "MirrorMaker 2 writes its progress every offset.flush.interval.ms (60 s) and at a clean stop. If it was killed, "
-    "records that it copied after it wrote last are copied again, up to a minute of them; with "
-    "exactly.once.source.support none are"
-)
-
 NAMED = 5
 """Partitions that a sentence names; of more it says how many."""
+
+
+def flush_note(every: timedelta, origin: str) -> str:
+    """What MirrorMaker 2 writes down late. `every` is the file's `offset.flush.interval.ms`, which Connect's workers do
+    not read."""
+    theirs = f"{every.total_seconds():g} s in the file"
+    if origin == "connect":
+        theirs = "of the Connect workers, 60 s by default"
+    return (
+        f"MirrorMaker 2 writes its progress every offset.flush.interval.ms ({theirs}) and at a clean stop. If it was "
+        "killed, records that it copied after it wrote last are copied again, as many as it copies in that time; with "
+        "exactly.once.source.support none are"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +85,8 @@ class Found:
     """Consumer groups with checkpoints."""
     reset: str = "earliest"
     """`auto.offset.reset`."""
+    flush_every: timedelta = timedelta(seconds=60)
+    """`offset.flush.interval.ms` of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +284,7 @@ def _refusals(
 
 
 def _notes(found: Found, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:
-    yield FLUSH_NOTE
+    yield flush_note(found.flush_every, found.place.origin)
     every = [(topic.topic, one) for topic in topics for one in topic.partitions]
     if anew := [(topic, one.partition) for topic, one in every if one.offset is None]:
         yield (

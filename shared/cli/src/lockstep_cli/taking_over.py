@@ -107,6 +107,7 @@ async def find(settings: FlowSettings, place: Place) -> Found:
         remote=frozenset(remote),
         groups=groups,
         reset=settings.data_plane.auto_offset_reset,
+        flush_every=settings.data_plane.mm2_flushes_every,
         states=settings.states,
     )
 

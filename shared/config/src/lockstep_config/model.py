@@ -211,7 +211,8 @@ class DataPlaneSettings:
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
     `start_timestamp` (Unix milliseconds) is where the first copy of a topic begins, `auto_offset_reset` where there is
-    none. `offset_flush_every` is never longer than a second, so that a crash re-reads little. `max_in_flight_bytes`
+    none. `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is
+    what the file says. `max_in_flight_bytes`
     bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
     matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
     tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
@@ -239,6 +240,7 @@ class DataPlaneSettings:
     on_doubt: PerTopic[str] = HALT
     on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
+    mm2_flushes_every: timedelta = timedelta(seconds=60)
     provenance: Literal["local", "relay"] | None = None
     feeding: tuple[str, ...] = ()
     fence: str = "chain"
