@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.amounts import ago, counted, in_bytes, in_time, lasting
+from lockstep_cli.names import in_a_cell, visible, without_name
 from lockstep_cli.report import (
     AHEAD_ON_TARGET,
     IN_USE,
@@ -38,6 +39,9 @@ FEW = 20
 
 PASSED_OVER = ("quarantined", "given_up", "target_lost")
 """Counts of a `PartitionLine` of what never comes to the target."""
+
+NAMES = ("topic", "remote topic", "partition", "group")
+"""Columns whose cells stay on one line, however narrow the terminal."""
 
 RESTRAINED, BAD, GOOD, FAINT = "yellow", "red", "green", "dim"
 
@@ -116,7 +120,9 @@ def _troubles(report: Report, most: int | None) -> Iterator[RenderableType]:
     if shown:
         yield Text("\nin trouble", "bold")
     for trouble in shown:
-        yield Text.assemble((trouble.what, BAD), f": {trouble.why}")
+        kind, _, name = trouble.what.partition(" ")
+        why = without_name(trouble.why, kind, name)
+        yield Text.assemble((visible(trouble.what), BAD), f": {visible(why)}")
     if left := len(report.troubles) - len(shown):
         yield Text(f"and {counted(left, 'trouble')} more: --only trouble shows all", FAINT)
 
@@ -166,13 +172,26 @@ def _table(title: str, *columns: str, numbers: Collection[str] = ()) -> Table:
         title=f"\n{title}", title_justify="left", box=None, pad_edge=False, header_style=FAINT, title_style="bold"
     )
     for name in columns:
-        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+        whole = name in NAMES
+        side: Literal["left", "right"] = "right" if name in numbers else "left"
+        table.add_column(name, justify=side, no_wrap=whole, overflow="ellipsis" if whole else "fold")
     return table
 
 
 def _add(table: Table, *cells: str | Text) -> None:
-    """A row whose texts are shown as they are: names may look like markup."""
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+    """A row whose texts are shown as they are, for names may look like markup, and on one line each."""
+    whole = [column.no_wrap for column in table.columns] or [False] * len(cells)
+    texts = (
+        Text(in_a_cell(cell) if name else visible(cell)) if isinstance(cell, str) else cell
+        for cell, name in zip(cells, whole, strict=True)
+    )
+    table.add_row(*texts)
+
+
+def _why(line: TopicLine | PartitionLine | GroupLine, kind: str, name: str, otherwise: str = "") -> Text:
+    """The last cell: what is wrong, or what else is to be said."""
+    why = visible(without_name(line.trouble or otherwise, kind, name))
+    return Text(why, BAD if line.trouble else FAINT)
 
 
 def _word(word: str) -> Text:
@@ -225,7 +244,7 @@ def _topics(report: Report, lines: Sequence[TopicLine]) -> RenderableType:
             words,
             f"{line.partitions:,}",
             *_lag(line),
-            Text(line.trouble, BAD),
+            _why(line, "topic", line.topic),
         )
     return table
 
@@ -236,15 +255,16 @@ def _partitions(report: Report, lines: Sequence[PartitionLine]) -> RenderableTyp
         "partitions", "partition", "state", "behind", "lag", "copied to", "slot", "written", "why", numbers=numbers
     )
     for line in lines:
+        name = f"{line.topic}-{line.partition}"
         _add(
             table,
-            f"{line.topic}-{line.partition}",
+            name,
             _word(line.state),
             *_lag(line),
             f"{line.upstream:,}" if line.upstream >= 0 else "",
             str(line.slot) if line.slot >= 0 else "",
             ago(line.written_ms, report.at_ms),
-            Text(line.trouble or line.why, BAD if line.trouble else FAINT),
+            _why(line, "partition", name, line.why),
         )
     return table
 
@@ -283,7 +303,7 @@ def _groups(report: Report, lines: Sequence[GroupLine]) -> RenderableType:
             f"{line.records:,}" if line.behind else "",
             f"{line.waiting:,}",
             "yes" if line.synced else "",
-            Text(line.trouble or line.why, BAD if line.trouble else FAINT),
+            _why(line, "group", line.group, line.why),
         )
     return table
 

@@ -1,0 +1,76 @@
+"""Names of groups may hold anything, and tables stay tables."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from lockstep_cli.names import in_a_cell, visible, without_name
+from lockstep_cli.tables import as_tables
+from lockstep_protocol.state import GroupStatus
+from tests.unit.cli.reports import progress, reported, topic
+
+ODD = [
+    "a\tb",
+    "a\nb",
+    "a\r\nb",
+    "a\x1b[2Jb",
+    "a\x00b",
+    "a\u2028b",
+    "a\u202eb",
+    "a\u200bb",
+    "a\x85b",
+    "g" * 400,
+    "\n" * 300,
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_is_one_line_of_bounded_length(name: str) -> None:
+    shown = in_a_cell(name)
+    assert shown.isprintable()
+    assert len(shown) <= 60
+    assert len(shown.splitlines()) == 1
+
+
+def test_a_usual_name_is_shown_as_it_is() -> None:
+    for name in ("orders", "consumer group 7", "zażółć-グループ", "x" * 60):
+        assert visible(name) == in_a_cell(name) == name
+    assert visible("a\tb\x1b") == "a\\tb\\x1b"
+    ends = in_a_cell("begin" + "-" * 300 + "end")
+    assert (ends[:5], ends[-3:], len(ends)) == ("begin", "end", 60)
+
+
+def test_a_reason_does_not_repeat_the_name() -> None:
+    assert without_name("orders-0: the log was cut", "partition", "orders-0") == "the log was cut"
+    assert without_name("group g: refused", "group", "g") == "refused"
+    for why in ("orders-01: other", "it is refused: g: why", ""):
+        assert without_name(why, "partition", "orders-0") == why
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_row_of_a_table_stays_one_line_whatever_the_name(width: int) -> None:
+    rows = [GroupStatus(group=name, phase="translated", exact=1) for name in ODD]
+    console = Console(file=io.StringIO(), width=width)
+    for part in as_tables(reported(*rows, topic(), progress()), ["groups"], only_trouble=False):
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert all(one.isprintable() for one in text.split("\n"))
+    begins = [line for line in text.split("\n") if line and not line.startswith(" ")]
+    assert len(begins) >= len(ODD)
+
+
+def test_long_topic_names_are_not_broken() -> None:
+    names = [f"team-{number}-" + "orders." * 6 + f"v{number}" for number in range(3)]
+    report = reported(*(row for name in names for row in (topic(name), progress(name))))
+    console = Console(file=io.StringIO(), width=200)
+    for part in as_tables(report, ["topics", "partitions"], only_trouble=False):
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    for name in names:
+        assert any(line.startswith(f"{name} ") for line in lines)
+        assert any(line.startswith(f"{name}-0 ") for line in lines)
