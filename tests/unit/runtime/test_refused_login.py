@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_runtime.refused_login import refused_login, who_of
+from lockstep_runtime.refused_login import advertised_by_no_name, refused_login, who_of
 
 USER = "user mirror (SCRAM-SHA-512)"
 
@@ -67,6 +67,18 @@ NOT_OURS = (
 )
 def test_a_refusal_is_one_line_with_what_to_do(why: str, sentence: str) -> None:
     assert refused_login(why, USER) == sentence
+
+
+def test_a_name_that_the_cluster_told_is_distinguished_from_ones_own() -> None:
+    why = (
+        "b-1.inside:9092/1: Failed to resolve 'b-1.inside:9092': Name or service not known (after 3ms in state CONNECT)"
+    )
+    sentence = advertised_by_no_name(why, "outside:9092")
+    assert sentence is not None
+    assert sentence.startswith("a broker is advertised as b-1.inside:9092, whose name is not known here (Name or")
+    assert "advertised.listeners" in sentence
+    assert advertised_by_no_name(why, "outside:9092, b-1.inside:9092") is None
+    assert advertised_by_no_name("b-1.inside:9092/1: Connect to ipv4#10.0.0.1:9092 failed", "outside:9092") is None
 
 
 def test_who_logs_in_is_told_without_a_password() -> None:

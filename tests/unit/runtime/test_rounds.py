@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from lockstep_config.permissions import Remedy
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.rounds import SAID_AT_ONCE, Rounds, Troubles
 from tests.harness.eventually import eventually
@@ -243,3 +243,14 @@ def test_what_somebody_else_says_is_not_said(caplog: pytest.LogCaptureFixture) -
         troubles.over("progress")
         troubles.began("copying", DENIED)
     assert lines == ["cluster unreachable", "cluster reachable again", "copying failing"]
+
+
+def test_a_topic_that_was_deleted_is_said_to_be_so(caplog: pytest.LogCaptureFixture) -> None:
+    with heard(caplog) as lines:
+        troubles = Troubles(FlowLog("test", "A->B"))
+        for _ in range(2):
+            troubles.began("orders-0", TopicDeleted("A", "orders"))
+        troubles.over("orders-0")
+    assert lines == ["orders-0 deleted", "orders-0 recovered"]
+    text = "topic orders was deleted on cluster A: a broker says that there is none; it is looked for again"
+    assert caplog.records[0].__dict__["text"] == text

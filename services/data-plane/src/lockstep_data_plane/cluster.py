@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from lockstep_config.clients import aiokafka_connection
-from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.connection import BrokerUnreachable, Connection, NoSuchTopic, message
 from lockstep_data_plane.errors import LED_ELSEWHERE, NOT_ON_TOPIC
 from lockstep_data_plane.patience import USUAL, Patience, patience_of
 from lockstep_data_plane.quota import Quota
@@ -147,6 +147,8 @@ class Cluster:
         leader = self._leaders.get(tp)
         if leader is None:
             # The metadata hides who leads what we may not describe.
+            if self._errors.get(tp[0]) == UNKNOWN_TOPIC:
+                raise NoSuchTopic(self.alias, tp[0])
             hidden = self._errors.get(tp[0]) == NOT_ON_TOPIC
             needs = ("topic", tp[0], "Describe") if hidden else None
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)

@@ -22,10 +22,10 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.frames import Encoded, Frames, RequestBody
-from lockstep_runtime.refused_login import refused_login, who_of
+from lockstep_runtime.refused_login import NOT_A_BROKER, refused_login, who_of
 from lockstep_runtime.sasl_session import SessionConnection
 
-__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "encoded", "message"]
+__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "NoSuchTopic", "encoded", "message"]
 
 
 class Api(NamedTuple):
@@ -62,6 +62,14 @@ class BrokerUnreachable(ConnectionError):
         super().__init__(sentence)
         self.alias = alias
         self.needs = needs
+
+
+class NoSuchTopic(BrokerUnreachable):
+    """Nobody leads the partition, for the cluster has no such topic: it was deleted."""
+
+    def __init__(self, alias: str, topic: str) -> None:
+        super().__init__(f"{topic} is not there", alias)
+        self.topic = topic
 
 
 class BrokerLacks(BrokerUnreachable):
@@ -207,6 +215,8 @@ class Connection(SessionConnection):
         ours = APIS[api]
         low, high = self._versions.get(ours.key, (0, -1))
         chosen = min(ours.newest, high)
+        if api == "metadata" and high < 0:
+            raise BrokerLacks(f"{self.host}:{self.port}: {NOT_A_BROKER}")
         if chosen < max(ours.oldest, low):
             raise BrokerLacks(
                 f"{self.host}:{self.port} speaks {api} up to version {high}, we need {ours.oldest}: Kafka 2.8 or newer"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["DENIED", "DIVERGED", "FENCED_LEADER_EPOCH", "LED_ELSEWHERE", "NOT_ON_TOPIC", "Fate", "fate_of"]
+__all__ = ["DENIED", "DIVERGED", "FENCED_LEADER_EPOCH", "LED_ELSEWHERE", "NOT_ON_TOPIC", "NO_TOPIC", "Fate", "fate_of"]
 
 
 class Fate(Enum):
@@ -58,6 +58,9 @@ MEANING: dict[int, tuple[Fate, str]] = {
     103: (Fate.PASSING, "the topic was re-created (INCONSISTENT_TOPIC_ID)"),
 }
 
+
+NO_TOPIC = frozenset({3, 100})
+"""Of a fetch: UNKNOWN_TOPIC_OR_PARTITION and UNKNOWN_TOPIC_ID."""
 
 NOT_ON_TOPIC = 29
 DENIED = frozenset({NOT_ON_TOPIC, 30, 31, 53})

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lockstep_data_plane.chain import Flight
 from lockstep_data_plane.cluster import Cluster
-from lockstep_data_plane.errors import NOT_ON_TOPIC, Fate, fate_of
+from lockstep_data_plane.errors import NO_TOPIC, NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.phases import Happening
 from lockstep_data_plane.produce_wire import Answer
@@ -68,7 +68,9 @@ class Failing:
         """The source answered a fetch with an error."""
         fate, why = fate_of(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
-        if code == NOT_ON_TOPIC:
+        if code in NO_TOPIC:
+            self.failed(partition, "", of_source=True)  # deleted, re-created, or led elsewhere: resuming will say
+        elif code == NOT_ON_TOPIC:
             self._denied(partition, self._source, partition.topic, "Read")
         elif fate is Fate.REFUSED:
             self.refused(partition, where)

@@ -10,11 +10,11 @@ from lockstep_config import FlowSettings
 from lockstep_config.permissions import access_of
 from lockstep_data_plane.chain import Receipt
 from lockstep_data_plane.cluster import Cluster, kafka_error
-from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.connection import BrokerUnreachable, NoSuchTopic
 from lockstep_data_plane.errors import DENIED
 from lockstep_data_plane.ledger import Ledger
 from lockstep_data_plane.partition import Partition
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
 from lockstep_runtime.rounds import Troubles
 
 __all__ = ["Telling"]
@@ -62,6 +62,8 @@ class Telling:
         """The exception as one that names its cluster, where that is known."""
         if isinstance(exc, ClusterTrouble):
             return exc
+        if isinstance(exc, NoSuchTopic):
+            return TopicDeleted(exc.alias, exc.topic)
         denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, kafka_error) and exc.code in DENIED)
         if isinstance(exc, BrokerUnreachable | kafka_error) and denied and exc.needs is not None:
             return self.denied(exc.alias, *exc.needs)

@@ -127,7 +127,21 @@ class Missing(Exception):
 
 
 async def _reached(cluster: Admin, within: float) -> str:
-    await cluster.probe(timedelta(seconds=within))
+    from lockstep_runtime.admin import PROBE
+    from lockstep_runtime.errors import AdvertisedAstray, ClusterTrouble
+
+    try:
+        await cluster.probe(min(PROBE, timedelta(seconds=within)))
+    except AdvertisedAstray:
+        raise
+    except ClusterTrouble:
+        await cluster.probe(timedelta(seconds=within))
+    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=within))):
+        raise Missing(
+            f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "
+            + "; ".join(f"{broker} ({why})" for broker, why in away.items())
+            + ". Set advertised.listeners of these brokers to addresses that are known here"
+        )
     return cluster.bootstrap
 
 

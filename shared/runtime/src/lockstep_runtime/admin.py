@@ -8,6 +8,8 @@ in the
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from datetime import timedelta
 
 from confluent_kafka.admin import ClusterMetadata, ConfigResource
@@ -15,15 +17,32 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 from lockstep_runtime.acl_requests import AclRequests
 from lockstep_runtime.errors import ClusterUnreachable, NotPermitted
 from lockstep_runtime.group_requests import GroupRequests
-from lockstep_runtime.requests import operations_of
+from lockstep_runtime.requests import REACH, operations_of
 from lockstep_runtime.topic_requests import TopicRequests
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "connects"]
 
 PROBE = timedelta(seconds=5)
 """How long one attempt to reach the cluster takes at most. MM2's admin.timeout.ms (a minute) is for requests, not for
 finding out.
 """
+
+
+async def connects(host: str, port: int, within: timedelta) -> str | None:
+    """Why no connection can be opened there; None: one can."""
+    try:
+        async with asyncio.timeout(within.total_seconds()):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return f"no connection within {within.total_seconds():g} s"
+    except socket.gaierror as exc:
+        return f"the name cannot be resolved: {exc.strerror}"
+    except ConnectionRefusedError:
+        return "connection refused"
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    writer.close()
+    return None
 
 
 class Admin(TopicRequests, AclRequests, GroupRequests):
@@ -34,6 +53,17 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         of.
         """
         await self._metadata(within.total_seconds())
+
+    async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
+        """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach
+        the bootstrap address first and these afterwards. Raises as `probe`."""
+        told = (await self._metadata(within.total_seconds())).brokers.values()
+        found = await asyncio.gather(*(connects(str(one.host), one.port, within) for one in told))
+        return {
+            f"broker {one.id} at {one.host}:{one.port}": why
+            for one, why in zip(told, found, strict=True)
+            if why is not None
+        }
 
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
@@ -66,7 +96,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def _metadata(self, within_s: float) -> ClusterMetadata:
         list_topics = (await self._connected()).list_topics
-        return await self._blocking("reach", "the cluster", list_topics, topic=None, timeout=within_s)
+        return await self._blocking(*REACH, list_topics, topic=None, timeout=within_s)
 
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""

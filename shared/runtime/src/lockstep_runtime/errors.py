@@ -10,6 +10,7 @@ from __future__ import annotations
 from lockstep_config.permissions import Remedy
 
 __all__ = [
+    "AdvertisedAstray",
     "ClusterTrouble",
     "ClusterUnreachable",
     "LogTruncated",
@@ -17,6 +18,7 @@ __all__ = [
     "NotPermitted",
     "RequestRefused",
     "ToldToEnd",
+    "TopicDeleted",
     "TopicMissing",
 ]
 
@@ -43,6 +45,10 @@ class ClusterUnreachable(ClusterTrouble):
         super().__init__(alias, f"cluster {alias} at {bootstrap} cannot be reached: {why}")
         self.bootstrap = bootstrap
         self.why = why
+
+
+class AdvertisedAstray(ClusterUnreachable):
+    """The cluster tells an address of a broker that leads nowhere from here: waiting longer does not help now."""
 
 
 class NotPermitted(ClusterTrouble):
@@ -73,6 +79,15 @@ class TopicMissing(ClusterTrouble):
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} does not exist on cluster {alias}")
+        self.topic = topic
+
+
+class TopicDeleted(ClusterTrouble):
+    """A topic that was there is there no more, as a broker says; whether another one knows it, a later question
+    tells."""
+
+    def __init__(self, alias: str, topic: str) -> None:
+        super().__init__(alias, f"topic {topic} was deleted on cluster {alias}: a broker says that there is none")
         self.topic = topic
 
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["NOT_VERIFIED", "refused_login", "who_of"]
+__all__ = ["NOT_A_BROKER", "NOT_VERIFIED", "advertised_by_no_name", "refused_login", "who_of"]
 
 NOT_VERIFIED = "certificate verify failed"
 
+NOT_A_BROKER = (
+    "an address in bootstrap.servers is a KRaft controller's, which serves no clients: give addresses of brokers (of "
+    "their listeners, none of controller.listener.names)"
+)
+"""A controller answers ApiVersions as a broker does, and has no Metadata among them; every broker has."""
+
+_UNRESOLVED = re.compile(r"Failed to resolve '(?P<address>[^']+)': (?P<reason>[^(]+)")
 _TIMING = re.compile(r" \(after \d+ms in state \w+\)")
 _PLACE = re.compile(r"^\w+://\S+: ")
 _SOURCE_LINE = re.compile(r" \(_ssl\.c:\d+\)")
@@ -57,6 +64,18 @@ def refused_login(why: str, who: str = "") -> str:
     if _ALERT_AS_A_LENGTH.search(text) or "wrong version number" in text:
         return "one side speaks TLS and the other does not: check security.protocol and the port"
     return text
+
+
+def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
+    """`why` where it is about a broker's name that cannot be resolved and is none of `bootstrap`: the cluster told it.
+    None: it is about something else."""
+    found = _UNRESOLVED.search(why)
+    if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
+        return None
+    return (
+        f"a broker is advertised as {found['address']}, whose name is not known here ({found['reason'].strip()}): "
+        "set that broker's advertised.listeners to an address that is known here"
+    )
 
 
 def who_of(conf: Mapping[str, object]) -> str:

@@ -19,16 +19,16 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_config.permissions import NO_ACCESS, Access
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.errors import AdvertisedAstray, ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_runtime.lacking import lacking, words
 from lockstep_runtime.login import certificate_trouble, logged_in
 from lockstep_runtime.outcome import Outcome
-from lockstep_runtime.refused_login import NOT_VERIFIED, refused_login, who_of
+from lockstep_runtime.refused_login import NOT_A_BROKER, NOT_VERIFIED, advertised_by_no_name, refused_login, who_of
 from lockstep_runtime.retry import Verdict, classify
 from lockstep_runtime.tracing import step
 from lockstep_runtime.unanswered import Unanswered
 
-__all__ = ["IN_FLIGHT", "QUICK", "Requests", "in_pieces", "operations_of", "together"]
+__all__ = ["IN_FLIGHT", "QUICK", "REACH", "Requests", "in_pieces", "operations_of", "together"]
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,10 @@ ASKING = {
     "enable.sparse.connections": False,
     "reconnect.backoff.max.ms": 2_000,
 }
+
+
+REACH = ("reach", "the cluster")
+"""Operation and resource of the question for metadata."""
 
 
 def operations_of(described: Any) -> frozenset[str]:
@@ -205,12 +209,17 @@ class Requests:
     async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
         if self._client is not None:
             self._client.poll(0)  # lets error_cb hear what happened on the wire
+        if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
+            return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         verdict = classify(error.code())
         if verdict is Verdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
+            unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
             self._complaints.clear()
             if self._unanswered.again():
                 self._give_up_client()
+            if unnamed is not None:
+                return AdvertisedAstray(self.alias, self.bootstrap, unnamed)
             if NOT_VERIFIED in why:
                 # librdkafka says the same of each certificate that it does not accept.
                 told = await asyncio.to_thread(certificate_trouble, self._conf)

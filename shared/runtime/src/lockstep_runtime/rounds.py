@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.python_classes import ClassFailed
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import set_within
@@ -68,7 +68,10 @@ class Troubles:
         about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
         if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
             self._named.add(name)
-            self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
+            if isinstance(trouble, TopicDeleted):
+                self._log.warn(f"{name} deleted", f"{trouble}; it is looked for again", **about)
+            else:
+                self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
             return
         if not self._others:
             self._log.warn(

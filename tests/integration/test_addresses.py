@@ -1,0 +1,67 @@
+"""Addresses that lead to something other than the brokers, and what is said of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.cluster import Cluster
+from lockstep_data_plane.connection import BrokerUnreachable, NoSuchTopic
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.errors import ClusterUnreachable
+from tests.harness.broker import Broker, Quorum
+from tests.harness.commands import lockstep
+from tests.harness.services import two_cluster_file
+
+AIOKAFKA = {"client_id": "test", "request_timeout_ms": 10_000}
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Broker]:
+    """It tells clients an address whose name does not exist."""
+    quorum = Quorum.of(1)
+    broker = Broker("elsewhere", quorum=quorum)
+    broker._properties["advertised.listeners"] = f"PLAINTEXT://nowhere.invalid:{broker.port}"
+    with broker:
+        yield broker
+
+
+def controller_of(broker: Broker) -> str:
+    return f"127.0.0.1:{broker._quorum.controllers[broker.node]}"
+
+
+async def test_a_controllers_address_is_told_from_a_brokers(broker_a: Broker) -> None:
+    address = controller_of(broker_a)
+    with pytest.raises(
+        ClusterUnreachable, match=r"cluster A at 127.0.0.1:\d+ .* is a KRaft controller's, which serves"
+    ):
+        await Admin("A", {"bootstrap.servers": address}).probe(timedelta(seconds=20))
+    host, _, port = address.rpartition(":")
+    cluster = Cluster("A", [(host, int(port))], AIOKAFKA)
+    with pytest.raises(BrokerUnreachable, match="is a KRaft controller's, which serves no clients: give addresses of"):
+        await cluster.refresh(["t"])
+    await cluster.close()
+
+
+async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Broker) -> None:
+    host, _, port = broker_a.bootstrap.rpartition(":")
+    cluster = Cluster("A", [(host, int(port))], AIOKAFKA)
+    with pytest.raises(NoSuchTopic) as caught:
+        async with cluster.led(("deleted-topic", 0)):
+            pass
+    assert (caught.value.alias, caught.value.topic) == ("A", "deleted-topic")
+    await cluster.close()
+
+
+@pytest.mark.long
+def test_a_broker_that_is_advertised_by_a_name_nobody_knows_is_named_soon(elsewhere: Broker, tmp_path: Path) -> None:
+    file = two_cluster_file(tmp_path, ("A", elsewhere.bootstrap), ("B", elsewhere.bootstrap), "A->B.enabled = true")
+    began = time.monotonic()
+    said = lockstep("probe", str(file), code=1)
+    assert time.monotonic() - began < 20
+    assert f"a broker is advertised as nowhere.invalid:{elsewhere.port}, whose name is not known here (" in said
+    assert "set that broker's advertised.listeners to an address that is known here" in said

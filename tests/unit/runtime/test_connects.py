@@ -1,0 +1,27 @@
+"""Whether a connection can be opened where a cluster says that a broker is."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from datetime import timedelta
+
+from lockstep_runtime.admin import connects
+
+SOON = timedelta(seconds=5)
+
+
+async def test_an_address_that_takes_connections_has_nothing_wrong() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert await connects("127.0.0.1", port, SOON) is None
+    server.close()
+
+
+async def test_a_name_that_nobody_knows_and_a_port_that_is_closed_are_told_apart() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        assert await connects("127.0.0.1", unused.getsockname()[1], SOON) == "connection refused"
+    why = await connects("nowhere.invalid", 9092, SOON)
+    assert why is not None
+    assert why.startswith("the name cannot be resolved: ")
