@@ -47,6 +47,9 @@ FOLLOWING = {
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
     "allow.auto.create.topics": "false",
+    # By default it begins again every 100 ms while no broker can be reached, for each time with brokers of its own.
+    "reconnect.backoff.ms": "500",
+    "reconnect.backoff.max.ms": "2000",
     "log_level": "0",
 }
 
