@@ -92,13 +92,23 @@ def test_partitions_without_progress_are_not_begun() -> None:
     assert report.troubles == ()
 
 
-@pytest.mark.parametrize("phase", ["deleted", "excluded"])
+@pytest.mark.parametrize("phase", ["deleted", "excluded", "left-out"])
 def test_topics_that_are_gone_count_nowhere(phase: str) -> None:
     halted = progress(phase="halted", reason="x", lag_records=5)
     report = reported(topic(phase=phase), halted)
     assert report.partitions == ()
     assert (report.lag_records, report.troubles) == (0, ())
     assert report.topics[0].phase == phase
+
+
+def test_a_topic_that_its_name_leaves_out_is_shown_with_the_rule_and_is_no_trouble() -> None:
+    left_out = replace(topic("B.t", partitions=0, phase="left-out"), note="its name says that it is a copy of t of B")
+    report = reported(left_out)
+    assert report.troubles == ()
+    assert report.partitions == ()
+    assert "left-out" in shown(report)
+    assert "its name says that it is a copy of t of B" in shown(report)
+    assert as_json(report, ["topics"], only_trouble=False)["topics"][0]["note"] == left_out.note
 
 
 def test_a_halted_partition_and_a_failed_topic_are_trouble_with_their_reasons() -> None:

@@ -90,7 +90,7 @@ def test_topics_are_counted_by_how_they_stand_and_failing_ones_apart_from_those_
     failed = replace(ROW, source_topic="none", phase="failed", reason="no room")
     newer = replace(ROW, source_topic="newer", phase="unheard-of")
     assert standing([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
-        "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0,
+        "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
     }  # fmt: skip
     assert standing([]) == dict.fromkeys(STANDINGS, 0)
 

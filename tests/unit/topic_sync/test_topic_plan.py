@@ -17,6 +17,7 @@ from lockstep_topic_sync.plan import (
     Rules,
     alterations,
     creation_configs,
+    heartbeats_note,
     partition_plan,
     selected,
 )
@@ -56,7 +57,7 @@ NONE: frozenset[str] = frozenset()
     ],
 )
 def test_mm2_115_which_topics_are_mirrored_and_as_what(topic: str, remote: str | None) -> None:
-    assert selected(PREFIXED, [topic]) == ({} if remote is None else {topic: remote})
+    assert selected(PREFIXED, [topic]).topics == ({} if remote is None else {topic: remote})
 
 
 @pytest.mark.parametrize(
@@ -69,36 +70,125 @@ def test_mm2_115_which_topics_are_mirrored_and_as_what(topic: str, remote: str |
     ],
 )
 def test_mm2_116_identity_keeps_names(topic: str, remote: str | None) -> None:
-    assert selected(IDENTITY, [topic]) == ({} if remote is None else {topic: remote})
+    assert selected(IDENTITY, [topic]).topics == ({} if remote is None else {topic: remote})
 
 
 def test_identity_on_one_cluster_under_two_aliases_never_mirrors_a_topic_into_itself() -> None:
     both_here = replace(IDENTITY, same_cluster=True)
-    assert selected(both_here, ["orders", "heartbeats"]) == {"heartbeats": "A.heartbeats"}
-    assert selected(replace(PREFIXED, same_cluster=True), ["orders"]) == {"orders": "A.orders"}
+    assert selected(both_here, ["orders", "heartbeats"]).topics == {"heartbeats": "A.heartbeats"}
+    assert selected(replace(PREFIXED, same_cluster=True), ["orders"]).topics == {"orders": "A.orders"}
+
+
+def test_copies_on_one_cluster_under_two_aliases_come_to_an_end() -> None:
+    """Both directions, round after round: as many topics as there are after the first."""
+    here = {"orders", "pay.eu"}
+    flows = [replace(PREFIXED, same_cluster=True), replace(PREFIXED, same_cluster=True, flow=Flow("B", "A"))]
+    for _ in range(4):
+        for rules in flows:
+            here |= set(selected(rules, here, target=here).topics.values())
+    assert here == {"orders", "pay.eu", "A.orders", "A.pay.eu", "B.orders", "B.pay.eu"}
+
+
+class TestCycles:
+    NAMES = ("orders", "B.orders", "payments.B.v1", "C.B.orders", "B.gone", "B.heartbeats")
+    EXACT = replace(PREFIXED, cycles_exact=True)
+
+    def test_what_a_name_leaves_out_is_named_with_the_rule(self) -> None:
+        found = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
+        assert list(found.topics) == ["orders"]
+        assert list(found.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
+        assert found.left_out["B.orders"] == (
+            "its name says that it is a copy of orders of B (cycle detection, as in MirrorMaker)"
+        )
+        assert found.left_out["payments.B.v1"].endswith("but B has no such topic: lockstep.cycles=exact mirrors it")
+        assert found.no_copies == {"payments.B.v1", "B.gone", "B.heartbeats"}
+
+    def test_exact_mirrors_what_the_targets_topics_show_to_be_no_copy(self) -> None:
+        found = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
+        assert found.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
+        assert list(found.left_out) == ["B.orders", "C.B.orders"]
+
+    def test_exact_leaves_out_what_it_knows_nothing_of(self) -> None:
+        assert list(selected(self.EXACT, self.NAMES).topics) == ["orders"]
+        assert list(selected(self.EXACT, self.NAMES, target={"orders"}, spared=()).topics) == ["orders"]
+
+    @given(
+        st.sets(st.sampled_from(["x", "y", "B.x", "C.x", "B.C.x", "C.B.x", "A.x"]), min_size=1),
+        st.sets(st.sampled_from(["x", "y", "A.x", "A.B.x", "C.x"])),
+    )
+    def test_exact_never_makes_a_topic_go_round(self, source: set[str], target: set[str]) -> None:
+        """Both directions, each told what the other made: it comes to an end."""
+        there = {"A": set(source), "B": set(target)}
+        back = replace(self.EXACT, flow=Flow("B", "A"))
+        for _ in range(4):
+            there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
+            there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
+        before = {side: set(names) for side, names in there.items()}
+        there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
+        there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
+        assert there == before
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "said"),
+    [
+        (IDENTITY, "device-heartbeats", "renamed although names are kept"),
+        (replace(PREFIXED, topics=NameFilter(("orders",))), "x.heartbeats", "mirrored although not selected"),
+        (PREFIXED, "device-heartbeats", ""),
+        (replace(IDENTITY, aliases=frozenset("ABC")), "C.heartbeats", ""),
+        (IDENTITY, "heartbeats", ""),
+        (IDENTITY, "orders", ""),
+        (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
+    ],
+)
+def test_a_users_topic_that_mm2_takes_for_heartbeats_is_noted(rules: Rules, name: str, said: str) -> None:
+    remote = rules.policy.format_remote_topic("A", name)
+    assert heartbeats_note(rules, name, remote).startswith(said) if said else not heartbeats_note(rules, name, remote)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "prefixed"),
+    [
+        ("heartbeats", "A.heartbeats", "A.heartbeats"),
+        ("B.heartbeats", None, None),
+        ("C.heartbeats", "A.C.heartbeats", "A.C.heartbeats"),
+        ("device-heartbeats", "device-heartbeats", None),
+        ("x.heartbeats", "x.heartbeats", None),
+        ("x.C.heartbeats", "x.C.heartbeats", None),
+    ],
+)
+def test_exact_heartbeats_are_those_that_came_by_known_aliases(
+    name: str, kept: str | None, prefixed: str | None
+) -> None:
+    """Under the identity policy with all topics, and under the default one with none."""
+    known = frozenset("ABC")
+    identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=known))
+    default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=known), topics=NameFilter(("orders",)))
+    assert selected(identity, [name]).topics.get(name) == kept
+    assert selected(default, [name]).topics.get(name) == prefixed
 
 
 def test_mm2_112_heartbeats_are_mirrored_despite_the_filter() -> None:
     narrow = replace(PREFIXED, topics=NameFilter(("orders",)))
-    assert list(selected(narrow, ["heartbeats", "orders", "pay"])) == ["heartbeats", "orders"]
+    assert list(selected(narrow, ["heartbeats", "orders", "pay"]).topics) == ["heartbeats", "orders"]
 
 
 def test_mm2_111_heartbeats_are_mirrored_by_default() -> None:
-    assert list(selected(PREFIXED, ["heartbeats"])) == ["heartbeats"]
+    assert list(selected(PREFIXED, ["heartbeats"]).topics) == ["heartbeats"]
 
 
 def test_mm2_113_heartbeats_are_not_mirrored_when_that_is_switched_off() -> None:
     narrow = replace(PREFIXED, topics=NameFilter(("orders",)), heartbeats_replicated=False)
-    assert list(selected(narrow, ["heartbeats", "orders"])) == ["orders"]
+    assert list(selected(narrow, ["heartbeats", "orders"]).topics) == ["orders"]
 
 
 def test_mm2_114_heartbeats_that_the_filter_names_are_mirrored_all_the_same() -> None:
     named = replace(PREFIXED, topics=NameFilter(("heartbeats",)), heartbeats_replicated=False)
-    assert list(selected(named, ["heartbeats", "orders"])) == ["heartbeats"]
+    assert list(selected(named, ["heartbeats", "orders"]).topics) == ["heartbeats"]
 
 
 def test_mm2_104_an_empty_list_selects_nothing_but_heartbeats() -> None:
-    assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"])) == ["heartbeats"]
+    assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"]).topics) == ["heartbeats"]
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
@@ -148,7 +238,7 @@ COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
 def test_carrying_out_a_plan_leaves_nothing_to_do_and_takes_nothing_away(
     source: dict[str, int], target: dict[str, int]
 ) -> None:
-    topics = selected(PREFIXED, source)
+    topics = selected(PREFIXED, source).topics
     there = {f"A.{name}": count for name, count in target.items()}
     plan = partition_plan(topics, source, there, not_now=NONE)
     after = {**there, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
@@ -248,6 +338,6 @@ def test_altering_once_is_enough(
 
 def test_mm2_115_since_4_4_what_was_on_the_source_before_is_a_cycle() -> None:
     names = ["A.orders", "C.A.orders", "C.orders", "orders"]
-    assert list(selected(PREFIXED, names)) == names
-    assert list(selected(replace(PREFIXED, cycle_by_source=True), names)) == ["C.orders", "orders"]
-    assert list(selected(replace(IDENTITY, cycle_by_source=True), names)) == names
+    assert list(selected(PREFIXED, names).topics) == names
+    assert list(selected(replace(PREFIXED, cycle_by_source=True), names).topics) == ["C.orders", "orders"]
+    assert list(selected(replace(IDENTITY, cycle_by_source=True), names).topics) == names

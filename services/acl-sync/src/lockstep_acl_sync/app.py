@@ -41,7 +41,7 @@ class AclSync:
         self._ctx = ctx
         self._asked = settings.acl_sync
         self._rule = AclRule(
-            replicates=settings.replicates,
+            replicates=lambda topic: settings.replicates(topic) or topic in self._mirrored,
             remote_topic=settings.remote_topic,
         )
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})

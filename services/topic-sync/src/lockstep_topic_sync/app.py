@@ -28,6 +28,8 @@ from lockstep_topic_sync.mirrored import (
     Happened,
     Seen,
     gone_rows,
+    left_out,
+    left_out_row,
     mirrored_row,
     standing,
     unseen_row,
@@ -37,7 +39,9 @@ from lockstep_topic_sync.plan import (
     Create,
     Grow,
     Rules,
+    Selection,
     creation_configs,
+    heartbeats_note,
     partition_plan,
     selected,
 )
@@ -88,6 +92,7 @@ class TopicSync:
         self._looked_closely = float("-inf")
         self._ids_rest_s = IDS_EVERY
         self._missed: frozenset[str] = frozenset()
+        self._no_copies: frozenset[str] = frozenset()
         self._hidden: dict[str, str] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
@@ -124,9 +129,12 @@ class TopicSync:
         ctx.must_act()
         rules = await self._rules_now()
         source, target = await self._list()
-        topics = selected(rules, source)
+        selection = self._selected(rules, source, target)
+        topics = selection.topics
         note(topics=len(topics))
+        await self._write_left_out(selection)
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
+        missed -= selection.left_out.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
         gone = missed & self._missed
         self._missed = missed
@@ -153,6 +161,23 @@ class TopicSync:
         self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
 
+    def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
+        """A listing can be short while brokers change, so what it does not have counts as not there once a second one
+        has not had it."""
+        lately, self._no_copies = self._no_copies, selected(rules, source, target=target).no_copies
+        if rules.cycles_exact and self._no_copies - lately:
+            self._names = None
+        known = {row.source_topic for row in self._ctx.state.all(MirroredTopic) if row.phase == "mirrored"}
+        return selected(rules, source, target=target, spared=self._no_copies & (lately | known))
+
+    async def _write_left_out(self, selection: Selection) -> None:
+        """Name each topic that its name leaves out, once."""
+        rows = [left_out_row(name, why) for name, why in selection.left_out.items()]
+        rows = [row for row in rows if self._ctx.state.differs(row)]
+        happened = [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
+        if rows:
+            await self._say(rows, happened)
+
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
         """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
         where nothing is to be expected of a new one."""
@@ -175,7 +200,8 @@ class TopicSync:
             if same:
                 ctx.log.warn(
                     "one cluster under two aliases",
-                    f"{ctx.source.alias} and {ctx.target.alias}: topics that keep their name are left out",
+                    f"{ctx.source.alias} and {ctx.target.alias}: topics that keep their name are left out, and so are "
+                    "those whose names begin with either alias",
                 )
             self._rules = Rules(
                 flow=settings.aliases,
@@ -185,6 +211,8 @@ class TopicSync:
                 replication_factor=self._settings.replication_factor,
                 heartbeats_replicated=self._settings.heartbeats_replicated,
                 cycle_by_source=settings.rules.cycle_by_source,
+                cycles_exact=self._settings.cycles_exact,
+                aliases=self._settings.aliases,
                 same_cluster=same,
             )
         return self._rules
@@ -252,7 +280,7 @@ class TopicSync:
 
     async def _write(self, topics: Mapping[str, str], remotes: set[str], created: set[str]) -> None:
         """Write the rows of selected topics that changed. `remotes`: target topics that exist, `created` just now."""
-        state = self._ctx.state
+        state, rules = self._ctx.state, await self._rules_now()
         sources = await read_topics(self._ctx.source, topics)
         targets = await self._targets(remotes, created)
         await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.by_name})
@@ -281,6 +309,7 @@ class TopicSync:
                     configs=self._configs.there(remote) if target is not None else None,
                     failure=self._retries.reasons.get(name, ""),
                     configs_failure=self._configs.failure(name),
+                    note=heartbeats_note(rules, name, remote),
                 )
                 row = mirrored_row(seen, known)
                 if row is not None and state.differs(row):
@@ -293,7 +322,8 @@ class TopicSync:
         not gone; their rows say what is wrong."""
         state, now = self._ctx.state, self._ctx.clock.monotonic()
         known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
-        there = selected(rules, (n for n, row in known.items() if row.phase not in ("deleted", "excluded"))).keys()
+        mirrored = (n for n, row in known.items() if row.phase not in ("deleted", "excluded", "left-out"))
+        there = selected(rules, mirrored).topics.keys()
         if again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
         asked = there if again else there - self._hidden.keys()
@@ -325,7 +355,7 @@ class TopicSync:
         ctx = self._ctx
         await ctx.state.write_all(rows)
         for happened in events:
-            loud = happened.kind in ("TopicFailed", "TopicRecreated")
+            loud = happened.loud or happened.kind in ("TopicFailed", "TopicRecreated")
             # One permission that is missing fails thousands of topics: each has its row and its event.
             count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
             if count == SAID + 1:

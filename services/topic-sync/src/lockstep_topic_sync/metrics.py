@@ -9,7 +9,8 @@ TOPICS = Metric(
     Type.GAUGE,
     ("flow", "phase"),
     "Topics of the flow: `mirrored`, `failing` (mirrored, and lacks partitions, or its configs fail; tried again),"
-    " `failed` (not mirrored; tried again), `deleted` (gone on the source), `excluded` (no longer selected)",
+    " `failed` (not mirrored; tried again), `deleted` (gone on the source), `excluded` (no longer selected),"
+    " `left-out` (selected, and not mirrored because its name says that it is a copy from the target)",
 )
 MISSING_PARTITIONS = Metric(
     "lockstep_missing_partitions",

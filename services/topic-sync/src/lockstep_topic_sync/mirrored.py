@@ -15,13 +15,15 @@ __all__ = [
     "Happened",
     "Seen",
     "gone_rows",
+    "left_out",
+    "left_out_row",
     "mirrored_row",
     "standing",
     "unseen_row",
     "what_happened",
 ]
 
-STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded")
+STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
 
 TARGET_CONFIGS = (
@@ -39,6 +41,7 @@ class Happened:
     subject: str
     text: str
     detail: Mapping[str, Any]
+    loud: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Seen:
     failure: str = ""
     configs_failure: str = ""
     """Why the topic's configs could not be read or set."""
+    note: str = ""
     keeps_count: bool = False
     """The target may have any number of partitions."""
 
@@ -96,7 +100,18 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
         reason=seen.failure if seen.behind else of_configs,
         missing=0 if target is None else source.partitions - seen.copied,
         target_configs=configs,
+        note=seen.note,
     )
+
+
+def left_out_row(topic: str, why: str) -> MirroredTopic:
+    """The row of a topic that is selected, and whose name says that it is a copy from the target."""
+    return MirroredTopic(source_topic=topic, target_topic="", phase="left-out", note=why)
+
+
+def left_out(row: MirroredTopic, *, loud: bool) -> Happened:
+    """That it is so. `loud`: nothing on the target shows that it is a copy, so that somebody may miss it there."""
+    return Happened("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, loud)
 
 
 def unseen_row(topic: str, remote: str, why: str, known: MirroredTopic | None) -> MirroredTopic:
@@ -133,6 +148,8 @@ def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Ha
         events.append(Happened("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
     if after.phase == "excluded" and before is not None and before.phase != "excluded":
         events.append(Happened("TopicExcluded", name, f"{name} is no longer selected; {after.target_topic} stays", {}))
+    if after.note and after.phase == "mirrored" and (before is None or before.note != after.note):
+        events.append(Happened("TopicNoted", name, f"{pair}: {after.note}", {"note": after.note}))
     if before is not None and before.phase == "excluded" and after.phase in ("mirrored", "failed"):
         text = f"{name} is selected again; {after.target_topic} goes on where it was left"
         events.append(Happened("TopicIncluded", name, text, {}))

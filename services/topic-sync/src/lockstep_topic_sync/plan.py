@@ -6,12 +6,12 @@ configs that the filter excludes. Whatever is wanted already is left out, so tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
+from lockstep_protocol.filters import ConfigPropertyFilter, Names, passes_selection
 from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import ReplicationPolicy
+from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
 
 __all__ = [
     "Alter",
@@ -20,9 +20,11 @@ __all__ = [
     "Grow",
     "Plan",
     "Rules",
+    "Selection",
     "Topic",
     "alterations",
     "creation_configs",
+    "heartbeats_note",
     "partition_plan",
     "selected",
 ]
@@ -45,8 +47,12 @@ class Rules:
     replication_factor: int = 2
     heartbeats_replicated: bool = True
     cycle_by_source: bool = False
-    """See `is_cycle`."""
+    """See `came_from`."""
+    cycles_exact: bool = False
+    """A name alone makes no copy: the topic that it names has to be there (`lockstep.cycles=exact`)."""
     same_cluster: bool = False
+    aliases: frozenset[str] = frozenset()
+    """Of all clusters of the file: those by which heartbeats may have come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +114,68 @@ class Plan:
     grow: tuple[Grow, ...] = ()
 
 
-def selected(rules: Rules, names: Iterable[str]) -> dict[str, str]:
-    """Which of the source's topics are mirrored, and as what: source name to target name, sorted.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What becomes of the source's topics that the filters select."""
 
-    On one cluster under two aliases a topic that keeps its name would be mirrored into itself; it is not selected.
+    topics: Mapping[str, str]
+    """Those that are mirrored, and as what: source name to target name, sorted."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Those that are not, because their names say that they are copies from the target: the rule for each."""
+    no_copies: frozenset[str] = frozenset()
+    """Of either, those whose names say so though no topic is there that they could be copies of."""
+
+
+def selected(
+    rules: Rules, names: Iterable[str], *, target: Collection[str] | None = None, spared: Collection[str] | None = None
+) -> Selection:
+    """Which of the source's topics are mirrored. `target`: the names that are there; None: not known, so that each
+    name counts. `spared`: those of `no_copies` that may be mirrored with `cycles_exact`; None: all.
+
+    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again; of
+    those none is selected.
     """
-    chosen = {}
-    for name in sorted(names):
-        if should_replicate_topic(
-            name,
-            topics=rules.topics,
-            policy=rules.policy,
-            flow=rules.flow,
-            heartbeats_replicated=rules.heartbeats_replicated,
-            also_source=rules.cycle_by_source,
+    topics, left_out, no_copies = {}, {}, set()
+    source = frozenset(names)
+    for name in sorted(source):
+        if not passes_selection(
+            name, topics=rules.topics, policy=rules.policy, heartbeats_replicated=rules.heartbeats_replicated
         ):
-            remote = rules.policy.format_remote_topic(rules.flow.source, name)
-            if not (rules.same_cluster and remote == name):
-                chosen[name] = remote
-    return chosen
+            continue
+        remote = rules.policy.format_remote_topic(rules.flow.source, name)
+        if rules.same_cluster and remote == name:
+            continue
+        ways = list(came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source or rules.same_cluster))
+        there = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
+        is_copy = any(upstream is None or (on := there[alias]) is None or upstream in on for alias, upstream in ways)
+        if ways and not is_copy:
+            no_copies.add(name)
+        if not ways or (rules.cycles_exact and name in no_copies and (spared is None or name in spared)):
+            topics[name] = remote
+        elif not rules.policy.is_heartbeats_topic(name):
+            left_out[name] = _cycle_note(rules, *ways[0], is_copy)
+    return Selection(topics, left_out, frozenset(no_copies))
+
+
+def _cycle_note(rules: Rules, alias: str, upstream: str | None, is_copy: bool) -> str:
+    of = "a topic" if upstream is None else upstream
+    note = f"its name says that it is a copy of {of} of {alias} (cycle detection, as in MirrorMaker)"
+    if not is_copy:
+        note += f", but {alias} has no such topic: lockstep.cycles=exact mirrors it"
+    return note
+
+
+def heartbeats_note(rules: Rules, name: str, remote: str) -> str:
+    """What is said of a user's topic that MM2 takes for one of heartbeats, by its name; "" of any other."""
+    policy = rules.policy
+    if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_of(name, rules.aliases):
+        return ""
+    off = "lockstep.heartbeats.topics=exact turns that off"
+    if keeps_names(policy, rules.flow.source) and remote != name:
+        return f"renamed although names are kept: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
+    if policy.is_heartbeats_topic(name) and not rules.topics.matches(name):
+        return f"mirrored although not selected: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
+    return ""
 
 
 def partition_plan(

@@ -16,7 +16,7 @@ from lockstep_runtime.errors import ClusterTrouble
 
 __all__ = ["LogReader"]
 
-GONE = ("deleted", "excluded")
+GONE = ("deleted", "excluded", "left-out")
 
 
 class LogReader:

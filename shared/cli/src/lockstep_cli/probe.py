@@ -110,6 +110,7 @@ async def _probe_flow(
     reached = [await look(f"{one.alias} is reached", _reached(one, within)) for one in (source, target)]
     if not all(reached):
         return
+    await look("two clusters", _two_clusters(source, target))
     names = [name for name in await source.topic_names() if settings.replicates(name)]
     remote = [settings.remote_topic(name) for name in names]
     for cluster, grants, every in ((source, source_grants(settings), names), (target, target_grants(settings), remote)):
@@ -143,6 +144,18 @@ async def _reached(cluster: Admin, within: float) -> str:
             + ". Set advertised.listeners of these brokers to addresses that are known here"
         )
     return cluster.bootstrap
+
+
+async def _two_clusters(source: Admin, target: Admin) -> str:
+    """Raises Missing where both aliases lead to one."""
+    ids = await source.cluster_id(), await target.cluster_id()
+    if ids[0] == ids[1]:
+        places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
+        raise Missing(
+            f"{places} are one cluster ({ids[0]}): name the address of the other one; until then "
+            "topics whose names begin with either alias are not mirrored"
+        )
+    return f"{ids[0]} and {ids[1]}"
 
 
 async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:

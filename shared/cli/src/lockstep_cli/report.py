@@ -93,6 +93,8 @@ class TopicLine:
     trouble: str = ""
     passed_over: int = 0
     """Records quarantined, and offsets given up or lost on the target: they never come, and are not behind."""
+    note: str = ""
+    """By which rule it is left out, or is mirrored or renamed as a heartbeats topic."""
 
 
 @dataclass(frozen=True, slots=True)

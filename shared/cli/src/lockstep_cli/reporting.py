@@ -170,7 +170,7 @@ class _Seen:
         )
         for topic in self._topics():
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
-            if topic.phase in ("deleted", "excluded") and not anew:
+            if topic.phase in ("deleted", "excluded", "left-out") and not anew:
                 continue
             for number in range(max(topic.partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = known.get((topic.source_topic, number))
@@ -213,6 +213,7 @@ class _Seen:
                 _known(ages, lambda known: max(known, default=0)),
                 (row.reason or "failed without a reason") if row.phase == "failed" else "",
                 sum(line.passed_over for line in mine),
+                row.note,
             )
 
     def slots(self) -> Iterable[SlotLine]:

@@ -13,6 +13,7 @@ from lockstep_config.findings import Findings
 from lockstep_config.key_types import Scope
 from lockstep_config.keys import IDENTITY_POLICIES, KEYS
 from lockstep_config.layering import Layers
+from lockstep_config.our_keys import HEARTBEATS_TOPICS
 from lockstep_config.properties import Entry
 from lockstep_config.python_classes import (
     JAVA_KEYS,
@@ -57,6 +58,7 @@ def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Findings) -
     separator = of.text("replication.policy.separator")
     alias = layering.aliases(layers, of.flow).source
     internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
+    known = layering.every_alias(layers, of.flow) if of.choice(HEARTBEATS_TOPICS) == "exact" else None
     arguments = {
         "source_alias": alias,
         "separator": separator,
@@ -69,9 +71,9 @@ def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Findings) -
     return Filters(
         policy=policy
         or (
-            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal)
+            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, known)
             if of.text("replication.policy.class") in IDENTITY_POLICIES
-            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal)
+            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, known)
         ),
         topics=_own(PythonTopics, "topic.filter.class", layers, of, findings)
         or NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),

@@ -34,7 +34,7 @@ from lockstep_config.model import (
     States,
     TopicSyncSettings,
 )
-from lockstep_config.our_keys import MM2_VERSION, STATE, TRACING
+from lockstep_config.our_keys import CYCLES, MM2_VERSION, STATE, TRACING
 from lockstep_config.problems import Problem
 from lockstep_config.reader import Reader, texts
 from lockstep_protocol.names import Flow, progress_topic, state_topic
@@ -100,6 +100,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             replication_factor=of.integer("replication.factor"),
             heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
             keeps_counts=plane.by_key,
+            cycles_exact=of.choice(CYCLES) == "exact",
+            aliases=layering.every_alias(layers, flow),
         ),
         acl_sync=AclSyncSettings(
             enabled=copies and of.boolean("sync.topic.acls.enabled"),

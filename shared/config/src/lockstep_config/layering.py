@@ -42,6 +42,7 @@ __all__ = [
     "client",
     "connection",
     "connector",
+    "every_alias",
     "layered",
     "place_of",
     "record_producer",
@@ -148,6 +149,13 @@ def aliases(layers: Layers, flow: Flow) -> Flow:
     """The flow by the aliases that names of topics, heartbeats and progress are made of. Either may be empty."""
     source, target = (connector(layers, flow, key) for key in ALIAS_KEYS)
     return Flow(source.value if source else flow.source, target.value if target else flow.target)
+
+
+def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
+    """Those by which a topic of the file's clusters may be called, and the flow's own as names have them."""
+    named = aliases(layers, flow)
+    ours = {alias for one in layers.flows for alias in (one.source, one.target)}
+    return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
 
 
 def worker(layers: Layers, flow: Flow, key: str) -> Effective | None:

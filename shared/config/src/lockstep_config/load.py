@@ -116,6 +116,7 @@ def configured(
         check_line(entry, layering.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
+        _note_same_cluster(layers, aliases, findings)
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
     # An option of a command has no line, and a file of its own.
@@ -222,6 +223,24 @@ def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings)
         if layering.ALIAS.fullmatch(alias) and "bootstrap.servers" not in layering.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
+
+
+def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
+    """Clusters that have an address in common are one. Where the addresses differ only the brokers know
+    (`lockstep probe`)."""
+    seen: dict[str, str] = {}
+    for alias in aliases:
+        servers = layering.connection(layers, alias).get("bootstrap.servers")
+        addresses = list_of(servers.value.lower()) if servers is not None else ()
+        known = next((address for address in addresses if seen.get(address, alias) != alias), None)
+        if servers is not None and known is not None:
+            findings.note(
+                servers.entry,
+                f"has {known}, which {seen[known]} has as well: {seen[known]} and {alias} are one cluster, and topics "
+                "whose names begin with either alias are not mirrored",
+            )
+        for address in addresses:
+            seen.setdefault(address, alias)
 
 
 def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Findings) -> None:

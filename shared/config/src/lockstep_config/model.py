@@ -73,6 +73,10 @@ class TopicSyncSettings:
     replication_factor: int = 2
     heartbeats_replicated: bool = True
     keeps_counts: bool = False
+    cycles_exact: bool = False
+    """A name alone makes no copy: the topic that it names has to be on the other cluster."""
+    aliases: frozenset[str] = frozenset()
+    """Of all clusters of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from lockstep_protocol.verbs import SERVICES
 from lockstep_protocol.versions import DEFAULT_VERSION
 
 __all__ = [
+    "CYCLES",
+    "HEARTBEATS_TOPICS",
     "LEGACY_ABORT",
     "LEGACY_COMMIT_EVERY",
     "LEGACY_GROUP",
@@ -24,6 +26,8 @@ __all__ = [
 
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
+CYCLES = "lockstep.cycles"
+HEARTBEATS_TOPICS = "lockstep.heartbeats.topics"
 TRACING = "lockstep.tracing"
 UNKNOWN_KEYS = "lockstep.unknown.keys"
 START_TIMESTAMP = "lockstep.start.timestamp"
@@ -165,6 +169,23 @@ OUR_KEYS = (
         scopes=TOP_ONLY,
         meaning="what a key is that neither MirrorMaker nor Lockstep knows: error, it stops the start, or warn, it is "
         "named and passed over; unset: an error where it is a slip of the pen from a key that decides what is copied",
+    ),
+    Key(
+        name=CYCLES,
+        default="mm2",
+        choices=("mm2", "exact"),
+        scopes=CONNECTOR,
+        meaning="which topics of the source are copies from the target: mm2, those whose names say so; exact, of these "
+        "only those whose original is on the target",
+    ),
+    Key(
+        name=HEARTBEATS_TOPICS,
+        default="mm2",
+        choices=("mm2", "exact"),
+        scopes=CONNECTOR,
+        meaning="which topics are heartbeats, mirrored unless heartbeats.replication.enabled is false, and renamed by "
+        "every policy: mm2, those whose names end so; exact, heartbeats itself and its copies by the aliases of the "
+        "file",
     ),
     Key(
         name=TRACING,

@@ -28,6 +28,7 @@ __all__ = [
     "NameFilter",
     "Names",
     "TopicFilter",
+    "passes_selection",
     "should_replicate_group",
     "should_replicate_topic",
 ]
@@ -129,15 +130,18 @@ def should_replicate_topic(
     heartbeats_replicated: bool,
     also_source: bool = False,
 ) -> bool:
-    """Whether `topic` of the flow's source is mirrored.
+    """Whether `topic` of the flow's source is mirrored, as far as its name tells. For `also_source` see
+    `came_from`."""
+    return passes_selection(
+        topic, topics=topics, policy=policy, heartbeats_replicated=heartbeats_replicated
+    ) and not is_cycle(policy, topic, flow, also_source=also_source)
 
-    Lockstep's own topics never are; for `also_source` see `is_cycle`.
-    """
+
+def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, heartbeats_replicated: bool) -> bool:
+    """Whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are."""
     if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
         return False
-    if not topics.matches(topic) and not (heartbeats_replicated and policy.is_heartbeats_topic(topic)):
-        return False
-    return not is_cycle(policy, topic, flow, also_source=also_source)
+    return topics.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic))
 
 
 def should_replicate_group(group: str, groups: Names) -> bool:

@@ -7,6 +7,7 @@ policy keeps names and therefore knows no history, except that of heartbeats, wh
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,7 @@ __all__ = [
     "IdentityReplicationPolicy",
     "LegacyReplicationPolicy",
     "ReplicationPolicy",
+    "came_from",
     "is_cycle",
     "keeps_names",
 ]
@@ -96,9 +98,36 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     separator: str = "."
     internal_separator: bool = True
     narrow_internal: bool = True
+    known_aliases: frozenset[str] | None = None
+    """Only a name that these lead to is one of heartbeats (`lockstep.heartbeats.topics=exact`). None, as in MM2: any
+    name whose last part is `heartbeats`, and with names kept any that ends so."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{self.separator}{topic}"
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        if self.known_aliases is not None:
+            return self.has_heartbeats_name(topic)
+        return ReplicationPolicy.is_heartbeats_topic(self, topic)
+
+    def has_heartbeats_name(self, topic: str) -> bool:
+        """Whether a policy that keeps names gives `topic` a prefix all the same."""
+        return topic.endswith(HEARTBEATS) and (
+            self.known_aliases is None or self.is_heartbeats_of(topic, self.known_aliases)
+        )
+
+    def is_heartbeats_of(self, topic: str, aliases: frozenset[str]) -> bool:
+        """Whether `topic` is `heartbeats` behind none but these aliases, each with a separator."""
+        if not topic.endswith(HEARTBEATS):
+            return False
+        left = topic.removesuffix(HEARTBEATS)
+        starts = sorted((f"{alias}{self.separator}" for alias in aliases), key=len, reverse=True)
+        while left:
+            start = next((one for one in starts if one and left.startswith(one)), None)
+            if start is None:
+                return False
+            left = left.removeprefix(start)
+        return True
 
     def topic_source(self, topic: str) -> str | None:
         source, *rest = topic.split(self.separator) if self.separator else (topic[:1], topic[1:])
@@ -147,22 +176,23 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         separator: str = ".",
         internal_separator: bool = True,
         narrow_internal: bool = True,
+        known_aliases: frozenset[str] | None = None,
     ) -> None:
-        DefaultReplicationPolicy.__init__(self, separator, internal_separator, narrow_internal)
+        DefaultReplicationPolicy.__init__(self, separator, internal_separator, narrow_internal, known_aliases)
         object.__setattr__(self, "source_alias", source_alias)
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        if _looks_like_heartbeats(topic):
+        if self.has_heartbeats_name(topic):
             return DefaultReplicationPolicy.format_remote_topic(self, source_alias, topic)
         return topic
 
     def topic_source(self, topic: str) -> str | None:
-        if _looks_like_heartbeats(topic):
+        if self.has_heartbeats_name(topic):
             return DefaultReplicationPolicy.topic_source(self, topic)
         return self.source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        return DefaultReplicationPolicy.upstream_topic(self, topic) if _looks_like_heartbeats(topic) else topic
+        return DefaultReplicationPolicy.upstream_topic(self, topic) if self.has_heartbeats_name(topic) else topic
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -184,10 +214,6 @@ class LegacyReplicationPolicy(IdentityReplicationPolicy):
         return topic in KAFKAS_OWN or self.is_mm2_internal_topic(topic)
 
 
-def _looks_like_heartbeats(topic: str) -> bool:
-    return topic.endswith(HEARTBEATS)
-
-
 def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
     """Whether topics have the same name on both sides, so that names do not tell where a record came from. The default
     policy keeps them where both its separator and the source's alias are empty.
@@ -199,10 +225,18 @@ def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False) -> bool:
-    """Whether `topic`, found on the flow's source, has been on the flow's target already. `flow` has the aliases that
-    names are made of.
+    """Whether `topic`, found on the flow's source, has been on the flow's target already, by its name. See
+    `came_from`."""
+    return next(came_from(policy, topic, flow, also_source=also_source), None) is not None
 
-    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before is refused too. It
+
+def came_from(
+    policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False
+) -> Iterator[tuple[str, str | None]]:
+    """Where the name of `topic`, found on the flow's source, says that it has been before: the target's alias and the
+    name it had there (None: the policy does not know). `flow` has the aliases that names are made of.
+
+    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before counts too. It
     has no effect on a policy that keeps names, under which every topic has.
 
     An alias that holds the separator is found as well: MM2 takes a name apart at each separator, does not see
@@ -211,20 +245,21 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: 
     been_on = {flow.target}
     if also_source and not keeps_names(policy):
         been_on.add(flow.source)
-    if isinstance(policy, DefaultReplicationPolicy) and (_looks_like_heartbeats(topic) or not keeps_names(policy)):
+    if isinstance(policy, DefaultReplicationPolicy) and (policy.has_heartbeats_name(topic) or not keeps_names(policy)):
         between = policy.separator
         before = f"{between}{topic.removesuffix(HEARTBEATS)}"
-        # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
-        hidden = [alias for alias in been_on if alias and between in alias and (between or keeps_names(policy))]
-        if any(f"{between}{alias}{between}" in before for alias in hidden):
-            return True
-    at: str | None = topic
+        for alias in sorted(been_on):
+            # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
+            hidden = alias and between in alias and (between or keeps_names(policy))
+            if hidden and (at := before.find(f"{between}{alias}{between}")) >= 0:
+                yield alias, topic[at + len(alias) + len(between) :]
+    name: str | None = topic
     seen: set[str] = set()
     # A policy of somebody's own may lead round in a circle.
-    while at is not None and at not in seen:
-        seen.add(at)
-        source = policy.topic_source(at)
+    while name is not None and name not in seen:
+        seen.add(name)
+        source = policy.topic_source(name)
+        upstream = None if source is None else policy.upstream_topic(name)
         if source in been_on:
-            return True
-        at = None if source is None else policy.upstream_topic(at)
-    return False
+            yield source, upstream
+        name = upstream

@@ -50,8 +50,9 @@ class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
     phase: `mirrored` (both exist, and all but `missing` partitions have a place on the target, or keys choose one) |
-    `failed` (reason says why; tried again) | `deleted` (gone on the source) | `excluded` (no longer selected). Topic
-    ids are Kafka's own base64 text.
+    `failed` (reason says why; tried again) | `deleted` (gone on the source) | `excluded` (no longer selected) |
+    `left-out` (selected, and not mirrored because its name says that it is a copy from the target; note says by which
+    rule). Topic ids are Kafka's own base64 text.
     """
 
     source_topic: str
@@ -68,6 +69,8 @@ class MirroredTopic(Row):
     target_configs: tuple[tuple[str, str], ...] = ()
     """What the data plane needs of the target topic: max.message.bytes, message.timestamp.type, cleanup.policy,
     compression.type, delete.retention.ms."""
+    note: str = ""
+    """By which rule it is left out, or is mirrored or renamed as a heartbeats topic; "" where none is worth a word."""
 
     def copied(self, *, by_key: bool) -> int:
         """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the

@@ -1,0 +1,44 @@
+"""One cluster under two aliases, as far as a file shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep_config import layering
+from lockstep_protocol.names import Flow
+
+from .conftest import LoadText
+
+WHOLE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {b}\nA->B.enabled = true\n"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "known"),
+    [
+        ("a:9092", "a:9092", "a:9092"),
+        ("a:9092,b:9092", "c:9092, B:9092", "b:9092"),
+        ("a:9092", "a:9093", ""),
+        ("a:9092,a:9092", "b:9092", ""),
+    ],
+)
+def test_an_address_in_common_is_remarked_on(a: str, b: str, known: str, load_text: LoadText) -> None:
+    notes = [one for one in load_text(whole=WHOLE.format(a=a, b=b)).notes if "one cluster" in one.message]
+    assert [(one.key, one.message.partition(",")[0]) for one in notes] == (
+        [("B.bootstrap.servers", f"has {known}")] if known else []
+    )
+
+
+def test_both_keys_that_decide_by_names_are_read(load_text: LoadText) -> None:
+    usual = load_text("").flow(Flow("A", "B"))
+    exact = load_text("lockstep.cycles = exact\nA->B.lockstep.heartbeats.topics = exact\n").flow(Flow("A", "B"))
+    assert (usual.topic_sync.cycles_exact, exact.topic_sync.cycles_exact) == (False, True)
+    assert usual.policy.is_heartbeats_topic("x.heartbeats")
+    assert not exact.policy.is_heartbeats_topic("x.heartbeats")
+    assert exact.policy.is_heartbeats_topic("B.A.heartbeats")
+    assert exact.topic_sync.aliases == frozenset("AB")
+
+
+def test_every_alias_has_those_of_the_connectors(load_text: LoadText) -> None:
+    settings = load_text("A->B.source.cluster.alias = dc1\n").flow(Flow("A", "B"))
+    assert settings.topic_sync.aliases == {"A", "B", "dc1"}
+    assert layering.every_alias(layering.Layers({}, {}, {}), Flow("A", "B")) == {"A", "B"}
