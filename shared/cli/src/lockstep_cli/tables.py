@@ -244,7 +244,7 @@ def _topics(report: Report, lines: Sequence[TopicLine]) -> RenderableType:
             words,
             f"{line.partitions:,}",
             *_lag(line),
-            _why(line, "topic", line.topic) if line.trouble else Text(line.note, FAINT),
+            _why(line, "topic", line.topic, line.note),
         )
     return table
 
