@@ -42,3 +42,10 @@ def test_every_alias_has_those_of_the_connectors(load_text: LoadText) -> None:
     settings = load_text("A->B.source.cluster.alias = dc1\n").flow(Flow("A", "B"))
     assert settings.topic_sync.aliases == {"A", "B", "dc1"}
     assert layering.every_alias(layering.Layers({}, {}, {}), Flow("A", "B")) == {"A", "B"}
+
+
+def test_what_a_flow_made_itself_is_not_replicated_on_one_cluster(load_text: LoadText) -> None:
+    flow = load_text("").flow(Flow("A", "B"))
+    assert flow.replicates("A.orders")
+    assert not flow.replicates("A.orders", one_cluster=True)
+    assert flow.replicates("orders", one_cluster=True)

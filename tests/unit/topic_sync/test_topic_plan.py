@@ -1,5 +1,6 @@
 """What topic-sync wants done: dense, with values (`mm2.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -341,3 +342,31 @@ def test_mm2_115_since_4_4_what_was_on_the_source_before_is_a_cycle() -> None:
     assert list(selected(PREFIXED, names).topics) == names
     assert list(selected(replace(PREFIXED, cycle_by_source=True), names).topics) == ["C.orders", "orders"]
     assert list(selected(replace(IDENTITY, cycle_by_source=True), names).topics) == names
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        ["A->B"],
+        ["A->B", "B->A"],
+        ["A->B", "C->D"],
+        ["A->B", "B->C", "C->A"],
+        ["A->B", "A->C", "C->B"],
+        ["A-1->B", "B->A-1"],
+    ],
+)
+@pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda: DefaultReplicationPolicy("-"), None])
+@pytest.mark.parametrize("exact", [False, True])
+def test_on_one_cluster_copies_are_not_copied_for_ever(
+    flows: list[str], policy: Callable[[], DefaultReplicationPolicy] | None, exact: bool
+) -> None:
+    names = {"orders", "heartbeats"}
+    for _ in range(12):
+        before = set(names)
+        for source, target in (flow.split("->") for flow in flows):
+            named = IdentityReplicationPolicy(source) if policy is None else policy()
+            rules = replace(PREFIXED, flow=Flow(source, target), policy=named, same_cluster=True, cycles_exact=exact)
+            names |= set(selected(rules, names, target=names).topics.values())
+        if names == before:
+            return
+    raise AssertionError(f"{len(names)} topics, and still more")

@@ -41,9 +41,10 @@ class AclSync:
         self._ctx = ctx
         self._asked = settings.acl_sync
         self._rule = AclRule(
-            replicates=lambda topic: settings.replicates(topic) or topic in self._mirrored,
+            replicates=self._replicates,
             remote_topic=settings.remote_topic,
         )
+        self._one_cluster = False
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
         self._own = Ownership(ctx)
         self._looks = Looks()
@@ -80,6 +81,10 @@ class AclSync:
             self._mirrored.add(row.source_topic)
             self._ctx.rounds.hurry(ROUND)
 
+    def _replicates(self, topic: str) -> bool:
+        """By its name, or by topic-sync's word. On one cluster under two aliases the ACLs of copies are not copied."""
+        return self._ctx.settings.replicates(topic, one_cluster=self._one_cluster) or topic in self._mirrored
+
     async def _round(self) -> None:
         try:
             await self._sync()
@@ -96,6 +101,7 @@ class AclSync:
 
     async def _sync(self) -> None:
         ctx = self._ctx
+        self._one_cluster = await ctx.source.cluster_id() == await ctx.target.cluster_id()
         source = await read_acls(ctx.source, self._resources)
         target = await read_acls(ctx.target, self._resources)
         found = plan(source, target, await self._verdict(source))

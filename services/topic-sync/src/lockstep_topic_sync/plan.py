@@ -145,7 +145,9 @@ def selected(
         remote = rules.policy.format_remote_topic(rules.flow.source, name)
         if rules.same_cluster and remote == name:
             continue
-        ways = list(came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source or rules.same_cluster))
+        ways = list(
+            came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster)
+        )
         there = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
         is_copy = any(upstream is None or (on := there[alias]) is None or upstream in on for alias, upstream in ways)
         if ways and not is_copy:

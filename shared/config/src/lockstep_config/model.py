@@ -371,8 +371,9 @@ class FlowSettings:
         """The name on the target of a topic of the source."""
         return self.policy.format_remote_topic(self.aliases.source, topic)
 
-    def replicates(self, topic: str) -> bool:
-        """Whether a topic of the source is mirrored, as far as its name tells."""
+    def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
+        """Whether a topic of the source is mirrored, as far as its name tells. `one_cluster`: source and target have
+        turned out to be one."""
         return should_replicate_topic(
             topic,
             topics=self.topics,
@@ -380,6 +381,7 @@ class FlowSettings:
             flow=self.aliases,
             heartbeats_replicated=self.topic_sync.heartbeats_replicated,
             also_source=self.rules.cycle_by_source,
+            one_cluster=one_cluster,
         )
 
 

@@ -129,12 +129,13 @@ def should_replicate_topic(
     flow: Flow,
     heartbeats_replicated: bool,
     also_source: bool = False,
+    one_cluster: bool = False,
 ) -> bool:
-    """Whether `topic` of the flow's source is mirrored, as far as its name tells. For `also_source` see
-    `came_from`."""
+    """Whether `topic` of the flow's source is mirrored, as far as its name tells. For `also_source` and `one_cluster`
+    see `came_from`."""
     return passes_selection(
         topic, topics=topics, policy=policy, heartbeats_replicated=heartbeats_replicated
-    ) and not is_cycle(policy, topic, flow, also_source=also_source)
+    ) and not is_cycle(policy, topic, flow, also_source=also_source, one_cluster=one_cluster)
 
 
 def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, heartbeats_replicated: bool) -> bool:

@@ -224,26 +224,30 @@ def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
     return policy.format_remote_topic(source_alias, "t") == "t" if own is None else bool(own)
 
 
-def is_cycle(policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False) -> bool:
+def is_cycle(
+    policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
+) -> bool:
     """Whether `topic`, found on the flow's source, has been on the flow's target already, by its name. See
     `came_from`."""
-    return next(came_from(policy, topic, flow, also_source=also_source), None) is not None
+    return next(came_from(policy, topic, flow, also_source=also_source, one_cluster=one_cluster), None) is not None
 
 
 def came_from(
-    policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False
+    policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
 ) -> Iterator[tuple[str, str | None]]:
     """Where the name of `topic`, found on the flow's source, says that it has been before: the target's alias and the
     name it had there (None: the policy does not know). `flow` has the aliases that names are made of.
 
     `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before counts too. It
-    has no effect on a policy that keeps names, under which every topic has.
+    has no effect on a policy that keeps names, under which every topic has. `one_cluster`: both aliases lead to one
+    cluster, so that each copy lies on the source at once; each name that a flow made of its source's alias counts
+    then, under any policy.
 
     An alias that holds the separator is found as well: MM2 takes a name apart at each separator, does not see
     `cluster-1` in `cluster-1-orders`, and mirrors that back and forth for ever.
     """
     been_on = {flow.target}
-    if also_source and not keeps_names(policy):
+    if one_cluster or (also_source and not keeps_names(policy)):
         been_on.add(flow.source)
     if isinstance(policy, DefaultReplicationPolicy) and (policy.has_heartbeats_name(topic) or not keeps_names(policy)):
         between = policy.separator
@@ -260,6 +264,7 @@ def came_from(
         seen.add(name)
         source = policy.topic_source(name)
         upstream = None if source is None else policy.upstream_topic(name)
-        if source in been_on:
+        # A name that is kept does not tell that a flow made it.
+        if source == flow.target or (source in been_on and upstream != name):
             yield source, upstream
         name = upstream
