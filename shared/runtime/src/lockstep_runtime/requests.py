@@ -76,7 +76,7 @@ ASKING = {
     # groups would be answered any more.
     "metadata.recovery.strategy": "none",
     # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
-    # state, and to ask is to connect at once: while the cluster is away that is a core (docs/decisions/0055).
+    # state, and to ask is to connect at once: while the cluster is away that is a core (docs/decisions/0053).
     "enable.sparse.connections": False,
     "reconnect.backoff.max.ms": 2_000,
 }
