@@ -403,7 +403,7 @@ def test_a_group_that_the_target_refuses_has_the_reason_in_its_row(scene: Scene)
 def test_a_share_group_of_the_source_is_named_as_not_replicated(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
-    share = f"{scene.group}-share"
+    share = f"share-{scene.mark}"
     join_share_group(scene.a.bootstrap, share, scene.topic)
     with scene.service() as process:
         said = process.hear("group not replicated", subject=share)

@@ -15,7 +15,7 @@ from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.state import MirroredTopic, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker
-from tests.harness.clusters import admin, create_topic, read_topic
+from tests.harness.clusters import admin, create_topic, delete_topic, read_topic
 from tests.harness.services import ServiceProcess, two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
@@ -48,7 +48,7 @@ def test_a_topic_left_out_by_its_name_is_named_once_and_mirrored_where_the_targe
 ) -> None:
     mark = uuid.uuid4().hex[:6]
     flow = Flow(f"s{mark}", f"t{mark}")
-    no_copy, copy, plain = f"pay{mark}.{flow.target}.v1", f"{flow.target}.orders{mark}", f"orders{mark}"
+    no_copy, copy, plain = f"pay{mark}.{flow.target}.v{mark}", f"{flow.target}.orders{mark}", f"orders{mark}"
     for broker, name in ((broker_a, no_copy), (broker_a, copy), (broker_a, plain), (broker_b, plain)):
         create_topic(broker.bootstrap, name, partitions=1)
     lines = (f"{flow}.enabled = true", f"topics = .*{mark}.*", "emit.heartbeats.enabled = false")
@@ -69,6 +69,11 @@ def test_a_topic_left_out_by_its_name_is_named_once_and_mirrored_where_the_targe
     exact = two_cluster_file(tmp_path, *clusters, *lines, "lockstep.cycles = exact")
     with ServiceProcess(TOPIC_SYNC, exact, str(flow)):
         wait_until(lambda: f"{flow.source}.{no_copy}" in topics(broker_b), what="what is no copy is mirrored")
+        time.sleep(ROUNDS_S)
+        assert f"{flow.source}.{copy}" not in topics(broker_b)
+        # What is once decided stays so, whatever becomes of the originals.
+        delete_topic(broker_b.bootstrap, plain)
+        create_topic(broker_b.bootstrap, f"v{mark}", partitions=1)
         time.sleep(ROUNDS_S)
         assert f"{flow.source}.{copy}" not in topics(broker_b)
         phases = {name: row.phase for name, row in rows(broker_b, flow).items()}

@@ -98,11 +98,35 @@ class TestCycles:
         found = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
         assert list(found.topics) == ["orders"]
         assert list(found.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
-        assert found.left_out["B.orders"] == (
+        assert found.left_out["B.orders"].rule == (
             "its name says that it is a copy of orders of B (cycle detection, as in MirrorMaker)"
         )
-        assert found.left_out["payments.B.v1"].endswith("but B has no such topic: lockstep.cycles=exact mirrors it")
-        assert found.no_copies == {"payments.B.v1", "B.gone", "B.heartbeats"}
+        assert found.left_out["payments.B.v1"].rule.endswith(
+            "but B has no such topic: lockstep.cycles=exact mirrors it"
+        )
+        assert found.left_out["B.orders"].original == "orders"
+        assert dict(found.no_copies) == {
+            "payments.B.v1": frozenset({"v1"}),
+            "B.gone": frozenset({"gone"}),
+            "B.heartbeats": frozenset({"heartbeats"}),
+        }
+
+    def test_what_is_once_known_stays_so(self) -> None:
+        was = selected(self.EXACT, self.NAMES, target={"orders"}, copies={"B.gone": "gone"}, own=("payments.B.v1",))
+        assert "B.gone" in was.left_out
+        assert was.left_out["B.gone"].original == "gone"
+        now = selected(self.EXACT, self.NAMES, target={"orders", "v1"}, own=("payments.B.v1",))
+        assert "payments.B.v1" in now.topics
+
+    def test_exact_counts_for_nothing_on_one_cluster(self) -> None:
+        here = replace(self.EXACT, same_cluster=True)
+        assert list(selected(here, ["A.none", "B.none", "x"], target=()).topics) == ["x"]
+
+    def test_an_alias_that_stands_in_a_name_twice_hides_no_original(self) -> None:
+        flow = Flow("A", "us-1")
+        rules = replace(self.EXACT, flow=flow, policy=DefaultReplicationPolicy("-"))
+        found = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
+        assert found.left_out["us-1-x-us-1-orders"].original == "orders"
 
     def test_exact_mirrors_what_the_targets_topics_show_to_be_no_copy(self) -> None:
         found = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
@@ -111,7 +135,7 @@ class TestCycles:
 
     def test_exact_leaves_out_what_it_knows_nothing_of(self) -> None:
         assert list(selected(self.EXACT, self.NAMES).topics) == ["orders"]
-        assert list(selected(self.EXACT, self.NAMES, target={"orders"}, spared=()).topics) == ["orders"]
+        assert list(selected(self.EXACT, self.NAMES, target={"orders"}, own=()).topics) == ["orders"]
 
     @given(
         st.sets(st.sampled_from(["x", "y", "B.x", "C.x", "B.C.x", "C.B.x", "A.x"]), min_size=1),

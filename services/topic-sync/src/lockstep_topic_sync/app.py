@@ -129,7 +129,7 @@ class TopicSync:
         ctx.must_act()
         rules = await self._rules_now()
         source, target = await self._list()
-        selection = self._selected(rules, source, target)
+        selection = await self._selected(rules, source, target)
         topics = selection.topics
         note(topics=len(topics))
         await self._write_left_out(selection)
@@ -161,19 +161,30 @@ class TopicSync:
         self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
 
-    def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
-        """A listing can be short while brokers change, so what it does not have counts as not there once a second one
-        has not had it."""
-        lately, self._no_copies = self._no_copies, selected(rules, source, target=target).no_copies
-        if rules.cycles_exact and self._no_copies - lately:
-            self._names = None
-        known = {row.source_topic for row in self._ctx.state.all(MirroredTopic) if row.phase == "mirrored"}
-        return selected(rules, source, target=target, spared=self._no_copies & (lately | known))
+    async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
+        """With `cycles_exact`, a topic counts as no copy once two listings of the target have not had its original (one
+        can be short while brokers change), and the target does not know it by name either (what we may not describe
+        is in no listing). What is once known stays so."""
+        if not rules.cycles_exact:
+            return selected(rules, source, target=target)
+        rows = self._ctx.state.all(MirroredTopic)
+        copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
+        own = {row.source_topic for row in rows if row.phase == "mirrored"}
+        lately, found = self._no_copies, selected(rules, source, target=target, copies=copies, own=own).no_copies
+        self._no_copies = frozenset(found)
+        if found.keys() - lately:
+            self._names = None  # so that the next listing is another one
+        asked = {name: found[name] for name in (found.keys() & lately) - own}
+        read = await read_topics(self._ctx.target, {original for some in asked.values() for original in some})
+        hidden = read.by_name.keys() | read.troubles.keys()
+        own |= {name for name, originals in asked.items() if not originals & hidden}
+        return selected(rules, source, target=target, copies=copies, own=own)
 
     async def _write_left_out(self, selection: Selection) -> None:
         """Name each topic that its name leaves out, once."""
-        rows = [left_out_row(name, why) for name, why in selection.left_out.items()]
-        rows = [row for row in rows if self._ctx.state.differs(row)]
+        state = self._ctx.state
+        rows = [left_out_row(name, why, state.get(MirroredTopic, name)) for name, why in selection.left_out.items()]
+        rows = [row for row in rows if state.differs(row)]
         happened = [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
         if rows:
             await self._say(rows, happened)
@@ -322,8 +333,8 @@ class TopicSync:
         not gone; their rows say what is wrong."""
         state, now = self._ctx.state, self._ctx.clock.monotonic()
         known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
-        mirrored = (n for n, row in known.items() if row.phase not in ("deleted", "excluded", "left-out"))
-        there = selected(rules, mirrored).topics.keys()
+        mirrored = {n for n, row in known.items() if row.phase not in ("deleted", "excluded", "left-out")}
+        there = selected(rules, mirrored, own=mirrored).topics.keys()
         if again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
         asked = there if again else there - self._hidden.keys()

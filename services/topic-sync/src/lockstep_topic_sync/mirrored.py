@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep_protocol.state import MirroredTopic
-from lockstep_topic_sync.plan import Topic
+from lockstep_topic_sync.plan import LeftOut, Topic
 
 __all__ = [
     "STANDINGS",
@@ -104,9 +104,10 @@ def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | Non
     )
 
 
-def left_out_row(topic: str, why: str) -> MirroredTopic:
+def left_out_row(topic: str, why: LeftOut, known: MirroredTopic | None) -> MirroredTopic:
     """The row of a topic that is selected, and whose name says that it is a copy from the target."""
-    return MirroredTopic(source_topic=topic, target_topic="", phase="left-out", note=why)
+    row = MirroredTopic(source_topic=topic, target_topic="") if known is None else known
+    return replace(row, phase="left-out", reason="", missing=0, note=why.rule, original=why.original)
 
 
 def left_out(row: MirroredTopic, *, loud: bool) -> Happened:

@@ -18,6 +18,7 @@ __all__ = [
     "Config",
     "Create",
     "Grow",
+    "LeftOut",
     "Plan",
     "Rules",
     "Selection",
@@ -115,28 +116,44 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Why a topic is not mirrored though the filters select it. `original`: the topic of the other cluster that it is a
+    copy of; "" where none was seen."""
+
+    rule: str
+    original: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """What becomes of the source's topics that the filters select."""
 
     topics: Mapping[str, str]
     """Those that are mirrored, and as what: source name to target name, sorted."""
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    """Those that are not, because their names say that they are copies from the target: the rule for each."""
-    no_copies: frozenset[str] = frozenset()
-    """Of either, those whose names say so though no topic is there that they could be copies of."""
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """Those that are not, because their names say that they are copies from the target."""
+    no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of either, those whose names say so though no topic is there that they could be copies of: the names that these
+    would have on the target."""
 
 
 def selected(
-    rules: Rules, names: Iterable[str], *, target: Collection[str] | None = None, spared: Collection[str] | None = None
+    rules: Rules,
+    names: Iterable[str],
+    *,
+    target: Collection[str] | None = None,
+    copies: Mapping[str, str] | None = None,
+    own: Collection[str] | None = None,
 ) -> Selection:
     """Which of the source's topics are mirrored. `target`: the names that are there; None: not known, so that each
-    name counts. `spared`: those of `no_copies` that may be mirrored with `cycles_exact`; None: all.
+    name counts. With `cycles_exact`, `copies` are known to be copies, and of which topic, though that may be gone
+    since; `own` are known to be none (None: all of `no_copies`).
 
     On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again; of
     those none is selected.
     """
-    topics, left_out, no_copies = {}, {}, set()
-    source = frozenset(names)
+    topics, left_out, no_copies = {}, {}, {}
+    source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
     for name in sorted(source):
         if not passes_selection(
             name, topics=rules.topics, policy=rules.policy, heartbeats_replicated=rules.heartbeats_replicated
@@ -149,17 +166,20 @@ def selected(
             came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster)
         )
         there = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
-        is_copy = any(upstream is None or (on := there[alias]) is None or upstream in on for alias, upstream in ways)
-        if ways and not is_copy:
-            no_copies.add(name)
-        if not ways or (rules.cycles_exact and name in no_copies and (spared is None or name in spared)):
+        seen = [upstream for alias, upstream in ways if upstream is not None and upstream in (there[alias] or ())]
+        original = copies.get(name, "") or next(iter(seen), "")
+        unknown = any(upstream is None or there[alias] is None for alias, upstream in ways)
+        if ways and not original and not unknown:
+            no_copies[name] = frozenset(upstream for alias, upstream in ways if upstream and alias == rules.flow.target)
+        known = own is not None and name in own and name not in copies
+        if not ways or (exact and (known or (own is None and name in no_copies))):
             topics[name] = remote
         elif not rules.policy.is_heartbeats_topic(name):
-            left_out[name] = _cycle_note(rules, *ways[0], is_copy)
-    return Selection(topics, left_out, frozenset(no_copies))
+            left_out[name] = LeftOut(_cycle_note(rules, *ways[0], is_copy=name not in no_copies), original)
+    return Selection(topics, left_out, no_copies)
 
 
-def _cycle_note(rules: Rules, alias: str, upstream: str | None, is_copy: bool) -> str:
+def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool) -> str:
     of = "a topic" if upstream is None else upstream
     note = f"its name says that it is a copy of {of} of {alias} (cycle detection, as in MirrorMaker)"
     if not is_copy:

@@ -131,7 +131,7 @@ def _unread(held: Held, rows: Mapping[TopicPartition, PartitionProgress], gone: 
             continue
         topic = held.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
         phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"
-        if phase == "excluded":
+        if phase in ("excluded", "left-out"):
             left.append(tp)
         elif row.phase == "halted" or phase != "mirrored":
             unknown.append(row)

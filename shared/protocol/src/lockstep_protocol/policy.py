@@ -255,8 +255,10 @@ def came_from(
         for alias in sorted(been_on):
             # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
             hidden = alias and between in alias and (between or keeps_names(policy))
-            if hidden and (at := before.find(f"{between}{alias}{between}")) >= 0:
+            at = before.find(f"{between}{alias}{between}") if hidden else -1
+            while at >= 0:
                 yield alias, topic[at + len(alias) + len(between) :]
+                at = before.find(f"{between}{alias}{between}", at + 1)
     name: str | None = topic
     seen: set[str] = set()
     # A policy of somebody's own may lead round in a circle.

@@ -71,6 +71,8 @@ class MirroredTopic(Row):
     compression.type, delete.retention.ms."""
     note: str = ""
     """By which rule it is left out, or is mirrored or renamed as a heartbeats topic; "" where none is worth a word."""
+    original: str = ""
+    """Of a topic that is left out, the topic of the other cluster that it was seen to be a copy of."""
 
     def copied(self, *, by_key: bool) -> int:
         """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the
