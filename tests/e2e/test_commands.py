@@ -119,6 +119,7 @@ def test_probe_reaches_both_clusters_and_sees_a_heartbeat(file: Path, heartbeat:
     assert [(one["check"], one["ok"]) for one in found] == [
         (f"{source} is reached", True),
         (f"{target} is reached", True),
+        ("two clusters", True),
         (f"permissions on {source}", True),
         (f"permissions on {target}", True),
         (f"heartbeat on {target}", True),

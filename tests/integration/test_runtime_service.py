@@ -315,7 +315,8 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(file: Path, flow: Flow) -
         port = str(taken.getsockname()[1])
         with ServiceProcess(HEARTBEAT, file, str(flow), arguments=("--port", port)) as service:
             assert service.wait() == 2
-            (line,) = service.lines()
+            *remarks, line = service.lines()
+            assert {remark["level"] for remark in remarks} <= {"warning"}
             assert f"port {port} on 127.0.0.1 is in use" in line["text"]
 
 
