@@ -1,0 +1,158 @@
+"""Whatever fails, `lockstep status` and /metrics say no less than what a reader of the target lacks.
+
+SEED gives other moments, MOMENTS more of them. Faults strike at proxies, so the test can read both clusters throughout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from lockstep_cli.status import command
+from tests.faults.deployment import PARTITIONS, Deployment, one_broker_each
+from tests.faults.numbered import Writer, read_numbers
+from tests.faults.scene import Scene
+from tests.harness.clusters import delete_topic, end_offsets
+from tests.harness.eventually import wait_until
+from tests.harness.metrics import read_page
+
+Ends = Mapping[int, int]
+
+TOPIC, COPY = "fault-told", "A.fault-told"
+RATE = 200
+MORE: Mapping[str, Any] = {"A->B.lockstep.on.recreate": "restart"}
+SAID = {f"{who} {what}" for who in ("status", "/metrics") for what in ("behind", "unknown")}
+SEEN_S = 16.0
+"""What /metrics shows was seen 10 s before at most, and a look takes a while. `status` knows a dead slot after 15 s."""
+
+
+class Watched:
+    """A run under traffic; where both logs ended, from time to time; and how often each kind of answer was given."""
+
+    def __init__(self, there: Deployment, stack: ExitStack) -> None:
+        self.there, self.stack = there, stack
+        self.source: list[tuple[float, Ends]] = []
+        self.target: list[tuple[float, Ends]] = []
+        self.said: Counter[str] = Counter()
+
+    def write(self, first: int) -> None:
+        self.there.create(TOPIC)
+        at, log = self.there.source.bootstrap, self.there.folder / f"writer-{first}.log"
+        self.stack.enter_context(Writer(at, TOPIC, partitions=PARTITIONS, rate=RATE, log=log, first=first))
+
+    def write_anew(self) -> None:
+        self.stack.close()
+        delete_topic(self.there.source.bootstrap, TOPIC)
+        self.source.clear()
+        self.write(10**9)
+
+    def wait(self, seconds: float = 0.0) -> None:
+        until = time.monotonic() + seconds
+        while True:
+            self.source.append((time.monotonic(), end_offsets(self.there.source.bootstrap, TOPIC)))
+            self.target.append((time.monotonic(), end_offsets(self.there.target_bootstrap, COPY)))
+            if time.monotonic() >= until:
+                return
+            time.sleep(0.5)
+
+    def look(self, when: str) -> None:
+        """Hold both against what the target has afterwards."""
+        self.wait()
+        seen = _last(self.source, time.monotonic() - SEEN_S)
+        self._hold(f"{when}: /metrics", _gauges(self.there), seen)
+        self.wait()
+        (_, ends), before = self.source[-1], _last(self.target, time.monotonic() - SEEN_S)
+        flow = _status(self.there)
+        told = {line["partition"]: line["lag_records"] for line in flow.get("partitions", ()) if line["topic"] == TOPIC}
+        lacking = self._hold(f"{when}: status", told, ends)
+        self.wait()
+        if flow["fine"]:
+            now = self.target[-1][1]
+            still = [number for number, end in before.items() if lacking[number] and now[number] == end]
+            assert not still, f"{when}: fine, and partitions {still} do not copy: {flow}"
+
+    def _hold(self, who: str, told: Mapping[int, float | None], ends: Ends) -> Ends:
+        """How many records below the ends nobody can read on the target, by partition: the least to be told."""
+        copy = read_numbers(self.there.target_bootstrap, COPY)
+        log = read_numbers(self.there.source.bootstrap, TOPIC)
+        lacking = {number: len({*log[number][:end]} - {*copy[number]}) for number, end in ends.items()}
+        print(f"{who}: {dict(told)}, lacking at least {lacking}")  # noqa: T201 - pytest shows it
+        for number, lack in lacking.items():
+            lag = told.get(number)
+            assert lag is None or lag >= lack, f"{who}: {number} lacks {lack} records and is told {lag} behind"
+            self.said[who.rpartition(" ")[2] + (" unknown" if lag is None else " behind" if lag else " 0")] += 1
+        return lacking
+
+    def at_rest(self) -> bool:
+        flow = _status(self.there)
+        assert flow["fine"], flow
+        assert flow["lag_records"] == 0
+        assert _gauges(self.there) == dict.fromkeys(range(PARTITIONS), 0.0)
+        return True
+
+
+def _last(samples: list[tuple[float, Ends]], at: float) -> Ends:
+    """The last sample that is as old as that; nothing where none is."""
+    return next((ends for taken, ends in reversed(samples) if taken <= at), {})
+
+
+def _status(there: Deployment) -> dict[str, Any]:
+    asked = [str(there.folder / "mm2.properties"), "--output", "json", "--timeout", "4"]
+    (flow,) = json.loads(CliRunner().invoke(command, asked, catch_exceptions=False).stdout)["flows"]
+    return dict(flow)
+
+
+def _gauges(there: Deployment) -> dict[int, float]:
+    """Of each partition that has a sample; nothing while no page answers."""
+    address = re.findall(r"data-plane +started .* pages at (http://\S+)", there.run.log.read_text())[-1]
+    try:
+        with urllib.request.urlopen(f"{address}/metrics", timeout=5.0) as answer:  # noqa: S310 - our own address
+            page = read_page(answer.read().decode())
+    except OSError:
+        return {}
+    found = page.get("lockstep_lag_records", [])
+    return {int(labels["partition"]): value for labels, value in found if labels["topic"] == TOPIC}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_no_less_is_said_than_what_a_reader_of_the_target_lacks(tmp_path: Path) -> None:
+    seed, moments = int(os.environ.get("SEED") or random.randrange(10**6)), int(os.environ.get("MOMENTS") or 10)
+    print(f"SEED={seed} MOMENTS={moments}")  # noqa: T201 - pytest shows it with the failure
+    dice = random.Random(seed)
+    with one_broker_each(tmp_path, tmp_path / "run.log", **MORE) as there, ExitStack() as stack:
+        watched, source, target = Watched(there, stack), there.source.proxy, there.target.proxy
+        assert source is not None and target is not None  # noqa: PT018 - for the types
+        strikes: Mapping[str, Callable[[], None]] = {
+            "JVM killed": lambda: Scene(there, TOPIC, dice, print).kill("JVM"),
+            "source frozen": source.hold,
+            "source away": source.refuse,
+            "target away": target.refuse,
+            "topic created anew": watched.write_anew,
+        }
+        watched.write(0)
+        there.goes_on(TOPIC)
+        for name in dice.sample([*strikes], len(strikes)) * -(-moments // (3 * len(strikes))):
+            strikes[name]()
+            for _ in range(2):
+                watched.wait(dice.uniform(0.0, 10.0))
+                watched.look(name)
+            there.heal()
+            watched.wait(dice.uniform(0.0, 4.0))
+            watched.look(f"after {name}")
+        stack.close()
+        wait_until(watched.at_rest, within=120, every=1.0, what="at rest both say 0, and fine")
+        print(watched.said)  # noqa: T201 - how often each kind of answer was given
+        assert watched.said.keys() >= SAID
