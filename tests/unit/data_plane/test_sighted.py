@@ -78,6 +78,24 @@ def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago()
     assert lag(sighted, UP_TO_DATE, 301) is None
 
 
+def test_while_a_look_is_not_answered_the_one_before_counts_as_long_as_a_row_does() -> None:
+    sighted = Sighted()
+    look(sighted, UP_TO_DATE, 10, 100)
+    sighted.asks(110)
+    assert lag(sighted, UP_TO_DATE, 110 + FRESH_S) == Lag(0, 0)
+    assert lag(sighted, UP_TO_DATE, 111 + FRESH_S) is None, "the source may have got more, and nobody can tell"
+    assert lag(sighted, None, 111 + FRESH_S) is None
+    later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=25, lag_records=5)
+    sighted.heard(later, 122)
+    assert lag(sighted, later, 123) == Lag(5, 123.0), "its slot goes on"
+    look(sighted, later, 30, 124, there=20)
+    assert lag(sighted, later, 125) == Lag(10, 125.0)
+    sighted.asks(134)
+    sighted.lost()
+    look(sighted, later, 31, 144, there=20)
+    assert lag(sighted, later, 144 + LOOK_LASTS_S) is not None, "nothing is asked any more"
+
+
 def test_what_has_not_begun_lacks_all_that_the_source_has() -> None:
     sighted = Sighted()
     assert lag(sighted, None, 0) is None

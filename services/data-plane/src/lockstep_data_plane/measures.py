@@ -114,6 +114,10 @@ class Measures:
         self._stuck, self._resting = stuck, resting
         self._sighted.look(seen, self._ctx.clock.monotonic())
 
+    def looks(self) -> None:
+        """The driver begins to ask both clusters; `looked` or `lost_sight` follows."""
+        self._sighted.asks(self._ctx.clock.monotonic())
+
     def lost_sight(self) -> None:
         """The source does not answer."""
         self._sighted.lost()

@@ -12,7 +12,9 @@ from lockstep_protocol.state import MirroredTopic, PartitionProgress
 __all__ = ["Lag", "Seen", "Sighted"]
 
 FRESH_S = 10.0
-"""A slot writes progress each second while records move. Without a look, a row counts for so long."""
+"""A slot writes progress each second while records move. Without a look, a row counts for so long. A look for whose
+answer the driver has waited longer has not come: a request may take a minute, and the look before says nothing of now.
+"""
 
 WRITES_WITHIN_S = 3.0
 """Where both logs go on behind a row that is older, its slot may have been killed after it copied more."""
@@ -51,12 +53,17 @@ class Sighted:
     def __init__(self) -> None:
         self._seen: Mapping[TopicPartition, Seen] = {}
         self._looked_at = float("-inf")
+        self._asked_at = float("inf")
         self._heard: dict[TopicPartition, float] = {}
         self._behind: dict[TopicPartition, _Behind] = {}
 
     def heard(self, row: PartitionProgress, now: float) -> None:
         """A row has come."""
         self._heard[row.topic, row.partition] = now
+
+    def asks(self, now: float) -> None:
+        """The driver begins a look; `look` or `lost` ends it."""
+        self._asked_at = now
 
     def look(self, seen: Mapping[TopicPartition, Seen], now: float) -> None:
         """A look at both clusters. What is not among them is forgotten."""
@@ -71,11 +78,12 @@ class Sighted:
                 same = before is not None and before.upstream == upstream
                 behind_since[tp] = before if same and before is not None else _Behind(upstream, now)
         self._seen, self._looked_at, self._behind = seen, now, behind_since
+        self._asked_at = float("inf")
         self._heard = {tp: at for tp, at in self._heard.items() if now - at <= FRESH_S}
 
     def lost(self) -> None:
         """The source could not be looked at: what an earlier look saw says nothing of now."""
-        self._seen = {}
+        self._seen, self._asked_at = {}, float("inf")
 
     def lag(
         self,
@@ -98,7 +106,8 @@ class Sighted:
     def _records(
         self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float
     ) -> int | None:
-        seen = self._seen.get(tp) if now - self._looked_at <= LOOK_LASTS_S else None
+        counts = now - self._looked_at <= LOOK_LASTS_S and now - self._asked_at <= FRESH_S
+        seen = self._seen.get(tp) if counts else None
         if row is None or is_of_another_log(row, topic):
             return None if seen is None else behind(row, topic, seen.source)
         told = Log(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None

@@ -76,6 +76,7 @@ class SourceWatch:
         known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
         asked = {**dict.fromkeys(ordered), **selected}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
+        self._measures.looks()  # each request may wait for a minute
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _begins_anew(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
