@@ -78,6 +78,20 @@ def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago()
     assert lag(sighted, UP_TO_DATE, 301) is None
 
 
+def test_a_row_that_is_only_written_again_says_nothing_new_of_a_source_that_is_away() -> None:
+    sighted = Sighted()
+    sighted.heard(UP_TO_DATE, 0)
+    look(sighted, UP_TO_DATE, 10, 5)
+    sighted.lost()
+    again = replace(UP_TO_DATE, at_ms=T + 9_000, latency_ms=7)
+    sighted.heard(again, 9)
+    assert lag(sighted, again, FRESH_S) == Lag(0, 0)
+    assert lag(sighted, again, FRESH_S + 1) is None
+    sighted.heard(more := replace(again, source_end=12, lag_records=2), 12)
+    assert lag(sighted, more, 12 + FRESH_S) is not None, "its slot sees the source"
+    assert lag(sighted, more, 13 + FRESH_S) is None
+
+
 def test_while_a_look_is_not_answered_the_one_before_counts_as_long_as_a_row_does() -> None:
     sighted = Sighted()
     look(sighted, UP_TO_DATE, 10, 100)

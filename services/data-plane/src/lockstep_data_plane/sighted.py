@@ -54,12 +54,16 @@ class Sighted:
         self._seen: Mapping[TopicPartition, Seen] = {}
         self._looked_at = float("-inf")
         self._asked_at = float("inf")
-        self._heard: dict[TopicPartition, float] = {}
+        self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
         self._behind: dict[TopicPartition, _Behind] = {}
 
     def heard(self, row: PartitionProgress, now: float) -> None:
-        """A row has come."""
-        self._heard[row.topic, row.partition] = now
+        """A row has come. One that is only written again, as when a window of figures ends, says nothing new of the
+        source, which may be away."""
+        tp = (row.topic, row.partition)
+        last = self._heard.get(tp)
+        if last is None or _moved(row, last[1]) or row.source_end != last[1].source_end:
+            self._heard[tp] = (now, row)
 
     def asks(self, now: float) -> None:
         """The driver begins a look; `look` or `lost` ends it."""
@@ -79,7 +83,7 @@ class Sighted:
                 behind_since[tp] = before if same and before is not None else _Behind(upstream, now)
         self._seen, self._looked_at, self._behind = seen, now, behind_since
         self._asked_at = float("inf")
-        self._heard = {tp: at for tp, at in self._heard.items() if now - at <= FRESH_S}
+        self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
 
     def lost(self) -> None:
         """The source could not be looked at: what an earlier look saw says nothing of now."""
@@ -112,14 +116,17 @@ class Sighted:
             return None if seen is None else behind(row, topic, seen.source)
         told = Log(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
         if seen is None or seen.source is None:
-            fresh = now - self._heard.get(tp, float("-inf")) <= FRESH_S
-            return behind(row, topic, told) if fresh else None
+            return behind(row, topic, told) if self._age(tp, now) <= FRESH_S else None
         if _moved(row, seen.row):  # the look is older than the row
             source = Log(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
             return behind(row, topic, source)
-        silent = now - self._heard.get(tp, float("-inf")) > WRITES_WITHIN_S
+        silent = self._age(tp, now) > WRITES_WITHIN_S
         found = behind(row, topic, seen.source, seen.target_end, silent=silent)
         return None if found is None else max(found, row.lag_records)
+
+    def _age(self, tp: TopicPartition, now: float) -> float:
+        """Of what its row says."""
+        return now - self._heard[tp][0] if tp in self._heard else float("inf")
 
 
 def _moved(row: PartitionProgress, then: PartitionProgress | None) -> bool:
