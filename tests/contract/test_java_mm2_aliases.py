@@ -176,7 +176,15 @@ def names(settings: FlowSettings) -> Names:
     )
 
 
-@pytest.mark.parametrize("lines", CASES, ids=lambda lines: ", ".join(lines) or "none")
+BRIEFLY = 6
+"""Cases that `make test` has: one takes a second and a half."""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [*CASES[:BRIEFLY], *(pytest.param(case, marks=pytest.mark.long) for case in CASES[BRIEFLY:])],
+    ids=lambda lines: ", ".join(lines) or "none",
+)
 def test_names_are_mm2s(java: Any, tmp_path: Path, lines: Sequence[str]) -> None:
     assert names(of_ours(tmp_path, lines)) == of_java(java, lines)
 

@@ -73,7 +73,6 @@ class CheckpointFlow:
         self._offsets = SourceOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
-        self._others: frozenset[str] | None = None
         self._exact = ExactPlaces()
         ctx.state.listen(self._exact.take)
         self._settled: dict[str, tuple[object, Standing]] = {}
@@ -104,7 +103,6 @@ class CheckpointFlow:
             "group_offsets_synced": self._settings.sync_group_offsets,
             "left_alone": dict(self._report.held_back()),
             "held": dict(self._report.held_for()),
-            "not_replicated": None if self._others is None else sorted(self._others),
             "offset_syncs": {
                 "read": store is not None,
                 "trouble": self._syncs.trouble,
@@ -178,17 +176,6 @@ class CheckpointFlow:
         found = await self._report.looked_at(standing, failed, self._ctx.owns)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
-        await self._name_others(look.others)
-
-    async def _name_others(self, others: frozenset[str] | None) -> None:
-        """Say once of each group that it is not replicated."""
-        if others is None:
-            return
-        new = [group for group in sorted(others - (self._others or frozenset())) if self._ctx.owns(group)]
-        self._others = others
-        for group in new:
-            text = f"{group}: a share group, or one of Kafka Streams' own protocol, has no offsets to translate"
-            await self._ctx.event("GroupNotReplicated", group, text, loud=True)
 
     async def _write(self, look: SourceLook) -> tuple[dict[str, Standing], dict[str, str]]:
         """Append what is due. Returns how each group stands then, and the groups whose checkpoints do not fit the

@@ -33,8 +33,6 @@ class SourceLook:
     """Per group of interest, what it has committed, in all topics."""
     failed: Mapping[str, ClusterTrouble] = field(default_factory=dict)
     """Groups that could not be looked at this time."""
-    others: frozenset[str] | None = None
-    """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
 
 
 def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
@@ -79,7 +77,6 @@ class SourceGroups:
         """Groups of interest when last looked at, and in which topics."""
         self._uninteresting: set[str] = set()
         self._refreshed_at: float | None = None
-        self._others: frozenset[str] | None = None
 
     async def look(self, now: float, owned: Callable[[str], bool]) -> SourceLook:
         """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
@@ -107,7 +104,7 @@ class SourceGroups:
         failed |= await self._hidden(vanished)
         topics = {group: frozenset(one.topic for one in known) for group, known in committed.items()}
         self._tracked = {group: self._tracked.get(group, frozenset()) for group in failed} | topics
-        return SourceLook(committed, failed, self._others)
+        return SourceLook(committed, failed)
 
     async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterTrouble]:
         """Those of the groups whose offsets are still there: a coordinator leaves out what lies in topics that we may
@@ -131,17 +128,6 @@ class SourceGroups:
         elif now - self._refreshed_at >= self._refresh_every.total_seconds():
             self._refreshed_at = now
             self._uninteresting.clear()
-        if self._refreshed_at == now:
-            self._others = await self._other_protocols()
-
-    async def _other_protocols(self) -> frozenset[str] | None:
-        try:
-            others = await self._admin.groups_of_other_protocols()
-        except ClusterUnreachable:
-            raise
-        except ClusterTrouble:
-            return None  # which is shown; the groups that are replicated do not wait for it
-        return frozenset(group for group in others if should_replicate_group(group, self._groups))
 
     async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterTrouble:
         offsets = await offsets_of(self._admin, group)

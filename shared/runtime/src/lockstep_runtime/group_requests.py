@@ -14,9 +14,6 @@ from lockstep_runtime.requests import Requests, operations_of
 
 __all__ = ["GroupRequests"]
 
-DEAD = "Dead"
-"""A group's state where the broker knows no such group of the classic protocol."""
-
 GROUPS_AT_ONCE = 16
 """Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
 
@@ -47,17 +44,6 @@ class GroupRequests(Requests):
             )
             for g in result.valid
         )
-
-    async def groups_of_other_protocols(self) -> frozenset[str]:
-        """Groups that are neither classic nor consumer groups: share groups (KIP-932), and those of Kafka Streams' own
-        protocol (KIP-1071). The brokers describe every group for it, so ask seldom."""
-        found = await self._blocking(
-            "list", "groups of every protocol", (await self._connected()).list_groups, timeout=self._timeout
-        )
-        consumers = {one.group for one in await self.list_groups()}
-        # Those of the consumer protocol have no state here either; a group that ends meanwhile is not named.
-        dead = {str(one.id) for one in found if not one.protocol_type and one.state == DEAD}
-        return frozenset(dead - consumers)
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         """State and member count of each group; one that does not exist is DEAD with no members."""
