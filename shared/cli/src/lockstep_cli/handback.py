@@ -127,7 +127,7 @@ class _Unread:
 def _unread(held: Held, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]) -> _Unread:
     awaited, unknown, left = [], [], []
     for tp, row in sorted(rows.items()):
-        if row.located or row.begins or tp in gone:
+        if row.tells_end or tp in gone:
             continue
         topic = held.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
         phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"

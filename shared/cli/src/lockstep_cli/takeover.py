@@ -271,7 +271,7 @@ def _refusals(
             "to run and be stopped, for it is who alters offsets: lockstep run, and lockstep stop"
         )
     rows = progress_rows(found.rows)
-    if unread := [tp for tp, _ in alters if not rows[tp].located and not rows[tp].begins]:
+    if unread := [tp for tp, _ in alters if not rows[tp].tells_end]:
         yield (
             f"where the flow's own copy ends of {named(unread)} was not read from {target} since it was copied last, "
             "so nobody knows who is further. Let the data plane run while the flow is stopped, and ask again"

@@ -118,6 +118,12 @@ class PartitionProgress(Row):
         what no longer holds."""
         return self.is_of_the_chain_of(known) and self.producer_epoch < known.producer_epoch
 
+    @property
+    def tells_end(self) -> bool:
+        """Whether it says where the copy ends: the target's log was asked since records were appended last, or an
+        operator has said where the copy begins."""
+        return self.located or bool(self.begins)
+
     def identity(self) -> tuple[str, ...]:
         return (self.topic, str(self.partition))
 
