@@ -333,7 +333,7 @@ class TopicSync:
         not gone; their rows say what is wrong."""
         state, now = self._ctx.state, self._ctx.clock.monotonic()
         known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
-        mirrored = {n for n, row in known.items() if row.phase not in ("deleted", "excluded", "left-out")}
+        mirrored = {n for n, row in known.items() if row.is_selected}
         there = selected(rules, mirrored, own=mirrored).topics.keys()
         if again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now

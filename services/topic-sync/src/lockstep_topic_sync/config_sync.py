@@ -79,7 +79,7 @@ class ConfigSync:
         topics = {row.source_topic: row.target_topic for row in rows if row.phase == "mirrored"}
         self._forget_others(topics)
         for row in rows:
-            if row.phase in ("deleted", "excluded"):
+            if not row.is_selected:
                 self.refused.pop(row.source_topic, None)
         now, all_of_them = ctx.clock.monotonic(), ctx.rounds.hurried(CONFIGS)
         first = topics if all_of_them else self._retries.ready(now)

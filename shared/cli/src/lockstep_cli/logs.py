@@ -16,8 +16,6 @@ from lockstep_runtime.errors import ClusterTrouble
 
 __all__ = ["LogReader"]
 
-GONE = ("deleted", "excluded", "left-out")
-
 
 class LogReader:
     """Of one flow. What a cluster does not answer is absent from what it reads; nothing is raised for it."""
@@ -31,7 +29,7 @@ class LogReader:
     async def read(self, rows: Mapping[str, Row], before: Logs | None = None) -> Logs:
         """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier
         look."""
-        topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.phase not in GONE]
+        topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
         source, target = await asyncio.gather(self._of_source(topics), self._of_target(topics), return_exceptions=True)
         troubles: dict[str, str] = {}
         found = Logs()

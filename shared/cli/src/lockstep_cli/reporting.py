@@ -170,7 +170,7 @@ class _Seen:
         )
         for topic in self._topics():
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
-            if topic.phase in ("deleted", "excluded", "left-out") and not anew:
+            if not (topic.is_selected or anew):
                 continue
             for number in range(max(topic.partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = known.get((topic.source_topic, number))

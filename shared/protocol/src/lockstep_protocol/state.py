@@ -74,6 +74,12 @@ class MirroredTopic(Row):
     original: str = ""
     """Of a topic that is left out, the topic of the other cluster that it was seen to be a copy of."""
 
+    @property
+    def is_selected(self) -> bool:
+        """Whether the target is to have the topic: it is on the source, and neither the filters nor its name leave it
+        out."""
+        return self.phase not in ("deleted", "excluded", "left-out")
+
     def copied(self, *, by_key: bool) -> int:
         """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the
         partition, into all that there are."""
