@@ -10,12 +10,10 @@ from typing import Protocol
 
 from lockstep_data_plane.assign import TopicPartition
 from lockstep_data_plane.silence import Silence
+from lockstep_protocol.behind import SILENT_AFTER_S
 from lockstep_protocol.state import Assignment, PartitionProgress, Row, SlotStatus
 
-__all__ = ["SILENT_AFTER_S", "Ends"]
-
-SILENT_AFTER_S = 15.0
-"""A slot that has said nothing for so long, three times as long as it is silent in between, has ended."""
+__all__ = ["Ends"]
 
 
 class Ended(Protocol):

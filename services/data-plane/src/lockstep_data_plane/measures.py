@@ -13,7 +13,7 @@ from lockstep_data_plane.counting import Count
 from lockstep_data_plane.gaps import Case
 from lockstep_data_plane.obeying import has_failed
 from lockstep_data_plane.sighted import Lag, Seen, Sighted
-from lockstep_protocol.behind import is_of_another_log
+from lockstep_protocol.behind import SILENT_AFTER_S, is_of_another_log
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime import common_metrics as common
 from lockstep_runtime.context import FlowContext
@@ -28,9 +28,6 @@ CASES = (*(case.value for case in Case), "refused")
 
 STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
 """What a partition does, as `lockstep_partition_states` says it."""
-
-SILENT_S = 15.0
-"""A slot says every 5 s that it lives; one that has been silent for three times as long is not known to copy."""
 
 UNHEARD_S = 7.0
 """So long after its last word the driver looks at the source itself, often, for a minute."""
@@ -241,7 +238,7 @@ class Measures:
     def states(self) -> dict[str, int]:
         """How many partitions do what: each is in one state."""
         now = self._ctx.clock.monotonic()
-        heard = {slot for slot, at in self._slots_heard.items() if now - at <= SILENT_S}
+        heard = {slot for slot, at in self._slots_heard.items() if now - at <= SILENT_AFTER_S}
         assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
         held = {tp for row in assignments for tp in row.partitions}
         counts = dict.fromkeys(STATES, 0)

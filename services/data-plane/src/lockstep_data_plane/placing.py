@@ -17,6 +17,7 @@ from lockstep_data_plane.altering import (
     to_look_up,
 )
 from lockstep_data_plane.silence import Silence
+from lockstep_protocol.behind import SILENT_AFTER_S
 from lockstep_protocol.commands import Command
 from lockstep_protocol.offset_requests import OffsetChange, changes_of
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus
@@ -30,8 +31,6 @@ __all__ = ["Placing"]
 ENDED_WITHIN_S = 25.0
 FREE_WITHIN_S = 120.0
 LOOK_EVERY_S = 0.25
-SILENT_AFTER_S = 15.0
-"""A slot that has said nothing for so long, three times as long as it is silent in between, has ended."""
 
 
 class Placing:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.assign import TopicPartition
-from lockstep_protocol.behind import NOT_ASKED, Log, behind, is_of_another_log
+from lockstep_protocol.behind import NOT_ASKED, WRITES_WITHIN_S, Log, behind, is_of_another_log
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 
 __all__ = ["Lag", "Seen", "Sighted"]
@@ -15,9 +15,6 @@ FRESH_S = 10.0
 """A slot writes progress each second while records move. Without a look, a row counts for so long. A look for whose
 answer the driver has waited longer has not come: a request may take a minute, and the look before says nothing of now.
 """
-
-WRITES_WITHIN_S = 3.0
-"""Where both logs go on behind a row that is older, its slot may have been killed after it copied more."""
 
 LOOK_LASTS_S = 90.0
 """Three times as long as the longest time between two looks."""

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, Standing
-from lockstep_protocol.behind import NOT_ASKED, Log, behind, is_of_another_log, why_unknown
+from lockstep_protocol.behind import (
+    NOT_ASKED,
+    SILENT_AFTER_S,
+    WRITES_WITHIN_S,
+    Log,
+    behind,
+    is_of_another_log,
+    why_unknown,
+)
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, SlotStatus
 
-__all__ = ["SILENT_MS", "Logs", "Slots", "judged", "latest"]
+__all__ = ["Logs", "Slots", "judged", "latest"]
 
-SILENT_MS = 15_000
-"""A slot says every 5 s that it lives. One whose last word is three times as old, or as far ahead by its clock, is not
-known to copy."""
-
-WRITES_WITHIN_MS = 3_000
-"""A slot writes a row each second while records move. A partition that is behind with an older row is looked at twice.
-Where the target's log goes on behind the row, the slot may have been killed after it copied more."""
+SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
 MOVES_WITHIN_MS = 10_000
 """A partition that is behind, whose row is older than this, and that did not move between two looks is stalled."""

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 
-__all__ = ["NOT_ASKED", "Log", "behind", "is_of_another_log", "why_unknown"]
+__all__ = ["NOT_ASKED", "SILENT_AFTER_S", "WRITES_WITHIN_S", "Log", "behind", "is_of_another_log", "why_unknown"]
+
+SILENT_AFTER_S = 15.0
+"""A slot says every 5 s that it lives. One that has been silent for three times as long has ended, or is not known to
+copy."""
+
+WRITES_WITHIN_S = 3.0
+"""A slot writes a row each second while records move. Where both logs go on behind a row that is older, it may have
+been killed after it copied more (`silent` of `behind`)."""
 
 NOT_ASKED = -1
 """The target's log end where nobody asked for it, or where several logs take the copy."""
