@@ -173,7 +173,7 @@ class Driver:
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
-        lags = [self._measures.lag(tp) for tp in self._measures.selected()]
+        lags = self._measures.lags().values()
         known = [lag.records for lag in lags if lag is not None]
         return {
             "slots": {

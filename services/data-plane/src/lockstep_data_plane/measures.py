@@ -173,24 +173,24 @@ class Measures:
             row.slot: [tp for tp in row.partitions if tp in self._followed] for row in self._ctx.state.all(Assignment)
         }
         rows: list[PartitionProgress] = []
+        lags = self.lags()
         for slot, partitions in sorted(assigned.items()):
             for topic, number in partitions:
                 row = self._ctx.state.get(PartitionProgress, topic, str(number))
                 if row is not None:
                     rows.append(row)
-                    yield from self._partition(slot, row)
+                    yield from self._partition(slot, row, lags.get((topic, number)))
         yield from self._flow(rows)
-        yield from self._lags()
+        yield from self._lags(lags)
         kept = self._slots()
         slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in kept}
         yield from self._slots_together(slots, kept)
         for slot, count in slots.items():
             yield from self._slot(slot, count, kept.get(slot))
 
-    def _partition(self, slot: int, row: PartitionProgress) -> Iterator[Sample]:
+    def _partition(self, slot: int, row: PartitionProgress, lag: Lag | None) -> Iterator[Sample]:
         flow, now = self._ctx.flow, self._ctx.clock.wall_ms()
         tp = (row.topic, row.partition)
-        lag = self.lag(tp)
         ours = (str(flow), row.topic, str(row.partition))
         tally = self._tallies[tp]
         yield Sample(m.LATENCY, ours, row.latency_ms / 1000)
@@ -216,22 +216,22 @@ class Measures:
             for metric, value in zip(four, stats(window, now), strict=True):
                 yield Sample(metric, theirs, value)
 
-    def lag(self, tp: TopicPartition) -> Lag | None:
-        """Of a partition that the target is to have; None: unknown."""
-        row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
-        topic, clock = self._ctx.state.get(MirroredTopic, tp[0]), self._ctx.clock
-        return self._sighted.lag(tp, row, topic, now=clock.monotonic(), wall_ms=clock.wall_ms())
+    def lags(self) -> dict[TopicPartition, Lag | None]:
+        """Of every partition that the target is to have; None: unknown."""
+        state, clock = self._ctx.state, self._ctx.clock
+        now, wall_ms = clock.monotonic(), clock.wall_ms()
+        return {
+            tp: self._sighted.lag(tp, state.get(PartitionProgress, tp[0], str(tp[1])), topic, now=now, wall_ms=wall_ms)
+            for tp, topic in self.selected().items()
+        }
 
-    def _lags(self) -> Iterator[Sample]:
-        flow, unknown = str(self._ctx.flow), 0
-        for topic, number in self.selected():
-            lag = self.lag((topic, number))
-            if lag is None:
-                unknown += 1
-                continue
-            yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
-            yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
-        yield Sample(m.LAG_UNKNOWN, (flow,), unknown)
+    def _lags(self, lags: Mapping[TopicPartition, Lag | None]) -> Iterator[Sample]:
+        flow = str(self._ctx.flow)
+        for (topic, number), lag in lags.items():
+            if lag is not None:
+                yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
+                yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
+        yield Sample(m.LAG_UNKNOWN, (flow,), sum(lag is None for lag in lags.values()))
         for state, count in self.states().items():
             yield Sample(m.PARTITION_STATES, (flow, state), count)
 
