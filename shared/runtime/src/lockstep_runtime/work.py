@@ -73,8 +73,8 @@ class Work:
                 word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
                 ctx.log.say("not running", f"{ctx.connector.value} is {word}")
                 said = True
-            if self._rest is not None and self._rests:
-                await self._resting(self._rest)
+            if self._rest is not None and self._rests():
+                await self._while(self._rests, self._rest)
             else:
                 await self._changed.wait()
         if row.reason:
@@ -84,16 +84,19 @@ class Work:
 
     async def _until_unwanted(self, asked: tuple[str, ...]) -> None:
         """The main loop, until it is no longer to run, or to begin anew; it has drained when this returns."""
-        ctx = self._ctx
-        running = asyncio.ensure_future(self._run())
+        await self._while(lambda: self._ctx.to_run and self._asked == asked, self._run)
+
+    async def _while(self, wanted: Callable[[], bool], work: Callable[[], Awaitable[None]]) -> None:
+        """Some work for as long as it is wanted; it has drained when this returns. Raises what it raises."""
+        running = asyncio.ensure_future(work())
         try:
             while True:
                 self._changed.clear()
-                if not ctx.to_run or self._asked != asked:
+                if not wanted():
                     break
                 news = asyncio.ensure_future(self._changed.wait())
                 try:
-                    # A main loop that returns has nothing more to do, which is no reason to begin it again.
+                    # Work that returns has nothing more to do, which is no reason to begin it again.
                     await asyncio.wait(
                         {news} if running.done() else {news, running}, return_when=asyncio.FIRST_COMPLETED
                     )
@@ -104,28 +107,10 @@ class Work:
         finally:
             await _drained(running)
 
-    @property
     def _rests(self) -> bool:
+        """Whether what there is to do while it is stopped is to be done now."""
         wanted = self._ctx.wanted.connector(self._ctx.connector)
         return wanted is Phase.STOPPED and not is_spent(self._restarts(), self._asked)
-
-    async def _resting(self, rest: Callable[[], Awaitable[None]]) -> None:
-        """While it is stopped; it has drained when this returns."""
-        resting = asyncio.ensure_future(rest())
-        try:
-            while self._rests:
-                self._changed.clear()
-                news = asyncio.ensure_future(self._changed.wait())
-                try:
-                    await asyncio.wait(
-                        {news} if resting.done() else {news, resting}, return_when=asyncio.FIRST_COMPLETED
-                    )
-                finally:
-                    news.cancel()
-                if resting.done():
-                    await resting
-        finally:
-            await _drained(resting)
 
     def _restarts(self) -> Restarts:
         ctx = self._ctx
