@@ -38,6 +38,7 @@ from lockstep_topic_sync.mirrored import (
 from lockstep_topic_sync.plan import (
     Create,
     Grow,
+    LeftOut,
     Rules,
     Selection,
     creation_configs,
@@ -88,7 +89,7 @@ class TopicSync:
         # Rounds for topics and for configs meet here: what one is about to say, the other need not.
         self._writing = asyncio.Lock()
         self._names: tuple[dict[str, int], dict[str, int]] | None = None
-        self._listed: tuple[dict[str, int], dict[str, int]] | None = None
+        self._listed: tuple[dict[str, int], dict[str, int], Mapping[str, LeftOut]] | None = None
         self._looked_closely = float("-inf")
         self._ids_rest_s = IDS_EVERY
         self._missed: frozenset[str] = frozenset()
@@ -132,7 +133,6 @@ class TopicSync:
         selection = await self._selected(rules, source, target)
         topics = selection.topics
         note(topics=len(topics))
-        await self._write_left_out(selection)
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         missed -= selection.left_out.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
@@ -141,10 +141,12 @@ class TopicSync:
         listed = (
             {name: source[name] for name in topics},
             {remote: target[remote] for remote in topics.values() if remote in target},
+            selection.left_out,
         )
         now = ctx.clock.monotonic()
         if listed != self._listed or not self._lately or self._retries.ready(now):
             began = time.process_time()
+            await self._write_left_out(selection)
             keeps_counts = self._settings.keeps_counts
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
             note(to_create=len(plan.create), to_grow=len(plan.grow))
@@ -170,11 +172,14 @@ class TopicSync:
         rows = self._ctx.state.all(MirroredTopic)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
         own = {row.source_topic for row in rows if row.phase == "mirrored"}
-        lately, found = self._no_copies, selected(rules, source, target=target, copies=copies, own=own).no_copies
+        selection = selected(rules, source, target=target, copies=copies, own=own)
+        lately, found = self._no_copies, selection.no_copies
         self._no_copies = frozenset(found)
         if found.keys() - lately:
             self._names = None  # so that the next listing is another one
         asked = {name: found[name] for name in (found.keys() & lately) - own}
+        if not asked:
+            return selection
         read = await read_topics(self._ctx.target, {original for some in asked.values() for original in some})
         hidden = read.by_name.keys() | read.troubles.keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
