@@ -28,6 +28,16 @@ def test_an_address_in_common_is_remarked_on(a: str, b: str, known: str, load_te
     )
 
 
+@pytest.mark.parametrize(("topic", "replicated"), [("orders", False), ("heartbeats", True), ("A.heartbeats", False)])
+def test_a_topic_that_keeps_its_name_is_not_replicated_on_one_cluster(
+    topic: str, replicated: bool, load_text: LoadText
+) -> None:
+    identity = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    settings = load_text(f"replication.policy.class = {identity}\n").flow(Flow("A", "B"))
+    assert settings.replicates(topic, one_cluster=True) is replicated
+    assert settings.replicates(topic)
+
+
 def test_both_keys_that_decide_by_names_are_read(load_text: LoadText) -> None:
     usual = load_text("").flow(Flow("A", "B"))
     exact = load_text("lockstep.cycles = exact\nA->B.lockstep.heartbeats.topics = exact\n").flow(Flow("A", "B"))

@@ -34,7 +34,7 @@ class LogReader:
         troubles: dict[str, str] = {}
         found = Logs()
         if isinstance(source, ClusterTrouble):
-            troubles[self._settings.flow.source] = str(source)
+            troubles[source.alias] = str(source)
         elif isinstance(source, BaseException):
             raise source
         else:
@@ -42,7 +42,7 @@ class LogReader:
         ends: dict[tuple[str, int], int] = {}
         ids: dict[str, str] = {}
         if isinstance(target, ClusterTrouble):
-            troubles[self._settings.flow.target] = str(target)
+            troubles[target.alias] = str(target)
         elif isinstance(target, BaseException):
             raise target
         else:
@@ -67,9 +67,11 @@ class LogReader:
             source = source_of(settings)
             await source.probe(self._timeout)
             self._source = source
+        one_cluster = await self._source.cluster_id() == await self._target.cluster_id()
         names = await self._source.topic_names()
-        gone = {row.source_topic for row in topics}
-        described = await self._source.topics([name for name in names if name in gone or settings.replicates(name)])
+        selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}
+        known = {row.source_topic for row in topics}
+        described = await self._source.topics([name for name in names if name in known or name in selected])
         ids = {name: topic.topic_id for name, topic in described.done.items()}
         partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
         committed = settings.data_plane.isolation_level == "read_committed"
@@ -78,20 +80,8 @@ class LogReader:
         return Logs(
             source={tp: Log(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
             source_ids=ids,
-            selected={
-                name: topic.partitions
-                for name, topic in described.done.items()
-                if settings.replicates(name) and await self._goes_elsewhere(name)
-            },
+            selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
         )
-
-    async def _goes_elsewhere(self, name: str) -> bool:
-        """Whether the topic has another name on the target, or the target is another cluster: else it would be mirrored
-        into itself, and is not."""
-        settings = self._settings
-        if settings.policy.format_remote_topic(settings.flow.source, name) != name or self._source is None:
-            return True
-        return await self._source.cluster_id() != await self._target.cluster_id()
 
     async def _of_target(self, topics: list[MirroredTopic]) -> tuple[dict[tuple[str, int], int], dict[str, str]]:
         described = await self._target.topics([row.target_topic for row in topics if row.target_topic])

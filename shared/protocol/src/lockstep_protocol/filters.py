@@ -132,7 +132,9 @@ def should_replicate_topic(
     one_cluster: bool = False,
 ) -> bool:
     """Whether `topic` of the flow's source is mirrored, as far as its name tells. For `also_source` and `one_cluster`
-    see `came_from`."""
+    see `came_from`; on one cluster a topic that keeps its name would be mirrored into itself, and is not."""
+    if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
+        return False
     return passes_selection(
         topic, topics=topics, policy=policy, heartbeats_replicated=heartbeats_replicated
     ) and not is_cycle(policy, topic, flow, also_source=also_source, one_cluster=one_cluster)
