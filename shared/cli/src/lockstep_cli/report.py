@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "Standing",
     "TopicLine",
     "Trouble",
+    "longest",
+    "of_known",
 ]
 
 NOT_BEGUN = "not begun"
@@ -44,6 +47,17 @@ AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
 
 IN_USE, REFUSED = "in use on target", "refused"
 """What a group is that nobody moves: it has members there, the target does not take it."""
+
+
+def of_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
+    """What they come to; None where one of them is unknown."""
+    found = [value for value in values if value is not None]
+    return together(found) if len(found) == len(values) else None
+
+
+def longest(values: Iterable[int]) -> int:
+    """0 of none."""
+    return max(values, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +265,7 @@ class Report:
     @property
     def lag_ms(self) -> int | None:
         """The longest of all partitions; None: of some it is unknown."""
-        known = [line.lag_ms for line in self.partitions if line.lag_ms is not None]
-        return max(known, default=0) if len(known) == len(self.partitions) else None
+        return of_known([line.lag_ms for line in self.partitions], longest)
 
     @property
     def passed_over(self) -> int:

@@ -7,7 +7,7 @@ rows comes in beside them: whether anybody runs at all as `replicas`, how far bo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from lockstep_cli.amounts import in_time
 from lockstep_cli.judging import Logs, Slots, judged
@@ -23,6 +23,8 @@ from lockstep_cli.report import (
     SlotLine,
     TopicLine,
     Trouble,
+    longest,
+    of_known,
 )
 from lockstep_config.model import States
 from lockstep_protocol.names import Flow
@@ -209,8 +211,8 @@ class _Seen:
                 max(row.partitions, len(mine)),
                 sum(line.phase != NOT_BEGUN for line in mine),
                 sum(line.phase == "halted" for line in mine),
-                _known(lags, sum),
-                _known(ages, lambda known: max(known, default=0)),
+                of_known(lags, sum),
+                of_known(ages, longest),
                 (row.reason or "failed without a reason") if row.phase == "failed" else "",
                 sum(line.passed_over for line in mine),
                 row.note,
@@ -292,12 +294,6 @@ def _group(row: GroupStatus) -> GroupLine:
         rewound,
         row.held,
     )
-
-
-def _known(values: list[int | None], together: Callable[[list[int]], int]) -> int | None:
-    """What they come to; None where one of them is unknown."""
-    known = [value for value in values if value is not None]
-    return together(known) if len(known) == len(values) else None
 
 
 def _service_of(label: str) -> str:

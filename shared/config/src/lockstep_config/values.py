@@ -42,11 +42,8 @@ def string(text: str) -> str:
 
 def boolean(text: str, shown: str | None = None) -> bool:
     """`true` or `false` in any case; nothing else, unlike `Boolean.parseBoolean`."""
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
+    if is_boolean(text):
+        return is_true(text)
     raise BadValue(f"is {shown or text!r}, which is no boolean: write true or false")
 
 
