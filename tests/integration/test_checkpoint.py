@@ -400,6 +400,19 @@ def test_a_group_that_the_target_refuses_has_the_reason_in_its_row(scene: Scene)
 
 
 @pytest.mark.long
+def test_a_share_group_of_the_source_is_named_as_not_replicated(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    share = f"share-{scene.mark}"
+    join_share_group(scene.a.bootstrap, share, scene.topic)
+    with scene.service() as process:
+        said = process.hear("group not replicated", subject=share)
+        assert said["level"] == "warning"
+        until(lambda: process.status(str(scene.flow))["not_replicated"] == [share])
+        until(lambda: scene.emitted() == [(100, 90)])
+
+
+@pytest.mark.long
 def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)

@@ -32,6 +32,7 @@ from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, Part
 from lockstep_protocol.verbs import Connector, Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ControlTopic, offset_syncs_topic
+from lockstep_runtime.group_protocols import list_group_protocols
 from lockstep_runtime.metrics import Sample
 from lockstep_runtime.source_offsets import SourceOffsets
 from lockstep_runtime.tracing import happened, note
@@ -43,6 +44,9 @@ QUESTIONS_A_TASK = 4
 QUESTIONS = 16
 """Questions about groups that are under way at once, on both clusters together: so many for each of `tasks.max`, and
 so many where that is not set."""
+
+PROTOCOLS_S = 10.0
+"""Seconds that brokers have to list all their groups."""
 
 EMISSION = "checkpoint emission"
 GROUP_SYNC = "group sync"
@@ -65,7 +69,7 @@ class CheckpointFlow:
         self._opposite = None if opposite is None else OppositeFlow(ctx, opposite)
         self._rule = CheckpointRule(settings.aliases, settings.policy, settings.topics, fails_back=opposite is not None)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
-        self._groups = SourceGroups(ctx.source, settings.groups, self._rule, refresh_every)
+        self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every)
         self._memory = CheckpointMemory(
             ctx,
             ControlTopic(settings.checkpoints_topic, 1, self._settings.topic_replication_factor),
@@ -73,6 +77,7 @@ class CheckpointFlow:
         self._offsets = SourceOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
+        self._not_replicated: frozenset[str] | None = None
         self._exact = ExactPlaces()
         ctx.state.listen(self._exact.take)
         self._settled: dict[str, tuple[object, Standing]] = {}
@@ -103,6 +108,7 @@ class CheckpointFlow:
             "group_offsets_synced": self._settings.sync_group_offsets,
             "left_alone": dict(self._report.held_back()),
             "held": dict(self._report.held_for()),
+            "not_replicated": None if self._not_replicated is None else sorted(self._not_replicated),
             "offset_syncs": {
                 "read": store is not None,
                 "trouble": self._syncs.trouble,
@@ -176,6 +182,23 @@ class CheckpointFlow:
         found = await self._report.looked_at(standing, failed, self._ctx.owns)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
+        await self._name_not_replicated(look.not_replicated)
+
+    async def _protocols(self) -> Mapping[str, str]:
+        settings = self._ctx.settings
+        properties = settings.clients.source_admin
+        name = clients.client_id(settings, "group-protocols-source-admin", properties)
+        return await list_group_protocols(settings.source.alias, properties, name, PROTOCOLS_S)
+
+    async def _name_not_replicated(self, groups: frozenset[str] | None) -> None:
+        """Name each group once that this replica owns and that is not replicated."""
+        if groups is None:
+            return
+        new = [group for group in sorted(groups - (self._not_replicated or frozenset())) if self._ctx.owns(group)]
+        for group in new:
+            text = f"{group}: a share group, or one of Kafka Streams' own protocol, has no offsets to translate"
+            await self._ctx.event("GroupNotReplicated", group, text, loud=True)
+        self._not_replicated = groups
 
     async def _write(self, look: SourceLook) -> tuple[dict[str, Standing], dict[str, str]]:
         """Append what is due. Returns how each group stands then, and the groups whose checkpoints do not fit the

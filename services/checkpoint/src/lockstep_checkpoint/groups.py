@@ -8,7 +8,7 @@ is irrelevant.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -24,6 +24,9 @@ __all__ = ["SourceGroups", "SourceLook", "hidden", "is_consumer_group", "offsets
 CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
 """Brokers older than 3.8 do not say; all they have are classic ones."""
 
+OTHER_PROTOCOLS = frozenset({"share", "streams"})
+"""What the state of a group of these protocols is, no checkpoint can say: KIP-932, KIP-1071."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLook:
@@ -33,6 +36,8 @@ class SourceLook:
     """Per group of interest, what it has committed, in all topics."""
     failed: Mapping[str, ClusterTrouble] = field(default_factory=dict)
     """Groups that could not be looked at this time."""
+    not_replicated: frozenset[str] | None = None
+    """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
 
 
 def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
@@ -67,8 +72,17 @@ class SourceGroups:
     be.
     """
 
-    def __init__(self, admin: Admin, groups: Names, rule: CheckpointRule, refresh_every: timedelta | None) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        protocols: Callable[[], Awaitable[Mapping[str, str]]],
+        groups: Names,
+        rule: CheckpointRule,
+        refresh_every: timedelta | None,
+    ) -> None:
+        """`protocols` lists every group of the source with its protocol; it raises ClusterTrouble."""
         self._admin = admin
+        self._protocols = protocols
         self._groups = groups
         self._rule = rule
         self._refresh_every = refresh_every
@@ -77,6 +91,7 @@ class SourceGroups:
         """Groups of interest when last looked at, and in which topics."""
         self._uninteresting: set[str] = set()
         self._refreshed_at: float | None = None
+        self._not_replicated: frozenset[str] | None = None
 
     async def look(self, now: float, owned: Callable[[str], bool]) -> SourceLook:
         """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
@@ -104,7 +119,7 @@ class SourceGroups:
         failed |= await self._hidden(vanished)
         topics = {group: frozenset(one.topic for one in known) for group, known in committed.items()}
         self._tracked = {group: self._tracked.get(group, frozenset()) for group in failed} | topics
-        return SourceLook(committed, failed)
+        return SourceLook(committed, failed, self._not_replicated)
 
     async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterTrouble]:
         """Those of the groups whose offsets are still there: a coordinator leaves out what lies in topics that we may
@@ -128,6 +143,16 @@ class SourceGroups:
         elif now - self._refreshed_at >= self._refresh_every.total_seconds():
             self._refreshed_at = now
             self._uninteresting.clear()
+        if self._refreshed_at == now:
+            self._not_replicated = await self._find_not_replicated()
+
+    async def _find_not_replicated(self) -> frozenset[str] | None:
+        try:
+            protocols = await self._protocols()
+        except ClusterTrouble:
+            return None  # which is shown; the groups that are replicated do not wait for it
+        others = (group for group, protocol in protocols.items() if protocol in OTHER_PROTOCOLS)
+        return frozenset(group for group in others if should_replicate_group(group, self._groups))
 
     async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterTrouble:
         offsets = await offsets_of(self._admin, group)
