@@ -1,8 +1,8 @@
 """What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
 
 aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
-messages are spoken in the data plane's connections only, and by what renews sessions, so that a change of either
-touches few files (design: the import law).
+messages are spoken in the data plane's connections only, by what renews sessions, and by the listing of groups that
+librdkafka does not have, so that a change of either touches few files (design: the import law).
 """
 
 import ast
@@ -12,7 +12,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 WIRE = frozenset(
     f"lockstep_data_plane.{module}" for module in ("cluster", "connection", "fetching", "producing", "resume")
-) | {"lockstep_runtime.sasl_session"}
+) | {"lockstep_runtime.sasl_session", "lockstep_runtime.group_protocols"}
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 
 
