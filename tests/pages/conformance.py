@@ -167,6 +167,7 @@ def page(table: Table, tests: list[NamedTest]) -> str:
         f"MirrorMaker 2's test suites state {sum(counts.values())} behaviours. A test here that proves one bears its",
         "number in its name, `test_mm2_017_...`, or several at once. This page is made from those names and from",
         "`tests/pages/conformance.toml` by `python -m tests.pages.conformance`.",
+        "[How MirrorMaker 2 behaves](internals/mm2-behaviour.md) has its formats, rules and defaults.",
         "",
         "| | behaviours | |",
         "|---|---|---|",
