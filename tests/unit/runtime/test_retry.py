@@ -3,8 +3,9 @@
 import pytest
 from confluent_kafka import KafkaError
 
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
-from lockstep_runtime.retry import Backoff, Verdict, classify
+from lockstep_runtime.retry import Verdict, classify
 
 
 @pytest.mark.parametrize(

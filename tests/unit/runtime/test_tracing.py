@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_runtime import log
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.errors import ClusterTrouble, StoodDown
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
 from lockstep_runtime.tracing_choice import Choice, choice_of
 from lockstep_runtime.tracing_start import start_tracing

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.follow import Record, follow
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.retry import Backoff
 from lockstep_runtime.rounds import Troubles
 from lockstep_runtime.waiting import set_within
 

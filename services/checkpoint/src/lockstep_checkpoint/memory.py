@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from lockstep_checkpoint.written import WrittenCheckpoints
 from lockstep_config import clients
 from lockstep_protocol.records import Checkpoint
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.errors import ClusterTrouble, LogTruncated, NotPermitted
 from lockstep_runtime.follow import Record, follow
-from lockstep_runtime.retry import Backoff
 
 __all__ = ["CheckpointMemory"]
 

@@ -38,8 +38,7 @@ from lockstep_protocol.state import (
 from lockstep_protocol.verbs import Scope
 from lockstep_runtime.context import Answer, FlowContext
 from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
-from lockstep_runtime.errors import ClusterUnreachable, ToldToEnd
-from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.errors import ClusterUnreachable, StoodDown, ToldToEnd
 from lockstep_runtime.waiting import set_within, to_next_tick
 from lockstep_runtime.wanted import Phase
 

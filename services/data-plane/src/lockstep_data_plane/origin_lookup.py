@@ -20,7 +20,7 @@ from lockstep_data_plane.partition import Partition
 from lockstep_data_plane.provenance import OWN, Rule, bearing_records, origins_of
 from lockstep_data_plane.question import Delivery
 from lockstep_protocol.names import state_topic
-from lockstep_runtime.retry import AWAY_AT_MOST_S, Backoff
+from lockstep_runtime.backoff import AWAY_AT_MOST_S, Backoff
 from lockstep_runtime.waiting import cancelled
 
 __all__ = ["OriginLookup"]

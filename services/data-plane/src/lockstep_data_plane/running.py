@@ -15,9 +15,9 @@ from lockstep_data_plane.spark import SlotFailed, Spark
 from lockstep_protocol.state import SlotStatus
 from lockstep_protocol.verbs import RESTART, Connector
 from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.context import FlowContext
-from lockstep_runtime.retry import Backoff
-from lockstep_runtime.state_log import StoodDown
+from lockstep_runtime.errors import StoodDown
 from lockstep_runtime.waiting import set_within
 
 __all__ = ["Running"]

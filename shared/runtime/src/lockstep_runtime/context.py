@@ -21,13 +21,14 @@ from lockstep_protocol.verbs import Scope, connector_of
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.clock import now_ms
 from lockstep_runtime.common_metrics import ROUND_FAILURES, ROUNDS
+from lockstep_runtime.errors import StoodDown
 from lockstep_runtime.facts import FactLog, FactProducer
 from lockstep_runtime.fold import owner_of
 from lockstep_runtime.leadership import HEARD_WITHIN, Leadership, Standing
 from lockstep_runtime.log import FlowLog
 from lockstep_runtime.metrics import Metrics
 from lockstep_runtime.rounds import Rounds
-from lockstep_runtime.state_log import StateLog, StoodDown
+from lockstep_runtime.state_log import StateLog
 from lockstep_runtime.tracing import NO_TRACING, Tracing, happened
 from lockstep_runtime.wanted import Phase, WantedNow
 

@@ -17,6 +17,7 @@ __all__ = [
     "NotAppended",
     "NotPermitted",
     "RequestRefused",
+    "StoodDown",
     "ToldToEnd",
     "TopicDeleted",
     "TopicMissing",
@@ -36,6 +37,11 @@ class ClusterTrouble(Exception):
 class ToldToEnd(Exception):
     """What the configuration asks to end the process for, in a sentence. It ends in order, with the exit code `TOLD`,
     and whoever runs it may start it again."""
+
+
+class StoodDown(Exception):
+    """We may not act (any more): somebody else leads, or our group has not been heard from lately. Ends the main loop
+    quietly."""
 
 
 class ClusterUnreachable(ClusterTrouble):

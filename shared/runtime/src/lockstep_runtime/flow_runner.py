@@ -18,17 +18,16 @@ from lockstep_config.certificate_ends import CertificateEnds, certificate_ends
 from lockstep_config.clients import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.context import FlowContext, FlowService, Rests
 from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.desk import CommandDesk
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.errors import ClusterTrouble, StoodDown
 from lockstep_runtime.facts import ACTS_WITHIN, FactLog, FactProducer
 from lockstep_runtime.follow import Follower, Record, follow, replay
 from lockstep_runtime.hearing import DEAF_AFTER, Hearing
 from lockstep_runtime.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.leadership import label_of
-from lockstep_runtime.retry import Backoff
-from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.waiting import set_within, to_next_tick
 from lockstep_runtime.work import Work
 

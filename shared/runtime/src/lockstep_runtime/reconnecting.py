@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.retry import Backoff
+from lockstep_runtime.backoff import Backoff
 
 __all__ = ["LONGEST_S", "Address", "Reconnecting"]
 

@@ -20,10 +20,10 @@ from lockstep_config.layering import SIDES, Side
 from lockstep_config.rotation import Identity, differing_keys, identities, with_identity_of
 from lockstep_protocol.names import Flow
 from lockstep_runtime.admin import Admin
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.contents import Steady, contents
 from lockstep_runtime.errors import ClusterTrouble
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import to_next_tick
 
 __all__ = ["Renewable", "Rotation"]

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.python_classes import ClassFailed
+from lockstep_runtime.backoff import Backoff
 from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.retry import Backoff
 from lockstep_runtime.waiting import set_within
 
 __all__ = ["Rounds", "Troubles"]

@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
+from lockstep_runtime.errors import StoodDown
 from lockstep_runtime.log import FlowLog
-from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.tracing import STEPS_AT_MOST, Attribute, within
 from lockstep_runtime.tracing_choice import Choice
 

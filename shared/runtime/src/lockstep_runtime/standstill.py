@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockstep_runtime.retry import Backoff
+from lockstep_runtime.backoff import Backoff
 
 __all__ = ["LOOK_EVERY", "Standstill"]
 

@@ -8,19 +8,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lockstep_protocol.state import Leader, MalformedRow, Row
+from lockstep_runtime.errors import StoodDown
 from lockstep_runtime.facts import FactLog
 from lockstep_runtime.fold import StateFold
 from lockstep_runtime.follow import Record
 from lockstep_runtime.log import FlowLog
 
-__all__ = ["StateLog", "StoodDown"]
+__all__ = ["StateLog"]
 
 R = TypeVar("R", bound=Row)
-
-
-class StoodDown(Exception):
-    """We may not act (any more): somebody else leads, or our group has not been heard from lately. Ends the main loop
-    quietly."""
 
 
 class StateLog:

@@ -12,9 +12,8 @@ from lockstep_protocol.state import Restarts, Row, Wanted
 from lockstep_protocol.verbs import RESTART, Scope
 from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
 from lockstep_runtime.context import FlowContext
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.errors import ClusterTrouble, StoodDown
 from lockstep_runtime.leadership import label_of
-from lockstep_runtime.state_log import StoodDown
 from lockstep_runtime.wanted import Phase
 
 __all__ = ["Work"]
