@@ -1,5 +1,5 @@
 """MM2's own `MirrorClient` and `RemoteClusterUtils` read clusters on which Lockstep runs, and so does our client: both
-say the same, and it is true (`mm2.md` §3.8).
+say the same, and it is true (`mm2-behaviour.md` §3.8).
 
 One scenario, one start of everything: A is mirrored to B by topic-sync, data plane, checkpoint and heartbeat. A has
 been the target of a third cluster before, whose heartbeats lie there.

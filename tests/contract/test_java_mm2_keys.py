@@ -19,7 +19,7 @@ CONNECTORS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeart
 DISTRIBUTED = "org.apache.kafka.connect.runtime.distributed"
 OTHERWISE = {
     "tasks.max": "one slot for each core",
-    "enabled": "false in a file unless it says so (`mm2.md` §5.5)",
+    "enabled": "false in a file unless it says so (`mm2-behaviour.md` §5.5)",
     "offset.storage.topic": "a worker's has none; in a file it is named after the source",
     "offset.storage.replication.factor": "not asked of the connectors",
     "transaction.boundary.interval.ms": "the worker's flush interval",

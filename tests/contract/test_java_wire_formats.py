@@ -1,4 +1,5 @@
-"""Our bytes are MM2's bytes: Java reads what our codec writes, and writes the very same (`mm2.md` §1.2 to 1.7)."""
+"""Our bytes are MM2's bytes: Java reads what our codec writes, and writes the very same (`mm2-behaviour.md` §1.2 to
+1.7)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

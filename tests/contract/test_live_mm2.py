@@ -1,4 +1,4 @@
-"""A running MirrorMaker 2 and a running Lockstep on what the other writes (`mm2.md` §1, §3, §3.8).
+"""A running MirrorMaker 2 and a running Lockstep on what the other writes (`mm2-behaviour.md` §1, §3, §3.8).
 
 MM2 mirrors A to B and our checkpoint service translates groups by the offset syncs that it writes; our client reads
 what it wrote. And the reverse: our data plane mirrors, and MM2's checkpoint connector works on our offset syncs. Each

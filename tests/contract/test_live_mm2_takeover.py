@@ -1,4 +1,4 @@
-"""MM2 mirrors, is stopped in order, and we go on from the same file; and back again (`mm2.md` §1.1, §2.6).
+"""MM2 mirrors, is stopped in order, and we go on from the same file; and back again (`mm2-behaviour.md` §1.1, §1.7).
 
 Nothing but the file and what each side leaves in Kafka carries the place over: `mm2-offsets.A.internal`. A writer does
 not stop meanwhile, and every record bears its number.

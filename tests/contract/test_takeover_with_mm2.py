@@ -1,4 +1,5 @@
-"""`lockstep takeover` and `handback` with the real MM2 on the other side, while a writer goes on (`mm2.md` §1.7).
+"""`lockstep takeover` and `handback` with the real MM2 on the other side, while a writer goes on (`mm2-behaviour.md`
+§1.7).
 
 Every record bears its number, so that what is lost or doubled can be counted. Each test prints its figures (`-rP`);
 those in `docs/takeover.md` are from here.

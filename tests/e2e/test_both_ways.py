@@ -1,5 +1,5 @@
 """Everything at once in both directions: records, configs, heartbeats, groups that move to the other side and come back
-(`mm2.md` §7 no. 164)."""
+(`mm2-behaviour.md` §7 no. 164)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two and three replicas of each control service: killed, killed in the midst of an act, frozen and woken (design §4).
+"""Two and three replicas of each control service: killed, killed in the midst of an act, frozen and woken
+(`architecture.md` §4).
 
 What must hold each time: another acts within ten seconds, no command is lost, nothing is done twice, no fact stands
 twice in state, and a leader that slept through its successor's election changes nothing.

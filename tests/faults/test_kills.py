@@ -1,5 +1,5 @@
 """Whatever part of the data plane is killed or frozen under traffic, the copy goes on: in order, nothing lost, nothing
-doubled (design §5, "An append is a compare-and-swap").
+doubled (`architecture.md` §5, "An append is a compare-and-swap").
 
 One mirror of one slot is used up by the whole file: each test ends a part of it and sees it come back.
 """

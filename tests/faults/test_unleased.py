@@ -1,5 +1,5 @@
 """Slots and drivers that are not alone: several at once on the same partitions, with no lease between them: each record
-once, in order (design §5, "An append is a compare-and-swap").
+once, in order (`architecture.md` §5, "An append is a compare-and-swap").
 
 They are frozen, woken with old batches in hand, killed and replaced at random moments; the same ones for the same SEED.
 """

@@ -1,4 +1,4 @@
-"""The ACL sync service as a process between real clusters (`mm2.md` §4.6)."""
+"""The ACL sync service as a process between real clusters (`mm2-behaviour.md` §4.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoint service as a process between two real clusters (`mm2.md` §3, §1.3, §1.4)."""
+"""The checkpoint service as a process between two real clusters (`mm2-behaviour.md` §3, §1.3, §1.4)."""
 
 from __future__ import annotations
 

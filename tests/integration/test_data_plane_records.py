@@ -1,4 +1,5 @@
-"""Whatever a record or a batch looks like, its copy is the same record at the same place (design §5, "Batch facts").
+"""Whatever a record or a batch looks like, its copy is the same record at the same place (`architecture.md` §5, "Batch
+facts").
 
 One mirror runs for the whole file; each test writes to topics of its own and compares them with their copies in key,
 value, headers, timestamp and order.

@@ -1,4 +1,5 @@
-"""Records move inside Spark's workers and nowhere else, and Spark's own pages show who copies (design §5, "Spark")."""
+"""Records move inside Spark's workers and nowhere else, and Spark's own pages show who copies (`architecture.md` §5,
+"Spark")."""
 
 import json
 import os

@@ -79,7 +79,7 @@ def test_a_target_that_stamps_its_own_time_is_told_of_once(there: MirroredFlow) 
 
 async def test_the_answer_to_a_duplicate_is_no_time_of_the_targets_own(there: MirroredFlow) -> None:
     """A first try whose answer was lost, appended after the log was read: the second one is answered with the very
-    offset that it was to have, and with a time (`wire.md` §0)."""
+    offset that it was to have, and with a time (`kafka-wire.md` §0)."""
     cluster = cluster_of("written", {"bootstrap.servers": there.target}, "duplicates")
     batch = batch_bytes(records(0, 3))
     piece = as_piece(next(scan(batch)))

@@ -1,4 +1,4 @@
-"""The heartbeat service as a process against two real clusters (`mm2.md` §4.9, §1.5)."""
+"""The heartbeat service as a process against two real clusters (`mm2-behaviour.md` §4.9, §1.5)."""
 
 import time
 import uuid

@@ -38,7 +38,7 @@ from tests.unit.data_plane.batch_bytes import batch_bytes, record
 FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
 THREE_DAYS_MS = 3 * 86_400_000
 OURS = 990_001
-"""A producer id that no broker of a test gives away: it takes one that it has never given (`wire.md` §0)."""
+"""A producer id that no broker of a test gives away: it takes one that it has never given (`kafka-wire.md` §0)."""
 HELD, THERE = 10, 30
 SOON = 90.0
 

@@ -1,5 +1,5 @@
 """Three clusters: a ring, a hub with spokes, one topic's name from two sources, one source to two targets, aliases with
-dashes, a separator of two characters, two instances on one target (`mm2.md` §2.1, §4.2, §7).
+dashes, a separator of two characters, two instances on one target (`mm2-behaviour.md` §2.1, §4.2, §7).
 
 Three deployments for all of it, each of them topic-sync and the data plane with several flows: topics are copied from
 hop to hop, and none ever comes home.

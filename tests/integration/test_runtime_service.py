@@ -1,5 +1,5 @@
-"""The life of a service's process: clusters that are away, commands, replicas, bad input (design §3, §4; `wire.md`
-§7)."""
+"""The life of a service's process: clusters that are away, commands, replicas, bad input (`architecture.md` §3, §4;
+`kafka-wire.md` §7)."""
 
 import json
 import os

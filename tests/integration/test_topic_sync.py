@@ -1,4 +1,4 @@
-"""topic-sync as a process against two real clusters (`mm2.md` §4.2, §4.3, §4.5; design §4).
+"""topic-sync as a process against two real clusters (`mm2-behaviour.md` §4.2, §4.3, §4.5; `architecture.md` §4).
 
 One service runs for the whole file, with aliases of its own; tests keep apart by topic names.
 """

@@ -1,4 +1,4 @@
-"""Records and their progress in one transaction (`exactly.once.source.support=enabled`, `mm2.md` §4.8)."""
+"""Records and their progress in one transaction (`exactly.once.source.support=enabled`, `mm2-behaviour.md` §4.8)."""
 
 import json
 import random

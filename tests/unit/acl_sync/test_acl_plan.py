@@ -1,4 +1,4 @@
-"""ACLs follow their topic by MirrorMaker 2's rule (`mm2.md` §4.6)."""
+"""ACLs follow their topic by MirrorMaker 2's rule (`mm2-behaviour.md` §4.6)."""
 
 from __future__ import annotations
 

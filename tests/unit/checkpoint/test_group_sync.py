@@ -1,4 +1,5 @@
-"""A group on the target is moved forwards, while nobody is in it, and never otherwise (`mm2.md` §3.7, nos. 51, 52)."""
+"""A group on the target is moved forwards, while nobody is in it, and never otherwise (`mm2-behaviour.md` §3.7, nos.
+51, 52)."""
 
 from __future__ import annotations
 

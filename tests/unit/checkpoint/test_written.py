@@ -1,4 +1,5 @@
-"""What a new checkpoint is held against: the last one the target acknowledged (`mm2.md` §3.4, nos. 25 and 26)."""
+"""What a new checkpoint is held against: the last one the target acknowledged (`mm2-behaviour.md` §3.4, nos. 25 and
+26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints folded into positions. Numbers are those of MM2's own tests (`mm2.md` §7)."""
+"""Checkpoints folded into positions. Numbers are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
 from __future__ import annotations
 

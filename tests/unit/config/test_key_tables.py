@@ -1,4 +1,5 @@
-"""Every property that `mm2.md` §5 lists is known, with its default and where it may stand; and so is the page."""
+"""Every property that `mm2-behaviour.md` §5 lists is known, with its default and where it may stand; and so is the
+page."""
 
 from __future__ import annotations
 

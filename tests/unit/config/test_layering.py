@@ -1,4 +1,4 @@
-"""Which line counts (`mm2.md` §5.4, §5.5), as a table: lines, question, answer."""
+"""Which line counts (`mm2-behaviour.md` §5.4, §5.5), as a table: lines, question, answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MM2's own MirrorMakerConfigTest as far as it applies here; the numbers are those of `mm2.md` §7."""
+"""MM2's own MirrorMakerConfigTest as far as it applies here; the numbers are those of `mm2-behaviour.md` §7."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Copying one partition, in memory: a source's log, the target's rule of appends, and slots that come and go.
 
-No Kafka is here. The target is a list with the broker's rule of producer ids and sequences (`wire.md` §0, §1), so it
-shows that *our* side of the rule holds; that brokers keep theirs is for the tests against real ones."""
+No Kafka is here. The target is a list with the broker's rule of producer ids and sequences (`kafka-wire.md` §0, §1), so
+it shows that *our* side of the rule holds; that brokers keep theirs is for the tests against real ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KINDS = (
     *("empty", "control", "aborted", "aborted later", "committed", "gap", "old 0", "old 1", "old 1 compressed"),
     *("passed on", "came from the target"),
 )
-"""What a source's log is made of, at least once each where it matters (the table of design §5)."""
+"""What a source's log is made of, at least once each where it matters (the table of `architecture.md` §5)."""
 
 
 @dataclass

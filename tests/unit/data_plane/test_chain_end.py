@@ -1,4 +1,4 @@
-"""Where our chain ends is read from the target's log by producer id, epoch and sequence (`wire.md` §2)."""
+"""Where our chain ends is read from the target's log by producer id, epoch and sequence (`kafka-wire.md` §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error code of a broker means (`wire.md` §1): the log will tell, smaller may do, or it will never do."""
+"""What an error code of a broker means (`kafka-wire.md` §1): the log will tell, smaller may do, or it will never do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a produce request says, byte by byte as it leaves (`wire.md` §1.10, 1.12)."""
+"""What a produce request says, byte by byte as it leaves (`kafka-wire.md` §1.10, 1.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log is scanned for its whole batches (design §5, "Batch facts")."""
+"""A log is scanned for its whole batches (`architecture.md` §5, "Batch facts")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A stamped batch is ours in its header and the source's in its records (design §5, "Stamp"; `wire.md` §0, §1)."""
+"""A stamped batch is ours in its header and the source's in its records (`architecture.md` §5, "Stamp"; `kafka-wire.md`
+§0, §1)."""
 
 from __future__ import annotations
 

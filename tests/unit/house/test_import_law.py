@@ -2,7 +2,7 @@
 
 aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
 messages are spoken in the data plane's connections only, by what renews sessions, and by the listing of groups that
-librdkafka does not have, so that a change of either touches few files (design: the import law).
+librdkafka does not have, so that a change of either touches few files (`architecture.md` §2).
 """
 
 import ast

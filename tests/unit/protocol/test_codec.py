@@ -1,4 +1,5 @@
-"""MM2's bytes: golden vectors, round trips, and what becomes of bytes that are none of it (`mm2.md` §1.2 to 1.7)."""
+"""MM2's bytes: golden vectors, round trips, and what becomes of bytes that are none of it (`mm2-behaviour.md` §1.2 to
+1.7)."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def test_whatever_the_bytes_nothing_else_is_raised(key: bytes, value: bytes) -> 
 
 
 def test_the_longest_string_fits_and_one_byte_more_does_not() -> None:
-    """mm2.md §1.2: 0..32767 bytes, not characters."""
+    """`mm2-behaviour.md` §1.2: 0..32767 bytes, not characters."""
     fits = Heartbeat("a" * 32767, "é" * 16383, 0)
     assert codec.decode_heartbeat(*codec.encode_heartbeat(fits)) == fits
     with pytest.raises(ValueError, match="target takes 32768 bytes, the format holds at most 32767"):

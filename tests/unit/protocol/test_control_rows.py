@@ -1,4 +1,4 @@
-"""Rows, events and commands: what our own topics hold (design §3)."""
+"""Rows, events and commands: what our own topics hold (`architecture.md` §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics, groups and properties are mirrored (`mm2.md` §2.3)."""
+"""Which topics, groups and properties are mirrored (`mm2-behaviour.md` §2.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs translate as the two logs say, and whatever part of them a reader has, never too far (design §5)."""
+"""Runs translate as the two logs say, and whatever part of them a reader has, never too far (`architecture.md` §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of remote and internal topics, and cycles (`mm2.md` §2.1, §2.2)."""
+"""Names of remote and internal topics, and cycles (`mm2-behaviour.md` §2.1, §2.2)."""
 
 from __future__ import annotations
 

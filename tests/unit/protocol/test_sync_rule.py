@@ -1,4 +1,4 @@
-"""The rule for whole runs gives what MM2's rule gives record by record (`mm2.md` §3.1)."""
+"""The rule for whole runs gives what MM2's rule gives record by record (`mm2-behaviour.md` §3.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 
 @dataclass
 class RecordByRecord:
-    """MM2's rule and its two maps, for one partition, as `mm2.md` §3.1 has them."""
+    """MM2's rule and its two maps, for one partition, as `mm2-behaviour.md` §3.1 has them."""
 
     lag_max: int
     prev_up: int = -1

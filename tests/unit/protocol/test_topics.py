@@ -1,4 +1,4 @@
-"""What topic names say about the clusters behind them. Numbers are those of MM2's own tests (`mm2.md` §7)."""
+"""What topic names say about the clusters behind them. Numbers are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
 from __future__ import annotations
 

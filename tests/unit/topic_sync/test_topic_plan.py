@@ -1,4 +1,4 @@
-"""What topic-sync wants done: dense, with values (`mm2.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
+"""What topic-sync wants done: dense, with values (`mm2-behaviour.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
 
 from collections.abc import Callable
 from dataclasses import replace

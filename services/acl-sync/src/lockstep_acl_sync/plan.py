@@ -1,4 +1,4 @@
-"""Which ACLs a remote topic gets: who may read a source topic may read its remote topic (`mm2.md` §4.6)."""
+"""Which ACLs a remote topic gets: who may read a source topic may read its remote topic (`mm2-behaviour.md` §4.6)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ __all__ = ["FollowedTopic"]
 F = TypeVar("F")
 
 PARTITION = 0
-"""MirrorMaker 2's topics and our state topics have no other that counts (`mm2.md` §1.1, design §3)."""
+"""MirrorMaker 2's topics and our state topics have no other that counts (`mm2-behaviour.md` §1.1, `architecture.md`
+§3)."""
 
 NOT_YET = "not read to their end yet"
 

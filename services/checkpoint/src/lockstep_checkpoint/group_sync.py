@@ -1,4 +1,4 @@
-"""Whether a group's offsets on the target may be moved to its checkpoints (`mm2.md` §3.7, made conditional).
+"""Whether a group's offsets on the target may be moved to its checkpoints (`mm2-behaviour.md` §3.7, made conditional).
 
 MirrorMaker 2 writes every checkpoint of a group it did not find EMPTY, and so can rewind a group that turns empty
 between its two jobs. Here a group is written only when two looks in a row found it without members and with the same

@@ -1,4 +1,4 @@
-"""Which groups of the source get checkpoints, and where they stand there (`mm2.md` §2.3 and §3.5).
+"""Which groups of the source get checkpoints, and where they stand there (`mm2-behaviour.md` §2.3 and §3.5).
 
 A group counts when it is a consumer group (classic or KIP-848; librdkafka lists no other protocols than "" and
 "consumer"), passes the group filter, and has an offset in a topic that passes the topic filter. Its state on the source

@@ -1,5 +1,5 @@
 """How long checkpoints took, by group and partition: MM2's checkpoint latency, with a window for each where MM2's
-legacy metrics share one (`mm2.md` §6)."""
+legacy metrics share one (`mm2-behaviour.md` §6)."""
 
 from __future__ import annotations
 

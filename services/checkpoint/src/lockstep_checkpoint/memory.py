@@ -1,4 +1,5 @@
-"""Follow the checkpoints topic and add to it: the service's memory lies there and nowhere else (`mm2.md` §3.4)."""
+"""Follow the checkpoints topic and add to it: the service's memory lies there and nowhere else (`mm2-behaviour.md`
+§3.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from lockstep_runtime.follow import Record, follow
 __all__ = ["CheckpointMemory"]
 
 PARTITION = 0
-"""MirrorMaker 2 and its clients write and read no other (`mm2.md` §1.1)."""
+"""MirrorMaker 2 and its clients write and read no other (`mm2-behaviour.md` §1.1)."""
 
 MEMORY = "checkpoints topic"
 

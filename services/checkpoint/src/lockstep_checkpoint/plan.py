@@ -1,4 +1,5 @@
-"""Which checkpoints of a group are due, by MirrorMaker 2's rule (`mm2.md` §3.6), and how well its places are known."""
+"""Which checkpoints of a group are due, by MirrorMaker 2's rule (`mm2-behaviour.md` §3.6), and how well its places are
+known."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ class CheckpointPlan:
 
 
 def consumes_mirrored(committed: Iterable[Committed], rule: CheckpointRule) -> bool:
-    """Whether a group is of interest at all: it has an offset in at least one topic that counts (`mm2.md` §2.3)."""
+    """Whether a group is of interest at all: it has an offset in at least one topic that counts (`mm2-behaviour.md`
+    §2.3)."""
     return any(rule.counts(position.topic) for position in committed)
 
 

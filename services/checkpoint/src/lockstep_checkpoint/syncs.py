@@ -1,6 +1,6 @@
 """The offset-syncs topic, wherever it lies, as a store that translates.
 
-MirrorMaker 2 goes on without translating and without a word while the topic is missing (`mm2.md` §3.4).
+MirrorMaker 2 goes on without translating and without a word while the topic is missing (`mm2-behaviour.md` §3.4).
 """
 
 from __future__ import annotations

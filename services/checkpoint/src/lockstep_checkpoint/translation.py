@@ -1,4 +1,5 @@
-"""Offset translation: where an upstream offset stands downstream, from sparse offset syncs (`mm2.md` §3.2 and §3.3).
+"""Offset translation: where an upstream offset stands downstream, from sparse offset syncs (`mm2-behaviour.md` §3.2 and
+§3.3).
 
 The store keeps at most 64 syncs a partition, dense near the newest and exponentially sparser behind it, exactly as
 MirrorMaker 2 does, so that a group's checkpoint is the same whichever of the two writes it. Slots refer to syncs, and
@@ -37,7 +38,7 @@ class OffsetSyncStore:
 
     Before `finish_reading` nothing is translated. With `keep_only_newest` the syncs read until then leave just the last
     one of each partition: that is for a start without the checkpoints written earlier, where an older sync could lead
-    behind them (`mm2.md` §3.4).
+    behind them (`mm2-behaviour.md` §3.4).
     """
 
     def __init__(self, *, keep_only_newest: bool) -> None:

@@ -1,9 +1,10 @@
-"""The checkpoints the target has acknowledged: what a new one has to be more recent than (`mm2.md` §3.4 and §3.6).
+"""The checkpoints the target has acknowledged: what a new one has to be more recent than (`mm2-behaviour.md` §3.4 and
+§3.6).
 
 The checkpoints topic is the memory. It is replayed before anything is emitted, and followed afterwards, so that a
 restarted service, and another replica that takes a group over, go on from what was written last. A checkpoint of our
 own counts from its acknowledgement on, not from the moment it was sent: one that got lost is due again (MirrorMaker 2
-forgets it, `mm2.md` §8 row 14).
+forgets it, `mm2-behaviour.md` §8 row 14).
 """
 
 from __future__ import annotations

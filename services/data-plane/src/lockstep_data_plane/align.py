@@ -1,5 +1,5 @@
 """Where the copy goes on when counting does not tell: the source's cleaner or its retention has removed records that
-the target has already (`wire.md` §2, line 7). No I/O.
+the target has already (`kafka-wire.md` §2, line 7). No I/O.
 
 What the target holds of ours beyond the last progress is a stretch of the source's log as it was, in order. What the
 source has left of that stretch appears in it, in order; the first record that does not is the next one to copy. Where

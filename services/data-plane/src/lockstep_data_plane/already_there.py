@@ -2,8 +2,8 @@
 there are, and no record is sent twice (no I/O).
 
 The count alone is right only where the source has lost none of them. The last of ours that the target still has is held
-against the source's record of that number (`wire.md` §2, line 6); behind that one, and where none is left, the source's
-offsets have to follow each other."""
+against the source's record of that number (`kafka-wire.md` §2, line 6); behind that one, and where none is left, the
+source's offsets have to follow each other."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A partition's chain of appends: one producer id, one epoch, sequences without a gap (design §5, "An append is a
-compare-and-swap").
+"""A partition's chain of appends: one producer id, one epoch, sequences without a gap (`architecture.md` §5, "An append
+is a compare-and-swap").
 
 The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
 what was appended last. The chain numbers pieces, keeps as many of them unanswered as its lane allows, and says what an
 answer means. After any failure nothing more is sent until every answer is in; then the target's log is read
 (`resume.py`) and the chain begins anew from what it says: an unknown outcome is resolved by the log, never by sending
-again and hoping (`wire.md` §1, §3)."""
+again and hoping (`kafka-wire.md` §1, §3)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Chain:
     def may_launch(self, window: int) -> bool:
         """Whether `launch` may be called now, with at most so many unanswered. One goes alone until the target has
         shown that it knows the producer id; and brokers keep the order of one producer id only, so another one waits
-        until nothing flies (`wire.md` §1)."""
+        until nothing flies (`kafka-wire.md` §1)."""
         if not self._waiting or self.broken:
             return False
         if not self._flying:

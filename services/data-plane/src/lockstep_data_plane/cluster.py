@@ -24,7 +24,7 @@ TopicPartition = tuple[str, int]
 
 NO_ERROR, UNKNOWN_TOPIC = 0, 3
 CONSUMER, DEBUGGING = -1, -2
-"""Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`wire.md` §2)."""
+"""Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`kafka-wire.md` §2)."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 SYSTEMS_CHOICE = "-1"

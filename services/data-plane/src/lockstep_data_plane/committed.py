@@ -1,4 +1,4 @@
-"""The progress that committed transactions have left in MM2's progress topic (`mm2.md` §1.7, §4.8).
+"""The progress that committed transactions have left in MM2's progress topic (`mm2-behaviour.md` §1.7, §4.8).
 
 The topic is read past the last stable offset and its markers are followed, so that a transaction which somebody else
 leaves open delays nobody: what counts of a partition is known once its own transactional id is fenced."""

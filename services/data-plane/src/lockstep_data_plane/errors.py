@@ -1,4 +1,4 @@
-"""What an error code of a broker means for a partition (`wire.md` §1; numbers are Kafka's)."""
+"""What an error code of a broker means for a partition (`kafka-wire.md` §1; numbers are Kafka's)."""
 
 from __future__ import annotations
 

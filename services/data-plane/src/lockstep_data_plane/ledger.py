@@ -1,4 +1,5 @@
-"""What a slot writes down: progress and status as state rows, MM2's own progress, offset syncs, events (design §5).
+"""What a slot writes down: progress and status as state rows, MM2's own progress, offset syncs, events
+(`architecture.md` §5).
 
 Everything here comes after the fact it tells of: a crash in between leaves the log further on than the ledger, never
 behind, and `resume.py` finds out by how much."""

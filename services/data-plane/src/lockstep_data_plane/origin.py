@@ -1,4 +1,4 @@
-"""The flow's producer id: got once, kept in state, used by every slot for ever (`wire.md` §0, §4)."""
+"""The flow's producer id: got once, kept in state, used by every slot for ever (`kafka-wire.md` §0, §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the batches of one flow's source originated, found out while they wait (`wire.md` §4).
+"""Where the batches of one flow's source originated, found out while they wait (`kafka-wire.md` §4).
 
 A batch whose producer id is not known yet is held back, and what was fetched behind it, until the source's state topics
 have been read to their ends; other partitions go on. Producers that live shortly bring new ids all the time, so all

@@ -61,7 +61,7 @@ class Answer(NamedTuple):
     """(index in the batch, why) of records that the target names as the ones it refuses."""
     append_time_ms: int | None = None
     """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
-    that of its newest record (`wire.md` §0); None: none."""
+    that of its newest record (`kafka-wire.md` §0); None: none."""
 
     def rewrote_times(self, piece: Piece) -> bool:
         """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does

@@ -1,4 +1,4 @@
-"""Where a batch originated, and what becomes of it for that (`wire.md` §4). No I/O.
+"""Where a batch originated, and what becomes of it for that (`kafka-wire.md` §4). No I/O.
 
 A copied batch bears a producer id that stands for a flow and an origin, and keeps it in its header for ever. So names
 may stay the same on all clusters: what came from a cluster is never copied back to it."""

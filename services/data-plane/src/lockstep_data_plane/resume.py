@@ -1,5 +1,5 @@
-"""Where our chain of appends ends in a partition of the target, read from the target itself (`wire.md` §2, lines 2 to
-5).
+"""Where our chain of appends ends in a partition of the target, read from the target itself (`kafka-wire.md` §2, lines
+2 to 5).
 
 Progress is written down after the fact, so the log may be further on than the row says. The producer id, epoch and
 sequence of each batch stay in the log for ever, and DescribeProducers knows the last sequence even beyond the high

@@ -1,5 +1,5 @@
 """Where a partition goes on, looked up on both clusters: leaders, topic ids, both logs' ends, our chain's end
-(`wire.md` §2)."""
+(`kafka-wire.md` §2)."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ class Resuming:
         self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
     ) -> PartitionProgress:
         """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
-        progress says how far the copy is (`wire.md` §2, line 12). Where a chain without transactions came before, its
-        end is found first, as if it were to go on."""
+        progress says how far the copy is (`kafka-wire.md` §2, line 12). Where a chain without transactions came before,
+        its end is found first, as if it were to go on."""
         if row is not None and not row.transactional:
             row, _ = await self._ended(partition.in_its_place(), topic, row)
         if row is not None and not partition.in_one_log:

@@ -1,5 +1,5 @@
-"""Exact offset runs of one partition as the slot keeps them: open, extend, end, thin, chunk (no I/O, no clock; design
-§5).
+"""Exact offset runs of one partition as the slot keeps them: open, extend, end, thin, chunk (no I/O, no clock;
+`architecture.md` §5).
 
 A run opens at a record that does not simply follow the last one in both logs, and grows with every one that does. The
 open run travels in the partition's progress row, so no row of its own is needed while it only grows. When the next one

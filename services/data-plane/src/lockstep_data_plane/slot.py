@@ -1,4 +1,4 @@
-"""A slot: what runs inside one Spark task, for as long as its assignment stands (design §5).
+"""A slot: what runs inside one Spark task, for as long as its assignment stands (`architecture.md` §5).
 
 It follows the flow's state topic, copies the partitions that its assignment names, and ends when the assignment says
 so. It takes nothing from the task's arguments but who it is: how far each partition is it reads from Kafka. It ends

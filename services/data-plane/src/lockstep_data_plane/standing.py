@@ -1,4 +1,4 @@
-"""Both logs of a partition held against its row, before anything is appended (`wire.md` §2, lines 2 to 9)."""
+"""Both logs of a partition held against its row, before anything is appended (`kafka-wire.md` §2, lines 2 to 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offset syncs on their way (`mm2.md` §3.1)."""
+"""Offset syncs on their way (`mm2-behaviour.md` §3.1)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SyncLog:
 
     def offer(self, topic: str, partition: int, *syncs: tuple[int, int]) -> None:
         """Send the syncs soon. Pairs of a partition must come with upstream offsets that do not fall: a smaller one
-        makes every reader of MM2's forget what it knew (`mm2.md` §9)."""
+        makes every reader of MM2's forget what it knew (`mm2-behaviour.md` §9)."""
         if not syncs:
             return
         waiting = self._pending.get((topic, partition), ()) + syncs

@@ -1,5 +1,5 @@
 """What the target's log says of our chain behind what a row tells (no I/O): how far it goes, what of it is still there,
-and what retention or a cleaner has removed since (`wire.md` §2)."""
+and what retention or a cleaner has removed since (`kafka-wire.md` §2)."""
 
 from __future__ import annotations
 

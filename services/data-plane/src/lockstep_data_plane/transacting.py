@@ -87,8 +87,8 @@ class Transacting:
 
     async def mark(self, partition: Partition) -> Producer:
         """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
-        in the target's log, and the partition's leader takes nothing any more from whoever had the id (`wire.md` §3).
-        Returns what the id stands for now, which is written down as the flow's own. Raises kafka_error,
+        in the target's log, and the partition's leader takes nothing any more from whoever had the id (`kafka-wire.md`
+        §3). Returns what the id stands for now, which is written down as the flow's own. Raises kafka_error,
         BrokerUnreachable, ClusterTrouble, and Fenced where somebody takes the id over meanwhile."""
         name, producer = self._id(partition), await self._take(partition)
         await self._coordinators.open(name, producer, [partition.target_tp])

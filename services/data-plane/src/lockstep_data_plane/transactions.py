@@ -1,5 +1,5 @@
 """The transactions of one partition's appends: when one is opened, what it holds, when it ends (no I/O, no clock;
-KIP-98, design §5).
+KIP-98, `architecture.md` §5).
 
 Under `exactly.once.source.support=enabled` the records of a partition and the progress that tells of them are in one
 transaction, so that readers of committed records see both or neither. Each partition has transactions of its own, under

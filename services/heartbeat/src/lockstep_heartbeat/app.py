@@ -1,5 +1,5 @@
-"""Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2.md` §4.9), and what those say that
-arrive there."""
+"""Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2-behaviour.md` §4.9), and what those
+say that arrive there."""
 
 from __future__ import annotations
 

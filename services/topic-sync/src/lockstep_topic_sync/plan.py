@@ -1,4 +1,4 @@
-"""What topic-sync wants done, computed from what both clusters have (`mm2.md` §2.3, §4.2, §4.3, §4.5). Pure.
+"""What topic-sync wants done, computed from what both clusters have (`mm2-behaviour.md` §2.3, §4.2, §4.3, §4.5). Pure.
 
 Nothing is ever deleted on the target: not topics, not partitions (a topic with more than its source keeps them), not
 configs that the filter excludes. Whatever is wanted already is left out, so that doing nothing is the usual plan.

@@ -1,4 +1,4 @@
-"""Where a MirrorMaker 2 keeps its progress, by its kind (`mm2.md` §1.7). Pure."""
+"""Where a MirrorMaker 2 keeps its progress, by its kind (`mm2-behaviour.md` §1.7). Pure."""
 
 from __future__ import annotations
 

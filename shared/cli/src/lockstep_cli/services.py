@@ -1,4 +1,4 @@
-"""Which services a configuration needs, for which flows, and how each is started (design §4). Pure."""
+"""Which services a configuration needs, for which flows, and how each is started (`architecture.md` §4). Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
     "topic-sync": lambda flow: flow.enabled and flow.data_plane.enabled,
     "acl-sync": lambda flow: flow.enabled and flow.acl_sync.enabled,
     "checkpoint": lambda flow: flow.enabled and flow.checkpoint.enabled,
-    "heartbeat": lambda flow: flow.heartbeat.enabled,  # also where the flow is not enabled, as MM2 (`mm2.md` §5.5)
+    # Also where the flow is not enabled, as MM2 (`mm2-behaviour.md` §5.5).
+    "heartbeat": lambda flow: flow.heartbeat.enabled,
 }
 """Each service and the flows it is needed for, in the order in which they are started and shown."""
 

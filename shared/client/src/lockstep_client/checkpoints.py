@@ -1,4 +1,4 @@
-"""Checkpoints folded into where groups stand on the target (`mm2.md` §3.8). No I/O."""
+"""Checkpoints folded into where groups stand on the target (`mm2-behaviour.md` §3.8). No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MM2's `MirrorClient`: questions to the target cluster of a flow (`mm2.md` §3.8)."""
+"""MM2's `MirrorClient`: questions to the target cluster of a flow (`mm2-behaviour.md` §3.8)."""
 
 from __future__ import annotations
 

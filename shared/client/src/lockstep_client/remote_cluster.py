@@ -1,4 +1,4 @@
-"""MM2's `RemoteClusterUtils`: one question to one cluster (`mm2.md` §3.8).
+"""MM2's `RemoteClusterUtils`: one question to one cluster (`mm2-behaviour.md` §3.8).
 
 Each function is the method of MirrorClient with its name, of a client made for this one call, and raises what that one
 raises. `conf` are librdkafka's settings of the target cluster, `policy` is the mirror's (default: MM2's default), and

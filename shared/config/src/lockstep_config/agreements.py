@@ -66,7 +66,7 @@ def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Findings) -
 
 
 def _check_offset_syncs(of: Reader, findings: Findings) -> None:
-    """KIP-1031: who writes no offset syncs must not say where they go (`mm2.md` §5.2)."""
+    """KIP-1031: who writes no offset syncs must not say where they go (`mm2-behaviour.md` §5.2)."""
     if of.boolean("emit.offset-syncs.enabled"):
         return
     for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
@@ -83,7 +83,8 @@ def _check_offset_syncs(of: Reader, findings: Findings) -> None:
 
 
 def _check_checkpoints(of: Reader, findings: Findings) -> None:
-    """MM2 refuses a checkpoint connector that writes none (`mm2.md` §7 no. 32); here the rest of the flow goes on."""
+    """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
+    goes on."""
     off = of.found("emit.checkpoints.enabled")
     if off is None or of.boolean("emit.checkpoints.enabled"):
         return

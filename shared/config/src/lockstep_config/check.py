@@ -119,7 +119,7 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
 
 
 def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
-    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2.md` §5.4)."""
+    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2-behaviour.md` §5.4)."""
     if name in OF_RECORDS:
         alone = "MirrorMaker gives it to the producer of offset syncs alone"
         findings.without_effect(entry, f"{alone}; for the mirrored records it is {place.flow}.producer.override.{name}")

@@ -5,8 +5,8 @@ truststores now, so that renewed certificates count from the next call; it raise
 serve: they did when the configuration was loaded, so somebody is replacing them just now, one after the other. All
 values are texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
 
-`role` is one of MM2's (`mm2.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the `client.id`,
-so that brokers' logs and quotas see the same names as under MirrorMaker.
+`role` is one of MM2's (`mm2-behaviour.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the
+`client.id`, so that brokers' logs and quotas see the same names as under MirrorMaker.
 
 None of the consumers is in a group. librdkafka wants a `group.id` all the same and asks brokers who coordinates that
 group, over and over while they refuse: those on the target name one that the flow's user may read (`permissions`).

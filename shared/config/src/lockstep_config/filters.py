@@ -132,7 +132,7 @@ def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Findings) ->
 
 
 def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:
-    """What Connect hands to a class that it configures: all of the connector's properties (`mm2.md` §5.5)."""
+    """What Connect hands to a class that it configures: all of the connector's properties (`mm2-behaviour.md` §5.5)."""
     of_connectors = {name for name, key in KEYS.items() if {Scope.TOP, Scope.FLOW} <= key.scopes} | set(own_keys)
     properties = {key: entry.value for key, entry in layers.top.items() if key in of_connectors}
     named = layering.aliases(layers, flow)

@@ -43,8 +43,8 @@ __all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposite
 
 
 def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
-    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2.md` §5.5). Where `enabled` is
-    no boolean, MM2 takes the pair as not enabled and its connectors refuse to start: nothing runs.
+    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2-behaviour.md` §5.5). Where
+    `enabled` is no boolean, MM2 takes the pair as not enabled and its connectors refuse to start: nothing runs.
 
     A top-level `enabled` starts no pair, as in MM2; where heartbeats run anyway it enables them (`flow_settings`).
     """

@@ -2,7 +2,7 @@
 
 One table drives validation, the nearest known key in a message, and the documentation. Client properties (behind
 `consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. The source is
-`mm2.md` §5; defaults are written as they would stand in the file.
+`mm2-behaviour.md` §5; defaults are written as they would stand in the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IDENTITY_POLICIES = (
     "org.apache.kafka.mirror.LegacyReplicationPolicy",
 )
 """Kafka's; the name it had in KIP-382; Strimzi's older equivalent; KIP-382's as Red Hat's documentation has it. All
-behave alike (`mm2.md` §2.1)."""
+behave alike (`mm2-behaviour.md` §2.1)."""
 
 
 def _flag(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:

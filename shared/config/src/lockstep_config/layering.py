@@ -1,4 +1,4 @@
-"""Which of several lines counts: MM2's layering of a file, as pure functions (`mm2.md` §5.4 and §5.5).
+"""Which of several lines counts: MM2's layering of a file, as pure functions (`mm2-behaviour.md` §5.4 and §5.5).
 
 Three kinds of values, layered differently, the first that is set wins:
 

@@ -4,7 +4,7 @@ A `Configuration` is a plain value: it compares, pickles (it travels to Spark's 
 are
 `timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are those
 of
-`mm2.md` §5 unless the docstring of a section says otherwise. Services receive the one section they need.
+`mm2-behaviour.md` §5 unless the docstring of a section says otherwise. Services receive the one section they need.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Cluster:
     """One Kafka cluster by its alias. `bootstrap` is `host:port[,host:port...]` with blanks removed.
 
     `properties` are its connection properties under Java's names, secrets resolved: `bootstrap.servers`,
-    `security.protocol` (upper case), `ssl.*`, `sasl.*` and nothing else (the set K of `mm2.md` §5.4).
+    `security.protocol` (upper case), `ssl.*`, `sasl.*` and nothing else (the set K of `mm2-behaviour.md` §5.4).
     """
 
     alias: str
@@ -63,8 +63,9 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSyncSettings:
-    """Remote topics, partitions and configs (`mm2.md` §4.1 to 4.5). `refresh_every` is the longest time, not the usual
-    one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the source's is."""
+    """Remote topics, partitions and configs (`mm2-behaviour.md` §4.1 to 4.5). `refresh_every` is the longest time, not
+    the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the
+    source's is."""
 
     refresh_enabled: bool = True
     refresh_every: timedelta = timedelta(seconds=600)
@@ -81,7 +82,7 @@ class TopicSyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSyncSettings:
-    """ACLs of mirrored topics (`mm2.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
+    """ACLs of mirrored topics (`mm2-behaviour.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
 
     `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
     more than `delete_max` bindings in a round. `shared` are the file's other flows that may bring the same binding to
@@ -99,7 +100,7 @@ class AclSyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSettings:
-    """Group positions translated and, when asked, written to the target (`mm2.md` §3).
+    """Group positions translated and, when asked, written to the target (`mm2-behaviour.md` §3).
 
     `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
     `opposite` is the state topic, on the source, of the flow from the target to the source, by which groups that fail
@@ -157,7 +158,8 @@ class States:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatSettings:
-    """Heartbeats of a pair of clusters (`mm2.md` §4.9). `enabled` does not depend on the flow being enabled."""
+    """Heartbeats of a pair of clusters (`mm2-behaviour.md` §4.9). `enabled` does not depend on the flow being
+    enabled."""
 
     enabled: bool = True
     every: timedelta = timedelta(seconds=1)
@@ -210,7 +212,7 @@ class LegacySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings:
-    """How records move (`mm2.md` §3.1, §4.7, design §5).
+    """How records move (`mm2-behaviour.md` §3.1, §4.7, `architecture.md` §5).
 
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
@@ -262,8 +264,8 @@ class DataPlaneSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
-    """Topics that hold the flow's own state on the target (design §3). `replication_factor` is for ours, `storage_*`
-    for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
+    """Topics that hold the flow's own state on the target (`architecture.md` §3). `replication_factor` is for ours,
+    `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
 
     replication_factor: int = 3
     storage_replication_factor: int = 3
@@ -274,8 +276,8 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProperties:
-    """Client properties of a flow under Java's names, layered as `mm2.md` §5.4: K of the side, then `X.*`, then
-    `side.X.*`.
+    """Client properties of a flow under Java's names, layered as `mm2-behaviour.md` §5.4: K of the side, then `X.*`,
+    then `side.X.*`.
 
     `data_producer` is the Connect worker's producer with the flow's `producer.override.*` on top. To hand them to a
     client use
@@ -301,7 +303,7 @@ class ConnectorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSettings:
-    """Everything about one flow. `enabled` False means that only heartbeats run (`mm2.md` §5.5).
+    """Everything about one flow. `enabled` False means that only heartbeats run (`mm2-behaviour.md` §5.5).
 
     `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
     `as_seen_by`.
@@ -353,7 +355,7 @@ class FlowSettings:
 
     @property
     def offset_syncs_topic(self) -> str:
-        """It is named after the other one of the two clusters (`mm2.md` §1.1)."""
+        """It is named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
         at_source = self.offset_syncs_cluster == self.flow.source
         return self.policy.offset_syncs_topic(self.aliases.target if at_source else self.aliases.source)
 

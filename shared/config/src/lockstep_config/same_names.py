@@ -2,7 +2,7 @@
 
 A record goes round by itself there: nothing in a topic's name says where it came from. What each flow copies is said by
 `lockstep.provenance`: `local` only what originated on its source, `relay` everything but what originated on its target
-(`wire.md` §4).
+(`kafka-wire.md` §4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the slots run, and which of Spark's own settings a file may choose (`wire.md` §6). Pure."""
+"""Where the slots run, and which of Spark's own settings a file may choose (`kafka-wire.md` §6). Pure."""
 
 from __future__ import annotations
 

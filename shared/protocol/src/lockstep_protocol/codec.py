@@ -1,4 +1,4 @@
-"""MM2's records as bytes, byte for byte as MM2 4.3 writes them (`mm2.md` §1.2 to 1.7).
+"""MM2's records as bytes, byte for byte as MM2 4.3 writes them (`mm2-behaviour.md` §1.2 to 1.7).
 
 Every decoder raises MalformedRecord, with what was wrong, for bytes that are no such record (a tombstone included:
 MM2 writes none into these topics), and ignores trailing bytes. Every encoder raises ValueError for what the format

@@ -1,4 +1,4 @@
-"""Records of the commands topic: what an operator asked for (design §3).
+"""Records of the commands topic: what an operator asked for (`architecture.md` §3).
 
 Each is answered by an event with the same id.
 """

@@ -25,7 +25,8 @@ class PartitionProgress(Row):
     """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
 
     Written before the first append of an epoch, then at least every second while records move and at drain. The truth
-    may be further on, never behind: the producer id and sequence in the target's log say by how much (`wire.md` §2).
+    may be further on, never behind: the producer id and sequence in the target's log say by how much (`kafka-wire.md`
+    §2).
     """
 
     topic: str
@@ -209,7 +210,7 @@ class SlotStatus(Row):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
     """What a producer id in the target's log stands for. Owner: data plane (the driver; a slot where it passes records
-    of another origin on). Never deleted (`wire.md` §4). Acknowledged before the first batch that bears the id.
+    of another origin on). Never deleted (`kafka-wire.md` §4). Acknowledged before the first batch that bears the id.
 
     The flow's producer id for an origin is the one of the *first* such row in the log whose target cluster id is the
     target's present one.

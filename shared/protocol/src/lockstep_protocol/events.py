@@ -1,5 +1,5 @@
-"""Records of the events topic: what happened, past tense (design §3). Nothing decides from them, save that a command
-counts as done when an event answers it."""
+"""Records of the events topic: what happened, past tense (`architecture.md` §3). Nothing decides from them, save that a
+command counts as done when an event answers it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The hash by which Kafka's Java clients choose a partition; Connect's offsets must land where MM2 looks (`mm2.md`
-§1.7)."""
+"""The hash by which Kafka's Java clients choose a partition; Connect's offsets must land where MM2 looks
+(`mm2-behaviour.md` §1.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Names that several services must form alike: flows, control topics, groups (design §3, `mm2.md` §1.1)."""
+"""Names that several services must form alike: flows, control topics, groups (`architecture.md` §3, `mm2-behaviour.md`
+§1.1)."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def quarantine_topic(flow: Flow, group_id: str | None = None) -> str:
 
 
 def progress_topic(flow: Flow) -> str:
-    """Connect's source-offset topic of MM2's dedicated mode, on the target; dots always (`mm2.md` §1.1)."""
+    """Connect's source-offset topic of MM2's dedicated mode, on the target; dots always (`mm2-behaviour.md` §1.1)."""
     return f"mm2-offsets.{flow.source}.internal"
 
 

@@ -1,5 +1,5 @@
-"""Altering and resetting the source offsets of MM2's connectors, by its rules (`mm2.md` §1.7 and §7, nos. 41 to 48, 73
-to 79, 131 to 138). Pure.
+"""Altering and resetting the source offsets of MM2's connectors, by its rules (`mm2-behaviour.md` §1.7 and §7, nos. 41
+to 48, 73 to 79, 131 to 138). Pure.
 
 A request has the shape of Connect's REST API, `PATCH /connectors/NAME/offsets`:
 
@@ -32,7 +32,8 @@ FIELDS: Mapping[Connector, Mapping[str, type[str] | type[int]]] = {
     Connector.CHECKPOINT: {"partition": int, "topic": str, "group": str},
     Connector.HEARTBEAT: {"sourceClusterAlias": str, "targetClusterAlias": str},
 }
-"""What a partition of each connector consists of, in the order in which the key's bytes have it (`mm2.md` §1.7)."""
+"""What a partition of each connector consists of, in the order in which the key's bytes have it (`mm2-behaviour.md`
+§1.7)."""
 
 
 class RefusedOffsets(ValueError):

@@ -1,5 +1,5 @@
-"""Exact offset runs: their fold, and where an upstream offset stands downstream by them, or the other way round (design
-§5, `wire.md` §5).
+"""Exact offset runs: their fold, and where an upstream offset stands downstream by them, or the other way round
+(`architecture.md` §5, `kafka-wire.md` §5).
 
 A run is a stretch of records along which downstream minus upstream is constant. Within a generation (an epoch of our
 chain) records are only ever appended, so a run that was true stays true, and both ends of a partition's runs rise

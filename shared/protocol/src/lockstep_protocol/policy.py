@@ -1,4 +1,4 @@
-"""What a topic is called on the other side, and where it came from (`mm2.md` §2.1 and §2.2).
+"""What a topic is called on the other side, and where it came from (`mm2-behaviour.md` §2.1 and §2.2).
 
 A remote topic carries its history in its name under the default policy (`B.A.t`: from A, by way of B); the identity
 policy keeps names and therefore knows no history, except that of heartbeats, which always carry it.

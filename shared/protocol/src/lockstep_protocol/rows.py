@@ -1,4 +1,5 @@
-"""What every row of the state topic has in common: a key, a version, JSON (design §3). The rows stand in `state.py`.
+"""What every row of the state topic has in common: a key, a version, JSON (`architecture.md` §3). The rows stand in
+`state.py`.
 
 Rows travel as JSON objects with a `version`; a fold keeps the last row of each key and may see any row twice. A reader
 ignores fields it does not know and stops with `NewerVersion` on a row whose version it was not built for: such a row

@@ -1,4 +1,4 @@
-"""Rows of the state topic: what is so now (design §3).
+"""Rows of the state topic: what is so now (`architecture.md` §3).
 
 Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `rows.py`'s.
 Here are those of the services that do not copy; the data plane's are in `data_plane_rows.py`. Whoever imports this
@@ -273,7 +273,8 @@ class Handover(Row):
 @row_kind("leader")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader(Row):
-    """Who acts for a service in this flow. The record's own offset is the term (design §4, `wire.md` §7)."""
+    """Who acts for a service in this flow. The record's own offset is the term (`architecture.md` §4, `kafka-wire.md`
+    §7)."""
 
     service: str
     instance: str

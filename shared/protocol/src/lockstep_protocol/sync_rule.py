@@ -1,4 +1,5 @@
-"""When an offset sync is due (`mm2.md` §3.1): often enough that a translated offset is at most `offset.lag.max` behind.
+"""When an offset sync is due (`mm2-behaviour.md` §3.1): often enough that a translated offset is at most
+`offset.lag.max` behind.
 
 MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records: of the
 records at which MM2 would have emitted within the run it emits the first, without which a group inside the run would

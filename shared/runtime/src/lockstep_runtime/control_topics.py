@@ -1,4 +1,5 @@
-"""Control topics of a flow: created by whichever service comes first, and existing is success (design §3)."""
+"""Control topics of a flow: created by whichever service comes first, and existing is success (`architecture.md`
+§3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Commands of an operator: carried out once by whoever leads, each answered by an event with its id (design §4).
+"""Commands of an operator: carried out once by whoever leads, each answered by an event with its id (`architecture.md`
+§4).
 
 Nothing is remembered but what lies in Kafka. A new leader reads all commands and all answers first and carries out
 what has no answer; afterwards commands come from the group. A command may so be carried out twice when its leader

@@ -102,8 +102,7 @@ class App(faust.App):
 
 
 def build_app(ctx: FlowContext) -> Any:
-    """A Faust app with our settings (the reasons: `style.md` §5): nothing but one group member that follows one
-    topic."""
+    """A Faust app with our settings: nothing but one group member that follows one topic."""
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")
     return App(

@@ -1,4 +1,4 @@
-"""Our membership in a service's group: a Faust app of the flow's own, bound to its target (design §4).
+"""Our membership in a service's group: a Faust app of the flow's own, bound to its target (`architecture.md` §4).
 
 The apps run without Faust's worker: signals, logging and exit codes are ours. An app lives as long as its consumer;
 when that crashes (brokers away for long) the flow begins its next life with a new one.

@@ -1,4 +1,5 @@
-"""A service's process: Faust runs the membership in each flow's group, everything else is plain asyncio (design §4).
+"""A service's process: Faust runs the membership in each flow's group, everything else is plain asyncio
+(`architecture.md` §4).
 
 One process serves several flows, in one event loop.
 """

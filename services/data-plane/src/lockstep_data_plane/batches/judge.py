@@ -1,6 +1,7 @@
 """What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
 
-`Case` is the table of design §5 in the order in which it is asked; `docs/batches.md` shows it, with the reasons."""
+`Case` is the table of `architecture.md` §5 in the order in which it is asked; `docs/batches.md` shows it, with the
+reasons."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where the fields of a record batch lie (magic 2, big-endian; design §5 "Batch facts") and how a log is scanned for
-batches."""
+"""Where the fields of a record batch lie (magic 2, big-endian; `architecture.md` §5 "Batch facts") and how a log is
+scanned for batches."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class Batch(NamedTuple):
 
 def scan(records: bytes | memoryview) -> Iterator[Batch]:
     """The whole batches in what a fetch returned, in order. A batch cut off at the end is left out: the broker sends it
-    again (design §5). Raises ValueError when a length field cannot be one, since nothing behind it can be trusted."""
+    again (`architecture.md` §5). Raises ValueError when a length field cannot be one, since nothing behind it can be
+    trusted."""
     view = memoryview(records)
     at, end = 0, len(view)
     while at + OLD_HEADER_SIZE <= end:

@@ -1,4 +1,4 @@
-"""Build a batch anew from its records, where it cannot pass as it lies (the table of design §5).
+"""Build a batch anew from its records, where it cannot pass as it lies (the table of `architecture.md` §5).
 
 Key, value, headers, timestamp and order of each record stay; offsets within the batch, boundaries and compression frame
 do not."""

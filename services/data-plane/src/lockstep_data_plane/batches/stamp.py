@@ -1,4 +1,4 @@
-"""Put our producer id, epoch and sequence into a batch, and its new CRC (design §5: "Stamp")."""
+"""Put our producer id, epoch and sequence into a batch, and its new CRC (`architecture.md` §5: "Stamp")."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lockstep_data_plane.batches.layout import (
 __all__ = ["EPOCHS", "SEQUENCES", "Stamped", "add_sequence", "crc_of", "stamp"]
 
 SEQUENCES = 2**31
-"""Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`wire.md` §0)."""
+"""Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`kafka-wire.md` §0)."""
 
 EPOCHS = 32_767
 """The largest producer epoch (int16)."""
 
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes: the source's delete horizon (0x40) would make the target's cleaner drop
-tombstones before its consumers saw them, and the broker keeps unknown bits (`wire.md` §1.1, 1.2)."""
+tombstones before its consumers saw them, and the broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
 
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
