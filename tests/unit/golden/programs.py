@@ -1,0 +1,236 @@
+"""As `sources.py`: what the programs say when they run, without a broker. Commands, their JSON, pages, logs, spans."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import os
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import asdict
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import click
+from click.testing import CliRunner
+
+from lockstep_cli import asking, watch
+from lockstep_cli.ask import Reply
+from lockstep_cli.decoding import decode
+from lockstep_cli.exits import CannotUse, end_with
+from lockstep_cli.handback import Held, hand_back_of
+from lockstep_cli.place import place_of
+from lockstep_cli.probe import Finding
+from lockstep_cli.tables import as_json
+from lockstep_cli.takeover import Found, plan_of
+from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+from lockstep_config.problems import Problem
+from lockstep_data_plane.spark import Spark
+from lockstep_protocol.events import Event
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows import NewerVersion
+from lockstep_protocol.state import ROWS, Row
+from lockstep_runtime import log, service, tracing
+from lockstep_runtime.door import Door
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
+from lockstep_runtime.follow import Record
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.pages import Pages
+from lockstep_runtime.tracing_start import start_tracing
+from tests.harness.collector import Collector
+from tests.unit.cli.reports import reported
+from tests.unit.golden.sources import a_file
+
+__all__ = ["exit_codes", "installed", "logged", "outputs", "pages", "ran", "spans", "statuses"]
+
+AB = Flow("A", "B")
+PACKAGES = {
+    "topic-sync": "lockstep_topic_sync",
+    "acl-sync": "lockstep_acl_sync",
+    "data-plane": "lockstep_data_plane",
+    "checkpoint": "lockstep_checkpoint",
+    "heartbeat": "lockstep_heartbeat",
+}
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def installed() -> Mapping[str, click.Command]:
+    """What is installed to be run, by its name."""
+    ours = {point.name: point for point in entry_points(group="console_scripts") if point.name.startswith("lockstep")}
+    return {name: point.load() for name, point in sorted(ours.items())}
+
+
+def ran(*arguments: str, answer: Mapping[str, Any] | None = None) -> tuple[int, str]:
+    """Exit code and output of `lockstep ARGUMENTS`, with a file in the place of FILE. `answer`: the kind and detail
+    with which each service that is asked answers; without it none does. No cluster is asked."""
+
+    async def ask(_: FlowSettings, reply: Reply, __: float) -> None:
+        for name in sorted(reply.question.services) if answer else ():
+            heard = {"answers": reply.question.command.id, "service": name, "flow": "A->B", "at_ms": 1}
+            reply.hear(Event(**{**heard, **(answer or {})}))
+
+    with a_file() as file, patch.object(asking, "ask", ask):
+        given = [str(file) if one == "FILE" else one for one in arguments]
+        result = CliRunner().invoke(installed()["lockstep"], given)
+        return result.exit_code, result.stdout.replace(str(file), "FILE")
+
+
+def exit_codes() -> Iterator[tuple[str, int]]:
+    """How a command ends, by what goes wrong; and how services end."""
+    for what, fault in {
+        "arguments that cannot be meant": CannotUse("x"),
+        "a file that cannot be used": ConfigurationError([Problem(Path("x"), 1, "k", "x")]),
+        "a cluster that cannot be reached": ClusterUnreachable("A", "a:1", "x"),
+        "a record that is not acknowledged": NotAppended("A", "t", "x"),
+        "a topic that is missing": TopicMissing("A", "t"),
+        "a cluster that refuses": ClusterTrouble("A", "x"),
+        "a row of a newer release": NewerVersion("x", 2, 1),
+        "Ctrl-C": KeyboardInterrupt(),
+    }.items():
+        yield what, _code(_raising(fault))
+    ends = (service.CLEAN, service.CRASHED, service.UNUSABLE, service.TOLD)
+    yield from zip((f"a service {how}" for how in ("ends", "crashes", "cannot start", "is told to")), ends, strict=True)
+
+
+async def _raising(fault: BaseException) -> int:
+    raise fault
+
+
+def _code(work: Coroutine[Any, Any, int]) -> int:
+    try:
+        with redirect_stderr(io.StringIO()):
+            end_with(work)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return -1
+
+
+# -- JSON for programs -------------------------------------------------------------------------------------------------
+
+
+def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, object]]:
+    """What commands print with `--output json` that `ran` cannot show without a broker. `bodies`: rows, as kind and
+    fields."""
+    rows: list[Row] = [ROWS[kind].from_json(dict(body)) for kind, body in bodies]
+    report = reported(*rows, replicas={"topic-sync": 1}, unreadable=("x",), ends={("t", 0): 13, ("t", 1): 5})
+    yield "status", as_json(report, (), only_trouble=False)
+    yield "status --groups --only trouble", as_json(report, ["groups"], only_trouble=True)
+    yield "probe", [asdict(Finding("A->B", "A is reached", True, "x"))]
+    event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})
+    key, value = event.encode()
+    record = Record("events", 0, 7, key, value, 9)
+    yield "watch", json.loads(watch._as_json("A->B", "events", record, decode("events", key, value)))
+    strimzi, own = (place_of(origin, AB, None, "mm2-offsets.A.internal") for origin in ("strimzi", "dedicated"))
+    theirs = Found(
+        flow=AB,
+        cluster="A",
+        place=strimzi,
+        own=own,
+        rows={},
+        theirs={("t", 0): 9},
+        selected={"t": "A.t"},
+        begins={("t", 0): 0},
+        ends={("t", 0): 100},
+        remote=frozenset({"A.t"}),
+    )
+    yield "takeover", plan_of(theirs).as_json()
+    held = Held(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)
+    yield "handback", hand_back_of(held).as_json()
+
+
+def logged() -> Iterator[tuple[str, object]]:
+    """Lines of a service's log with `--log-format json`."""
+    stream, root = io.StringIO(), logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        log.configure("topic-sync", "info", "json", stream)
+        FlowLog("topic-sync", AB).warn("topic failed", "t", kind="TopicFailed")
+        FlowLog("topic-sync", "").failed("crashed", ValueError("x"))
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    for line in stream.getvalue().splitlines():
+        yield "log", json.loads(line) | {"at": "AT"}
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+def _processes() -> Iterator[service.Process]:
+    """One of each service, as it is before it runs."""
+    with a_file() as file:
+        configuration: Configuration = load(file, {})
+    flow = configuration.flows[0]
+    for name, package in PACKAGES.items():
+        app = import_module(f"{package}.app")
+        with patch.object(app, "started", [Spark(flow.data_plane.spark, 1)], create=True):
+            yield service.Process(
+                name,
+                configuration,
+                lambda: configuration,
+                [flow],
+                app.build,
+                service.Place("host-1", Door()),
+                divided=name == "checkpoint",
+                pauses_itself=name == "data-plane",
+            )
+
+
+def statuses() -> Iterator[tuple[str, object]]:
+    """Of each service, its `/status` before it runs."""
+
+    async def made() -> list[tuple[str, object]]:
+        return [(process.service, json.loads(json.dumps(process.status()))) for process in _processes()]
+
+    yield from asyncio.run(made())
+
+
+ASKED = [
+    *(("GET", path, "") for path in ("/live", "/ready", "/status", "/metrics", "/", "/healthz")),
+    *((method, "/live", "") for method in ("HEAD", "POST")),
+    *(("GET", path, token) for token in ("wrong", "secret") for path in ("/live", "/ready", "/status", "/metrics")),
+]
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """What is asked, and what comes: status line, headers and body. Where a token comes with the request, one is
+    wanted."""
+    yield from asyncio.run(_heard())
+
+
+async def _heard() -> list[tuple[str, str]]:
+    said: Mapping[str, Any] = {"service": "topic-sync"}
+    found = []
+    for method, path, token in ASKED:
+        served = Pages(Metrics(), live=lambda: None, ready=lambda: "not read yet", status=lambda: said)
+        address = await served.open(Door(token="secret" if token else ""))
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        bearer = f"Authorization: Bearer {token}\r\n" if token else ""
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{bearer}\r\n".encode())
+        found.append((f"{method} {path} {token}".rstrip(), (await reader.read()).decode()))
+        writer.close()
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=5.0)  # the server's own
+        await served.close()
+    return found
+
+
+# -- spans -------------------------------------------------------------------------------------------------------------
+
+
+def spans() -> Iterator[tuple[str, object]]:
+    """What a collector receives of a round with one request, one note and one event."""
+    with Collector() as collector, patch.dict(os.environ, {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}):
+        telling = start_tracing("topic-sync", "host-1", os.environ, FlowLog("topic-sync", AB))
+        with telling.work("topic-sync round", flow="A->B"), tracing.step("admin list", cluster="A"):
+            tracing.note(topics=1)
+            tracing.happened("TopicCreated", subject="t")
+        telling.end(5.0)
+        for span in sorted(collector.spans(), key=lambda one: one.name):
+            yield span.name, {"attributes": span.attributes, "events": span.events, "service": span.service}
