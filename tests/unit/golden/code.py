@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Called", "calls", "texts_like"]
+__all__ = ["Called", "calls", "keys_in", "texts_like"]
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("services/*/src", "shared/*/src")
@@ -37,6 +37,7 @@ class _Module:
         self.part = part
         self.constants = dict(_assigned(tree.body))
         self.calls: list[ast.Call] = []
+        self.functions: list[ast.FunctionDef] = []
         self.texts: list[str] = []
         self._named: dict[str, list[ast.expr]] = {}
         self._returned: dict[str, list[ast.expr]] = {}
@@ -49,6 +50,7 @@ class _Module:
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.append(node)
             elif isinstance(node, ast.FunctionDef):
+                self.functions.append(node)
                 returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value]
                 self._returned.setdefault(node.name, []).extend(returned)
             else:
@@ -94,6 +96,17 @@ def calls(*names: str) -> Iterator[Called]:
     for module in _modules():
         known = {**_constants(module.part), **module.constants}
         yield from (_called(module, node, known) for node in module.calls if _name(node) in names)
+
+
+def keys_in(*functions: str) -> Iterator[tuple[str, str]]:
+    """(part, key) of every dict that is written out in a function or method of these names, and of what is put in."""
+    for module in _modules():
+        for function in module.functions:
+            for node in ast.walk(function) if function.name in functions else ():
+                keys: list[ast.expr | None] = node.keys if isinstance(node, ast.Dict) else []
+                if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                    keys = [node.slice]
+                yield from ((module.part, text) for key in keys if key is not None for text in _texts(key, {}))
 
 
 def texts_like(form: str) -> set[str]:

@@ -62,6 +62,8 @@ ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("note",),
     ("_blocking", "_one", "_many"),
 )
+STATUS_FUNCTIONS = ("status", "_about")
+"""Those that say what `/status` shows."""
 ROLE_CALLS = {
     "client_id": 1,
     **dict.fromkeys(("source_admin", "target_admin", "source_consumer", "target_consumer"), 1),

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tests.unit.golden import programs, sources
-from tests.unit.golden.code import Called, calls, texts_like
+from tests.unit.golden.code import Called, calls, keys_in, texts_like
 from tests.unit.golden.examples import STATUS_ROWS, filled, least
 
 __all__ = ["TEXTS"]
@@ -275,6 +275,8 @@ def pages() -> Iterator[str]:
         yield _head(asked)
         yield answer.replace("\r", "").rstrip("\n")
     yield from _as_json((f"/status of {name}", body) for name, body in programs.statuses())
+    yield _head("fields of /status, with those that only a service at work has")
+    yield from sorted({f"{part} {key}" for part, key in keys_in(*sources.STATUS_FUNCTIONS)})
 
 
 def logs() -> Iterator[str]:
