@@ -7,6 +7,7 @@ progress topic and its offset syncs.
 import re
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,6 +20,7 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.records import OffsetSync
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
+from tests.harness.broker import Broker
 from tests.harness.clusters import Comparison, Isolation, Record, compare, end_offsets, produce, read_topic
 from tests.harness.control import read_so_far
 from tests.harness.eventually import wait_until
@@ -59,16 +61,18 @@ class MirroredFlow:
         """What is written down about the topic, by partition."""
         return {row.partition: row for row in self.rows(PartitionProgress) if row.topic == topic}
 
+    def located(self, topic: str) -> dict[int, int] | None:
+        """Where the copies end on the source, by partition, once every row says so."""
+        rows = self.progress(topic)
+        return {number: row.upstream for number, row in rows.items()} if all(r.located for r in rows.values()) else None
+
     def mirrored(self, topic: str) -> MirroredTopic | None:
         """topic-sync's row."""
         return next((row for row in self.rows(MirroredTopic) if row.source_topic == topic), None)
 
     def events(self, kind: str, about: str = "") -> list[Event]:
         """Events of a kind, oldest first, whose subject begins with `about`."""
-        decoded = [
-            decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow, self.group_id))
-        ]
-        return [event for event in decoded if event.kind == kind and event.subject.startswith(about)]
+        return [event for event in self._events() if event.kind == kind and event.subject.startswith(about)]
 
     def mm2_progress(self, topic: str) -> dict[int, int | None]:
         """What MM2 would find about the topic in its own progress topic, by partition."""
@@ -161,10 +165,7 @@ class MirroredFlow:
         produce(self.target, commands_topic(self.flow, self.group_id), [Record(key, value, partition=0)])
 
         def answers() -> list[Event]:
-            decoded = [
-                decode_event(r.value or b"") for r in read_topic(self.target, events_topic(self.flow, self.group_id))
-            ]
-            return [event for event in decoded if event.answers == command.id]
+            return [event for event in self._events() if event.answers == command.id]
 
         return wait_until(answers, within=COPIED_WITHIN, every=0.1, what=f"{verb} {subject} is answered")[0]
 
@@ -226,6 +227,13 @@ class Mirror:
         )
         return cls(file, [MirroredFlow(flow, source[0], target[0])])
 
+    @classmethod
+    def of_records(cls, folder: Path, mark: str, source: Broker, target: Broker, *, slots: int) -> Self:
+        """`one_flow` without ACLs, heartbeats and checkpoints."""
+        at = [(broker.bootstrap, broker.bootstrap) for broker in (source, target)]
+        lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+        return cls.one_flow(folder, mark, at[0], at[1], *lines, slots=slots)
+
     def __enter__(self) -> Self:
         self.topic_sync.start()
         self.data_plane.start()
@@ -263,7 +271,12 @@ class Mirror:
         return [driver, *driver.children(recursive=True)]
 
     def jvm(self) -> psutil.Process:
-        return next(process for process in self.processes() if process.name() == "java")
+        """Raises LookupError where there is none (any more)."""
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                if process.name() == "java":
+                    return process
+        raise LookupError("the data plane has no JVM")
 
     def workers(self) -> list[psutil.Process]:
         """Spark's Python workers: what its Python daemon forked."""

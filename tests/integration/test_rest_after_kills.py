@@ -4,6 +4,7 @@ nothing, and writes that down. So whatever waits for it is certain to get it."""
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,24 @@ PARTITIONS = 4
 
 
 @pytest.fixture
-def mark() -> str:
-    return uuid.uuid4().hex[:6]
+def mirror(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Iterator[Mirror]:
+    with Mirror.of_records(tmp_path, uuid.uuid4().hex[:6], broker_a, broker_b, slots=2) as mirror:
+        yield mirror
 
 
-def mirror_of(folder: Path, mark: str, a: Broker, b: Broker, slots: int = 2) -> Mirror:
-    at = [(broker.bootstrap, broker.bootstrap) for broker in (a, b)]
-    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
-    return Mirror.one_flow(folder, mark, at[0], at[1], *lines, slots=slots)
+@pytest.fixture
+def topic(mirror: Mirror, tmp_path: Path) -> str:
+    """Of it half is copied: the mirror was killed whole, and what it has written down is behind."""
+    flow = mirror.flow
+    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-numbers", partitions=PARTITIONS)
+    with Writer(flow.source, topic, partitions=PARTITIONS, rate=3_000, log=tmp_path / "writer.log"):
+        wait_until(lambda: len(flow.progress(topic)) == PARTITIONS, within=90, every=0.1)
+        flow.wait_for_more(topic, 1_000)
+        mirror.kill_data_plane()
+    ends, source = end_offsets(flow.target, flow.remote(topic)), end_offsets(flow.source, topic)
+    assert sum(source.values()) > sum(ends.values()), "there is more to copy"
+    assert flow.located(topic) is None
+    return topic
 
 
 def last_on_target(flow: MirroredFlow, topic: str) -> dict[int, int]:
@@ -37,59 +48,38 @@ def last_on_target(flow: MirroredFlow, topic: str) -> dict[int, int]:
     return {number: end - 1 for number, end in end_offsets(flow.target, flow.remote(topic)).items()}
 
 
-def located(flow: MirroredFlow, topic: str) -> dict[int, int] | None:
-    """Where the copies end, once every row says so."""
-    rows = flow.progress(topic)
-    return {number: row.upstream for number, row in rows.items()} if all(r.located for r in rows.values()) else None
-
-
 def handback(mirror: Mirror, *arguments: str, code: int = 0) -> str:
     return lockstep("handback", mirror.config, "--flow", str(mirror.flow), "--yes", *arguments, code=code)
 
 
-def copies_until_killed(mirror: Mirror, topic: str, folder: Path) -> None:
-    """Killed whole in the middle of a copy; what it has written down is behind."""
-    flow = mirror.flow
-    with Writer(flow.source, topic, partitions=PARTITIONS, rate=3_000, log=folder / "writer.log"):
-        wait_until(lambda: len(flow.progress(topic)) == PARTITIONS, within=90, every=0.1)
-        flow.wait_for_more(topic, 1_000)
-        mirror.kill_data_plane()
-    ends, source = end_offsets(flow.target, flow.remote(topic)), end_offsets(flow.source, topic)
-    assert sum(source.values()) > sum(ends.values()), "there is more to copy"
-    assert located(flow, topic) is None
-
-
 def test_a_stopped_flow_says_where_it_ends_and_copies_nothing_whenever_it_was_killed(
-    tmp_path: Path, mark: str, broker_a: Broker, broker_b: Broker
+    mirror: Mirror, topic: str
 ) -> None:
-    with mirror_of(tmp_path, mark, broker_a, broker_b) as mirror:
-        flow = mirror.flow
-        topic = create_topic(flow.source, f"{mark}-numbers", partitions=PARTITIONS)
-        copies_until_killed(mirror, topic, tmp_path)
-        last = last_on_target(flow, topic)
+    flow = mirror.flow
+    last = last_on_target(flow, topic)
 
-        said = handback(mirror, code=1)
-        assert "refused" in said, "killed, and never started again"
-        lockstep("stop", mirror.config, "--flow", str(flow))
-        said = wait_until(lambda: _refused_for_good(mirror), within=60, every=1.0, what="its member is gone")
-        assert "ended without writing down how far" in said
-        assert "Start the data plane, which reads that from the target" in said
+    said = handback(mirror, code=1)
+    assert "refused" in said, "killed, and never started again"
+    lockstep("stop", mirror.config, "--flow", str(flow))
+    said = wait_until(lambda: _refused_for_good(mirror), within=60, every=1.0, what="its member is gone")
+    assert "ended without writing down how far" in said
+    assert "Start the data plane, which reads that from the target" in said
 
-        mirror.data_plane.start()
-        wait_until(lambda: located(flow, topic) == last, within=90, every=0.25, what="the ends are written down")
-        assert last_on_target(flow, topic) == last, "nothing is copied while it is stopped"
-        wait_until(lambda: not _started(flow), within=30, every=0.25, what="every slot has ended")
-        assert flow.listed(topic) == {topic: last}
+    mirror.data_plane.start()
+    wait_until(lambda: flow.located(topic) == last, within=90, every=0.25, what="the ends are written down")
+    assert last_on_target(flow, topic) == last, "nothing is copied while it is stopped"
+    wait_until(lambda: not _started(flow), within=30, every=0.25, what="every slot has ended")
+    assert flow.listed(topic) == {topic: last}
 
-        # Killed once more, now that it is stopped: nothing is to be found out, and nothing waits.
-        mirror.kill_data_plane()
-        mirror.data_plane.start()
-        assert "Start MirrorMaker 2 now" in handback(mirror, "--stop")
-        assert flow.mm2_progress(topic) == last
+    # Killed once more, now that it is stopped: nothing is to be found out, and nothing waits.
+    mirror.kill_data_plane()
+    mirror.data_plane.start()
+    assert "Start MirrorMaker 2 now" in handback(mirror, "--stop")
+    assert flow.mm2_progress(topic) == last
 
-        flow.ask("resume", SOURCE_CONNECTOR)
-        flow.wait_copied(topic)
-        assert located(flow, topic) is None, "who copies does not claim to know"
+    flow.ask("resume", SOURCE_CONNECTOR)
+    flow.wait_copied(topic)
+    assert flow.located(topic) is None, "who copies does not claim to know"
 
 
 def _started(flow: MirroredFlow) -> list[int]:
@@ -102,26 +92,19 @@ def _refused_for_good(mirror: Mirror) -> str:
     return "" if "ask again" in said or "the flow runs" in said else said
 
 
-def test_what_is_altered_right_after_a_kill_is_altered(
-    tmp_path: Path, mark: str, broker_a: Broker, broker_b: Broker
-) -> None:
+def test_what_is_altered_right_after_a_kill_is_altered(mirror: Mirror, topic: str) -> None:
     """It interrupts the slots that find out where they are; the others find it out behind that."""
-    with mirror_of(tmp_path, mark, broker_a, broker_b) as mirror:
-        flow = mirror.flow
-        topic = create_topic(flow.source, f"{mark}-numbers", partitions=PARTITIONS)
-        copies_until_killed(mirror, topic, tmp_path)
-        last = last_on_target(flow, topic)
-        mirror.data_plane.start()
-        flow.ask("stop", SOURCE_CONNECTOR)
-        answers = [flow.alter(topic, 10, partition=1)]
-        while answers[-1].kind == "CommandRefused" and len(answers) < 4:
-            assert "ask again" in answers[-1].detail["reason"]
-            answers.append(flow.alter(topic, 10, partition=1))
-        assert answers[-1].kind == "OffsetsAltered", answers
-        wait_until(
-            lambda: _ends(flow, topic) == {**last, 1: 10}, within=60, every=0.25, what="the others say their ends"
-        )
-        assert flow.listed(topic) == {topic: {**last, 1: 10}}
+    flow = mirror.flow
+    last = last_on_target(flow, topic)
+    mirror.data_plane.start()
+    flow.ask("stop", SOURCE_CONNECTOR)
+    answers = [flow.alter(topic, 10, partition=1)]
+    while answers[-1].kind == "CommandRefused" and len(answers) < 4:
+        assert "ask again" in answers[-1].detail["reason"]
+        answers.append(flow.alter(topic, 10, partition=1))
+    assert answers[-1].kind == "OffsetsAltered", answers
+    wait_until(lambda: _ends(flow, topic) == {**last, 1: 10}, within=60, every=0.25, what="the others say their ends")
+    assert flow.listed(topic) == {topic: {**last, 1: 10}}
 
 
 def _ends(flow: MirroredFlow, topic: str) -> dict[int, int]:
@@ -129,20 +112,17 @@ def _ends(flow: MirroredFlow, topic: str) -> dict[int, int]:
 
 
 def test_a_paused_flow_finds_out_as_well_and_a_slot_that_is_not_wanted_any_more_is_spoken_for(
-    tmp_path: Path, mark: str, broker_a: Broker, broker_b: Broker
+    mirror: Mirror, topic: str
 ) -> None:
-    with mirror_of(tmp_path, mark, broker_a, broker_b) as mirror:
-        flow = mirror.flow
-        topic = create_topic(flow.source, f"{mark}-numbers", partitions=PARTITIONS)
-        copies_until_killed(mirror, topic, tmp_path)
-        last = last_on_target(flow, topic)
-        file = mirror.config
-        file.write_text(file.read_text().replace("tasks.max = 2", "tasks.max = 1"))
-        lockstep("pause", file, "--flow", str(flow))
-        mirror.data_plane.start()
-        wait_until(lambda: located(flow, topic) == last, within=90, every=0.25, what="the ends are written down")
-        assert last_on_target(flow, topic) == last, "nothing is copied while it is paused"
-        wait_until(lambda: _started(flow) == [0], within=60, every=0.25, what="slot 1 is spoken for")
-        assert {row.slot: len(row.partitions) for row in flow.rows(Assignment)} == {0: PARTITIONS, 1: 0}
-        handback(mirror, "--stop")
-        assert flow.mm2_progress(topic) == last
+    flow = mirror.flow
+    last = last_on_target(flow, topic)
+    file = mirror.config
+    file.write_text(file.read_text().replace("tasks.max = 2", "tasks.max = 1"))
+    lockstep("pause", file, "--flow", str(flow))
+    mirror.data_plane.start()
+    wait_until(lambda: flow.located(topic) == last, within=90, every=0.25, what="the ends are written down")
+    assert last_on_target(flow, topic) == last, "nothing is copied while it is paused"
+    wait_until(lambda: _started(flow) == [0], within=60, every=0.25, what="slot 1 is spoken for")
+    assert {row.slot: len(row.partitions) for row in flow.rows(Assignment)} == {0: PARTITIONS, 1: 0}
+    handback(mirror, "--stop")
+    assert flow.mm2_progress(topic) == last
