@@ -37,7 +37,7 @@ pytestmark = pytest.mark.long
 
 T = TypeVar("T")
 PARTITIONS, SLOTS, RATE = 4, 2, 1_000
-ROUNDS = int(os.environ.get("ROUNDS") or 8)
+ROUNDS = int(os.environ.get("ROUNDS") or 9)
 WITHIN_S = 180.0  # usual is 20: the data plane starts anew, twice where it is struck twice
 STAYS_S = 1.5
 WHOLE = "the data plane"
@@ -162,8 +162,8 @@ class Struck:
 
     def _moments(self) -> Sequence[tuple[str, float]]:
         """What is killed so many seconds before or after a command begins, or both: the second kill may meet what is
-        only starting."""
-        before, after = -self.dice.uniform(0.0, 8.0), self.dice.uniform(0.0, 8.0)
+        only starting. Most that come after it meet it while it is carried out."""
+        before, after = -self.dice.uniform(0.0, 8.0), self.dice.triangular(0.0, 8.0, 1.5)
         moments = self.dice.choice(([before], [after], [before, after]))
         return list(zip(self.dice.sample(KINDS, len(moments)), moments, strict=True))
 
@@ -239,6 +239,11 @@ class Struck:
         self.ask_under_kills("pause", SOURCE_CONNECTOR)
         self.rests("paused")
 
+    def restart_at_rest(self) -> None:
+        verb, word = self.dice.choice((("stop", "stopped"), ("pause", "paused")))
+        self.ask_under_kills("restart", SOURCE_CONNECTOR, behind=verb)
+        self.rests(word)
+
     def resume(self) -> None:
         self.ask_under_kills("resume", SOURCE_CONNECTOR, behind=self.dice.choice(("stop", "pause")))
 
@@ -296,7 +301,7 @@ class Struck:
         """Each command once, in random order, and again."""
         while True:
             each = [self.stop, self.pause, self.resume, self.restart_connector, self.restart_slot]
-            each += [self.offsets_list, self.offsets_alter, self.offsets_reset]
+            each += [self.restart_at_rest, self.offsets_list, self.offsets_alter, self.offsets_reset]
             self.dice.shuffle(each)
             yield from each
 
