@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lockstep_data_plane.batches.codecs import CODECS, LZ4, Levels, compress
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.rebuild import rebuild
-from lockstep_data_plane.batches.stamp import stamp
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.codecs import CODECS, LZ4, Levels, compress
+from lockstep_data_plane.record_batch.rebuild import rebuild
+from lockstep_data_plane.record_batch.stamp import stamp
 from tests.harness.jvm import jvm
 from tests.unit.data_plane.batch_bytes import batch, record
 

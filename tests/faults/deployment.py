@@ -154,7 +154,7 @@ class Deployment:
     def slots(self) -> list[psutil.Process]:
         """Spark's Python workers that hold connections to the clusters: those which slots run in."""
         ports = {port for broker in (self.source, *self.targets) for port in _ports(broker)}
-        workers = self.processes("lockstep_data_plane.daemon")
+        workers = self.processes("lockstep_data_plane.spark.pyspark_daemon")
         return [worker for worker in workers if ports & set(ports_of(worker).values())]
 
     def _alive(self, ends: Mapping[int, int] | None) -> Mapping[int, int] | None:
@@ -180,7 +180,7 @@ def _daemons(there: Deployment) -> list[psutil.Process]:
     Once it was killed its workers copy on, and Spark starts another only for the next task: until then, a worker.
     """
     jvms = {jvm.pid for jvm in _jvms(there)}
-    daemons = [each for each in there.processes("lockstep_data_plane.daemon") if each.ppid() in jvms]
+    daemons = [each for each in there.processes("lockstep_data_plane.spark.pyspark_daemon") if each.ppid() in jvms]
     return daemons or there.slots()
 
 

@@ -130,7 +130,7 @@ def test_the_packed_environment_is_all_that_slots_need(there: There, topic: str,
     with writer(there, topic, tmp_path):
         there.grows(topic)
         for slot in there.wait_slots():
-            assert "lockstep_data_plane.daemon" in slot.cmdline()
+            assert "lockstep_data_plane.spark.pyspark_daemon" in slot.cmdline()
             assert any(path.endswith("/environment/lib") for path in slot.environ()["PYTHONPATH"].split(":"))
     there.check(topic)
     below = [each for each in there.mirror.processes()[1:] if each.name() != "java"]

@@ -21,11 +21,11 @@ from typing import Self
 from confluent_kafka import Producer
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.cluster import kafka_error
-from lockstep_data_plane.connection import BrokerUnreachable
-from lockstep_data_plane.origin import new_producer_id
-from lockstep_data_plane.slot_spec import SlotSpec
-from lockstep_data_plane.worker import run_slot
+from lockstep_data_plane.provenance.producer_ids import new_producer_id
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.slot.worker import run_slot
+from lockstep_data_plane.wire.cluster import kafka_error
+from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.state import Assignment, PartitionProgress, Row, decode_row
 from tests.harness import eventually, processes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, Batch
-from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, Batch
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.wire.log_reader import log_between
 from tests.unit.data_plane.batch_bytes import decoded
 
 __all__ = ["body", "codecs_of_records", "read_batches"]

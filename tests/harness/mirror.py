@@ -302,7 +302,7 @@ class Mirror:
                 named = process.cmdline()
             except psutil.ZombieProcess:
                 continue  # Spark replaces its daemon after a worker was killed
-            if any(part.endswith(".daemon") for part in named):
+            if any(part.endswith(".pyspark_daemon") for part in named):
                 yield process
 
 

@@ -14,7 +14,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 from lockstep_config.spark import SparkSettings
-from lockstep_data_plane.spark_conf import Pod, settings_for
+from lockstep_data_plane.spark.conf import Pod, settings_for
 from lockstep_runtime import java
 from tests.harness.java import archive_name, find_java
 

@@ -17,12 +17,12 @@ from confluent_kafka import KafkaError, Message, Producer
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.codecs import CODECS
-from lockstep_data_plane.batches.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
-from lockstep_data_plane.batches.rebuild import Record
-from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.produce_wire import produce_request
-from lockstep_data_plane.reading import log_between
+from lockstep_data_plane.record_batch.codecs import CODECS
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
+from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_data_plane.wire.produce_codec import produce_request
 from tests.harness.clusters import unique_name
 from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 

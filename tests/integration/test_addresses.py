@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.cluster import Cluster
-from lockstep_data_plane.connection import BrokerUnreachable, NoSuchTopic
+from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
 from lockstep_runtime.admin import Admin
 from lockstep_runtime.errors import ClusterUnreachable
 from tests.harness.broker import Broker, Quorum

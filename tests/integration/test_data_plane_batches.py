@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.batches.layout import CODEC_MASK, Batch
-from lockstep_data_plane.batches.rebuild import Record
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
+from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.names import Flow, quarantine_topic
 from tests.conftest import Pair
 from tests.harness.batches import body, codecs_of_records, read_batches

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.begin import first_row
-from lockstep_data_plane.cluster import cluster_of
+from lockstep_data_plane.resume.start_position import first_row
+from lockstep_data_plane.wire.cluster import cluster_of
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
 from tests.harness.clusters import Record, create_topic, produce

@@ -17,20 +17,20 @@ from typing import Any
 import pytest
 
 from lockstep_config.model import FetchSettings
-from lockstep_data_plane import swarm
-from lockstep_data_plane.batches.judge import AbortedTransactions
-from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.cluster import Cluster, cluster_of
-from lockstep_data_plane.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.errors import DIVERGED
-from lockstep_data_plane.fetching import Fetching
-from lockstep_data_plane.frames import Encoded
-from lockstep_data_plane.in_flight import InFlight
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.produce_wire import Answer
-from lockstep_data_plane.producing import Producing, Unanswered
-from lockstep_data_plane.question import Delivery
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.core.append_sequence import Flight
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.fetch import small_batch_pacer
+from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetcher import Fetching
+from lockstep_data_plane.fetch.memory_budget import InFlight
+from lockstep_data_plane.produce.sender import Producing, Unanswered
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.wire.cluster import Cluster, cluster_of
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.error_codes import DIVERGED
+from lockstep_data_plane.wire.frame_protocol import Encoded
+from lockstep_data_plane.wire.produce_codec import Answer
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.clock import now_ms
 from tests.harness.broker import Broker, free_port
@@ -222,7 +222,7 @@ async def test_single_records_come_over_one_connection_much_over_two_and_nothing
             fetching.nudge(partition)
         await eventually(lambda: read() == SINGLE + LARGE, within=60)
         assert by_connection() == [2, 2]
-        monkeypatch.setattr(swarm, "QUIET_S", 1.0)
+        monkeypatch.setattr(small_batch_pacer, "QUIET_S", 1.0)
         await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection waits where nothing comes")
         write(PARTITIONS, 10)
         await eventually(lambda: read() == SINGLE + LARGE + PARTITIONS, within=60)
@@ -277,7 +277,7 @@ async def reading(
             offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
 
     monkeypatch.setattr(Connection, "ask", noted)
-    monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
+    monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
     cluster = cluster_of("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
     fetching = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
     found = Reading(cluster, fetching, offsets, codes, asked)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.ledger import Ledger
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.refusal import Quarantined, Refusal
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.quarantine_entry import Quarantined, Refusal
+from lockstep_data_plane.progress.control_topic_writer import Ledger
 from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.errors import NotAppended

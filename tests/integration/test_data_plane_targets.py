@@ -5,11 +5,11 @@ import os
 import time
 from datetime import timedelta
 
-from lockstep_data_plane.batches.layout import scan
-from lockstep_data_plane.batches.piece import as_piece
-from lockstep_data_plane.batches.stamp import stamp
-from lockstep_data_plane.cluster import cluster_of
-from lockstep_data_plane.produce_wire import Answer, answer_of, produce_request
+from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.wire.cluster import cluster_of
+from lockstep_data_plane.wire.produce_codec import Answer, answer_of, produce_request
 from tests.harness.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow

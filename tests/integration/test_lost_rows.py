@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.batches.stamp import stamp
-from lockstep_data_plane.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.produce_wire import answer_of, produce_request
-from lockstep_data_plane.resume import chain_end, remembered_by
-from lockstep_data_plane.tail import SEARCHED, ChainEnd, Unaccounted
+from lockstep_data_plane.core.target_tail import SEARCHED, ChainEnd, Unaccounted
+from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.resume.sequence_recovery import chain_end, remembered_by
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.wire.produce_codec import answer_of, produce_request
 from lockstep_protocol.names import state_topic, transactional_id
 from lockstep_protocol.state import Origin, PartitionProgress
 from tests.conftest import Pair

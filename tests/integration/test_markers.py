@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.batches.stamp import stamp
-from lockstep_data_plane.cluster import Cluster, cluster_of
-from lockstep_data_plane.coordinator import Fenced, Producer
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.produce_wire import produce_request
-from lockstep_data_plane.provenance import OWN
-from lockstep_data_plane.resume import remembered_by
-from lockstep_data_plane.transacting import Transacting
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.provenance import OWN
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.resume.sequence_recovery import remembered_by
+from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.wire.cluster import Cluster, cluster_of
+from lockstep_data_plane.wire.produce_codec import produce_request
+from lockstep_data_plane.wire.transaction_coordinator import Fenced, Producer
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
 from tests.harness.broker import Broker

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lockstep_acl_sync.metrics
 import lockstep_checkpoint.metrics
-import lockstep_data_plane.metrics
+import lockstep_data_plane.driver.metrics
 import lockstep_heartbeat.metrics
 import lockstep_runtime.common_metrics
 import lockstep_topic_sync.metrics
@@ -23,7 +23,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 SERVICES: Mapping[str, tuple[Metric, ...]] = {
     "topic-sync": lockstep_topic_sync.metrics.METRICS,
     "acl-sync": lockstep_acl_sync.metrics.METRICS,
-    "data-plane": lockstep_data_plane.metrics.METRICS,
+    "data-plane": lockstep_data_plane.driver.metrics.METRICS,
     "checkpoint": lockstep_checkpoint.metrics.METRICS,
     "heartbeat": lockstep_heartbeat.metrics.METRICS,
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_data_plane.runs import RunLog
+from lockstep_data_plane.core.offset_run_log import RunLog
 from lockstep_protocol.offset_runs import RunMap, Translation
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, decode_row

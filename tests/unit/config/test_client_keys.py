@@ -23,7 +23,7 @@ from lockstep_config.key_types import Status
 from lockstep_config.librdkafka import stores_translated, translated
 from lockstep_config.model import Configuration
 from lockstep_config.tls import material_of, tls_of
-from lockstep_data_plane import cluster
+from lockstep_data_plane.wire import cluster
 from lockstep_protocol.names import Flow
 from tests.harness.certificates import Authority
 

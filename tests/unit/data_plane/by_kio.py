@@ -6,8 +6,8 @@ from typing import Any
 
 from kio.serial import entity_reader
 
-from lockstep_data_plane.connection import NAMES, encoded, message
-from lockstep_data_plane.frames import Encoded
+from lockstep_data_plane.wire.connection import NAMES, encoded, message
+from lockstep_data_plane.wire.frame_protocol import Encoded
 
 
 def read_back(request: Encoded) -> Any:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
-from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.batches.rebuild import Record
-from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.provenance import OWN
-from lockstep_data_plane.tail import ChainEnd, end_from_log
+from lockstep_data_plane.core.append_sequence import Flight
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.provenance import OWN
+from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.state import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import (
     CONTROL,

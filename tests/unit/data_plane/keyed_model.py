@@ -9,18 +9,18 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
-from lockstep_data_plane.batches.layout import scan
-from lockstep_data_plane.batches.rebuild import Record, read
-from lockstep_data_plane.chain import Flight
-from lockstep_data_plane.keyed_partition import KeyedPartition
-from lockstep_data_plane.outlet import Outlet
-from lockstep_data_plane.pacing import WINDOW
-from lockstep_data_plane.partition import BatchRefused
-from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.refusal import of_piece
-from lockstep_data_plane.tail import ChainEnd
-from lockstep_data_plane.transactions import Stage, Transactions
+from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.append_sequence import Flight
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition
+from lockstep_data_plane.core.mirror_partition import BatchRefused
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.quarantine_entry import of_piece
+from lockstep_data_plane.core.target_partition import Outlet
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.transaction_state import Stage, Transactions
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.record_batch.rebuild import Record, read
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.unit.data_plane.copying_model import SourceLog

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from lockstep_data_plane.batches.layout import Batch, scan
+from lockstep_data_plane.record_batch.layout import Batch, scan
 from tests.unit.data_plane.batch_bytes import COMPRESS, LZ4
 
 

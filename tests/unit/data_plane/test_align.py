@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.align import Alignment, Ambiguous
-from lockstep_data_plane.batches.rebuild import Record
+from lockstep_data_plane.core.content_match import Alignment, Ambiguous
+from lockstep_data_plane.record_batch.rebuild import Record
 from tests.unit.data_plane.batch_bytes import record, records
 
 

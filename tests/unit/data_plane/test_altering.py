@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_checkpoint.exact import ExactPlaces, Place
-from lockstep_data_plane.altering import (
+from lockstep_data_plane.admin.offset_alteration import (
     altered_rows,
     entry_of,
     not_located,
@@ -16,7 +16,7 @@ from lockstep_data_plane.altering import (
     reset_rows,
     to_look_up,
 )
-from lockstep_data_plane.batches.stamp import EPOCHS
+from lockstep_data_plane.record_batch.stamp import EPOCHS
 from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.state import MirroredTopic, PartitionProgress

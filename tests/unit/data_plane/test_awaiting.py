@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from lockstep_data_plane import awaiting
-from lockstep_data_plane.awaiting import Awaiting
-from lockstep_data_plane.connection import BrokerUnreachable
+from lockstep_data_plane.slot import retry_gate
+from lockstep_data_plane.slot.retry_gate import Awaiting
+from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_runtime.errors import ClusterTrouble
 
 LONG = 3_600.0
@@ -17,7 +17,7 @@ LONG = 3_600.0
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awaiting, "AT_LEAST_S", 0.02)
+    monkeypatch.setattr(retry_gate, "AT_LEAST_S", 0.02)
 
 
 async def _waiting(company: Awaiting, changes: list[asyncio.Event], seconds: float) -> list[asyncio.Task[None]]:
@@ -66,7 +66,7 @@ async def test_a_change_of_its_own_ends_it_at_once() -> None:
 
 
 async def test_nobody_waits_longer_than_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awaiting, "AT_MOST_S", 0.06)
+    monkeypatch.setattr(retry_gate, "AT_MOST_S", 0.06)
     company, begun = Awaiting(), time.monotonic()
     await asyncio.wait_for(company.pause(asyncio.Event(), LONG), 1.0)
     assert time.monotonic() - begun >= 0.06

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.batches.judge import Case, Verdict
+from lockstep_data_plane.record_batch.classify import Case, Verdict
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs" / "batches.md").read_text()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane import certificates
-from lockstep_data_plane.certificates import Certificates
+from lockstep_data_plane.slot import certificate_watch
+from lockstep_data_plane.slot.certificate_watch import Certificates
 from lockstep_protocol.names import Flow
 from lockstep_runtime.log import FlowLog
 
@@ -37,8 +37,8 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     found = Scene(tmp_path)
-    monkeypatch.setattr(certificates, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(certificates, "try_each", found.unusable)
+    monkeypatch.setattr(certificate_watch, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(certificate_watch, "try_each", found.unusable)
     return found
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.batches.piece import Piece, as_piece
-from lockstep_data_plane.batches.stamp import SEQUENCES
-from lockstep_data_plane.chain import Chain, Flight
+from lockstep_data_plane.core.append_sequence import Chain, Flight
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from tests.unit.data_plane.batch_bytes import (
     DELETE_HORIZON,
     GZIP,

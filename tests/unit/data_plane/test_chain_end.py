@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.tail import ChainEnd, InDoubt, end_from_log
+from lockstep_data_plane.core.target_tail import ChainEnd, InDoubt, end_from_log
+from lockstep_data_plane.record_batch.layout import Batch
 from tests.unit.data_plane.batch_bytes import batch, records
 
 OURS = 4000

@@ -7,8 +7,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.committed import CommittedProgress
+from lockstep_data_plane.progress.connect_offsets import CommittedProgress
+from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
 from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, record
 

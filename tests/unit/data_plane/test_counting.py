@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.counting import Count
+from lockstep_data_plane.driver.monotonic_counter import Count
 
 
 def test_a_new_beginning_counts_from_zero_even_where_it_is_larger() -> None:

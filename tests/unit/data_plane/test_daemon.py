@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from lockstep_data_plane.daemon import ends_with_jvm
+from lockstep_data_plane.spark.pyspark_daemon import ends_with_jvm
 
 SERVED = """
 import os, socket
 from pyspark import daemon
-from lockstep_data_plane.daemon import ends_with_jvm
+from lockstep_data_plane.spark.pyspark_daemon import ends_with_jvm
 os.environ["PYTHON_WORKER_FACTORY_SECRET"] = "abcde"
 for sent in (b"", bytes(2), bytes([0, 0, 0, 5]) + b"abc"):
     jvm, connection = socket.socketpair()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from lockstep_data_plane.ends import Ends
+from lockstep_data_plane.driver.slot_ends import Ends
 from lockstep_protocol.behind import SILENT_AFTER_S
 from lockstep_protocol.state import Assignment, PartitionProgress, Row, SlotStatus
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_data_plane.errors import DIVERGED, MEANING, Fate, fate_of
+from lockstep_data_plane.wire.error_codes import DIVERGED, MEANING, Fate, fate_of
 
 PASSING, REFUSED, TOO_LARGE = Fate.PASSING, Fate.REFUSED, Fate.TOO_LARGE
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.align import Alignment, Ambiguous
-from lockstep_data_plane.already_there import Misnumbered
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.phases import Phase
-from lockstep_data_plane.provenance import appended_since
-from lockstep_data_plane.remains import Remains
-from lockstep_data_plane.tail import ChainEnd, end_from_log
+from lockstep_data_plane.core.appended_skipper import Misnumbered
+from lockstep_data_plane.core.content_match import Alignment, Ambiguous
+from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.provenance import appended_since
+from lockstep_data_plane.core.target_remnant import Remains
+from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
+from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.state import OffsetRuns, PartitionProgress

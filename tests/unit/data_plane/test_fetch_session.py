@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.cluster import Leader
-from lockstep_data_plane.fetch_session import FetchSession, Wanted
+from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.fetch_session import FetchSession, Wanted
 
 
 def leader(topic: int = 1) -> Leader:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.model import FetchSettings
-from lockstep_data_plane.cluster import Leader, TopicPartition
-from lockstep_data_plane.connection import APIS, message
-from lockstep_data_plane.fetch_session import Plan
-from lockstep_data_plane.fetch_wire import BY_TOPIC_ID, READ_COMMITTED, fetch_request
+from lockstep_data_plane.wire.cluster import Leader, TopicPartition
+from lockstep_data_plane.wire.connection import APIS, message
+from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request
+from lockstep_data_plane.wire.fetch_session import Plan
 from tests.unit.data_plane.by_kio import written
 
 VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)

@@ -11,19 +11,19 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.model import FetchSettings
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.cluster import Cluster, Leader
-from lockstep_data_plane.connection import APIS, Connection, message
-from lockstep_data_plane.errors import DIVERGED, FENCED_LEADER_EPOCH, Fate, fate_of
-from lockstep_data_plane.fetch_wire import fetch_request, read_answer, topic_names
-from lockstep_data_plane.fetching import Fetching
-from lockstep_data_plane.in_flight import InFlight
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.phases import Happening
-from lockstep_data_plane.question import Question
-from lockstep_data_plane.shard import Shard
-from lockstep_data_plane.swarm import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.phases import Happening
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.fetch.fetch_connection import Shard
+from lockstep_data_plane.fetch.fetch_request import Question
+from lockstep_data_plane.fetch.fetcher import Fetching
+from lockstep_data_plane.fetch.memory_budget import InFlight
+from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.wire.connection import APIS, Connection, message
+from lockstep_data_plane.wire.error_codes import DIVERGED, FENCED_LEADER_EPOCH, Fate, fate_of
+from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
 from tests.unit.data_plane.by_kio import read_back
@@ -267,7 +267,7 @@ async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
         return True
 
     monkeypatch.setattr(fetching, "has_room", has_room)
-    monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
+    monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
     first, second, made = copying(), copying(number=1), connection()
     asked: list[Any] = []
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))

@@ -11,15 +11,15 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.model import FetchSettings
-from lockstep_data_plane.cluster import Cluster, Leader
-from lockstep_data_plane.connection import APIS, BrokerUnreachable, Connection, message
-from lockstep_data_plane.fetching import Fetching
-from lockstep_data_plane.in_flight import InFlight
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.question import Delivery
-from lockstep_data_plane.shard import Shard
-from lockstep_data_plane.swarm import FEW_BYTES
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.fetch.fetch_connection import Shard
+from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetcher import Fetching
+from lockstep_data_plane.fetch.memory_budget import InFlight
+from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
+from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch_bytes, record
@@ -84,7 +84,7 @@ class Scene:
     """Some partitions of one broker over one connection, and what was delivered of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("lockstep_data_plane.fetching.SHARDS", 1)
+        monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
         cluster, self.connection, self.in_flight = Cluster("a", [("broker", 9092)], {}), Asked(), InFlight(CAP)
         self.delivered: list[Delivery] = []
         self.troubled: list[Partition] = []
@@ -212,7 +212,7 @@ async def test_who_found_no_room_at_all_goes_on_when_another_partition_has_made_
 async def test_a_question_that_waits_for_more_room_goes_out_as_soon_as_there_is(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep_data_plane.shard.PRESSED_S", 60)
+    monkeypatch.setattr("lockstep_data_plane.fetch.fetch_connection.PRESSED_S", 60)
     scene.fetching.holds(ELSEWHERE, 6 * MIB)
     scene.attach()
     await eventually(lambda: scene.in_flight._wakes_at > 0, what="it waits")

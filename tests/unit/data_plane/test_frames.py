@@ -14,8 +14,8 @@ from aiokafka.errors import KafkaConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
-from lockstep_data_plane.frames import KEPT_BYTES, READ_BYTES, Frames
+from lockstep_data_plane.wire.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, Frames
 from tests.harness.eventually import eventually
 
 CLIENT = b"client"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_data_plane.group_positions import due, mark_of, placed
+from lockstep_data_plane.admin.group_positions import due, mark_of, placed
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import PartitionProgress
 from lockstep_runtime.described import GroupOffset

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.in_flight import InFlight, Terms
+from lockstep_data_plane.fetch.memory_budget import InFlight, Terms
 
 MIB = 1 << 20
 CAP = 64 * MIB

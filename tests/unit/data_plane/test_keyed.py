@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.layout import scan
-from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, read
-from lockstep_data_plane.keyed import STICKS_BYTES, Gathering, Group, Sticky
+from lockstep_data_plane.core.key_partitioner import STICKS_BYTES, Gathering, Group, Sticky
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, read
 from lockstep_protocol.murmur2 import partition_for
 from tests.unit.data_plane.batch_bytes import GZIP, LZ4, record, records
 

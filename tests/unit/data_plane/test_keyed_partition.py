@@ -6,13 +6,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
-from lockstep_data_plane.batches.rebuild import Record
-from lockstep_data_plane.keyed_partition import KeyedPartition
-from lockstep_data_plane.pacing import WINDOW
-from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.tail import ChainEnd
-from lockstep_data_plane.transactions import Stage, Transactions
+from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.transaction_state import Stage, Transactions
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records

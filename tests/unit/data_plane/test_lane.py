@@ -9,14 +9,14 @@ from uuid import UUID
 
 from kio.serial import entity_reader
 
-from lockstep_data_plane.batches.judge import AbortedTransactions
-from lockstep_data_plane.cluster import Leader
-from lockstep_data_plane.connection import APIS, BrokerUnreachable, Connection, message
-from lockstep_data_plane.pacing import AHEAD, WINDOW
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.produce_wire import Answer
-from lockstep_data_plane.producing import SHARED, Lane, lane_of
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.common.window_sizing import AHEAD, WINDOW
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.produce.sender import SHARED, Lane, lane_of
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.produce_codec import Answer
 from lockstep_protocol.state import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records

@@ -9,7 +9,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.layout import scan
+from lockstep_data_plane.record_batch.layout import scan
 from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, batch_bytes, records
 
 

@@ -12,9 +12,9 @@ from aiokafka.errors import CorruptRecordException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.layout import CODEC_MASK, scan
-from lockstep_data_plane.batches.rebuild import Record, read, rebuild
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, scan
+from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
 from tests.unit.data_plane.batch_bytes import GZIP, LZ4, SNAPPY, decoded
 from tests.unit.data_plane.old_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.assign import TopicPartition, assign
-from lockstep_data_plane.load import (
+from lockstep_data_plane.common.assignment import TopicPartition, assign
+from lockstep_data_plane.driver.load_balancer import (
     GAIN,
     HALF_LIFE_S,
     PATIENCE_S,

@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from lockstep_data_plane.measures import CASES, Measures, SlotRun
-from lockstep_data_plane.metrics import METRICS
-from lockstep_data_plane.sighted import Seen
+from lockstep_data_plane.driver.lag_estimator import Seen
+from lockstep_data_plane.driver.metrics import METRICS
+from lockstep_data_plane.driver.metrics_collector import CASES, Measures, SlotRun
 from lockstep_protocol.behind import Log
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.resuming import newest
+from lockstep_data_plane.resume.resumer import newest
 from lockstep_protocol.state import PartitionProgress
 
 OURS = 4000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.origin import origin_of
+from lockstep_data_plane.provenance.producer_ids import origin_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Origin, PartitionProgress
 

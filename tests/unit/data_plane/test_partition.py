@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from lockstep_data_plane.already_there import Misnumbered
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
-from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.batches.rebuild import Record
-from lockstep_data_plane.pacing import WINDOW
-from lockstep_data_plane.partition import BatchRefused, Partition
-from lockstep_data_plane.phases import TRANSITIONS, Happening, Phase
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.appended_skipper import Misnumbered
+from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
+from lockstep_data_plane.core.phases import TRANSITIONS, Happening, Phase
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_data_plane.cluster import cluster_of
-from lockstep_data_plane.patience import USUAL, Patience, patience_of
+from lockstep_data_plane.common.timeouts import USUAL, Patience, patience_of
+from lockstep_data_plane.wire.cluster import cluster_of
 
 ASKED_AT = 1000.0
 OPENING, ANSWERS = "socket.connection.setup.timeout.ms", "request.timeout.ms"

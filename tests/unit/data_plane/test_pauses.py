@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lockstep_data_plane.pauses import Pauses
+from lockstep_data_plane.common.backoff import Pauses
 
 LONGEST_S = 30.0
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane import placing
-from lockstep_data_plane.placing import Placing
+from lockstep_data_plane.admin import offset_admin
+from lockstep_data_plane.admin.offset_admin import Placing
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus, Wanted
 from tests.unit.runtime.flow_context import flow_context, read_row
@@ -20,9 +20,9 @@ STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "ENDED_WITHIN_S", 0.05)
-    monkeypatch.setattr(placing, "FREE_WITHIN_S", 0.05)
-    monkeypatch.setattr(placing, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(offset_admin, "ENDED_WITHIN_S", 0.05)
+    monkeypatch.setattr(offset_admin, "FREE_WITHIN_S", 0.05)
+    monkeypatch.setattr(offset_admin, "LOOK_EVERY_S", 0.01)
 
 
 @pytest.mark.usefixtures("soon")

@@ -9,12 +9,12 @@ from aiokafka.errors import CorruptRecordException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches import plain
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.batches.piece import as_piece
-from lockstep_data_plane.batches.rebuild import Record, read, rebuild
-from lockstep_data_plane.chain import Chain
+from lockstep_data_plane.core.append_sequence import Chain
+from lockstep_data_plane.record_batch import pure_python_codec
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
 from tests.unit.data_plane.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
 
 PLACEHOLDER = b"name-that-is-text"
@@ -50,12 +50,12 @@ def contents(draw: st.DrawFn) -> list[Record]:
 def test_what_it_reads_is_what_the_compiled_code_reads(content: list[Record], codec: int, append_time: bool) -> None:
     one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
     theirs = [Record(*r[:4], tuple(r.headers)) for r in read(one)]
-    assert list(plain.records_of(one)) == theirs
+    assert list(pure_python_codec.records_of(one)) == theirs
 
 
 @given(content=contents())
 def test_what_it_writes_is_read_back(content: list[Record]) -> None:
-    assert decoded(bytes(plain.encode(content))) == [r._replace(offset=i) for i, r in enumerate(content)]
+    assert decoded(bytes(pure_python_codec.encode(content))) == [r._replace(offset=i) for i, r in enumerate(content)]
 
 
 @pytest.mark.parametrize("codec", [0, GZIP, ZSTD])
@@ -63,9 +63,9 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
     source = with_odd_names(odd())
     (piece,) = rebuild(source, 0, Limits(codec=codec))
     (copy,) = scan(piece.data)
-    ours, theirs = list(plain.records_of(copy)), list(plain.records_of(source))
+    ours, theirs = list(pure_python_codec.records_of(copy)), list(pure_python_codec.records_of(source))
     assert [r[1:] for r in ours] == [r[1:] for r in theirs]
-    written = ours[1].headers[0][0].encode(*plain.NAMES)
+    written = ours[1].headers[0][0].encode(*pure_python_codec.NAMES)
     assert written == NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")
 
 
@@ -85,4 +85,4 @@ def test_records_that_end_in_the_middle_are_refused(cut: int) -> None:
     raw[8:12] = struct.pack(">i", len(raw) - 12)
     (bad,) = scan(bytes(raw))
     with pytest.raises(CorruptRecordException):
-        list(plain.records_of(bad))
+        list(pure_python_codec.records_of(bad))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.stamp import stamp
-from lockstep_data_plane.cluster import Leader
-from lockstep_data_plane.connection import APIS, message
-from lockstep_data_plane.produce_wire import PRODUCE_BY_TOPIC_ID, produce_request
+from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.connection import APIS, message
+from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_request
 from tests.unit.data_plane.batch_bytes import batch_bytes, records
 from tests.unit.data_plane.by_kio import written
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.batches.piece import Piece, as_piece
-from lockstep_data_plane.batches.stamp import SEQUENCES
-from lockstep_data_plane.chain import Chain
-from lockstep_data_plane.origin_rows import rows_in
-from lockstep_data_plane.pacing import WINDOW
-from lockstep_data_plane.provenance import Rule, appended_since, origins_of
-from lockstep_data_plane.tail import ChainEnd, end_from_log
+from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.append_sequence import Chain
+from lockstep_data_plane.core.provenance import Rule, appended_since, origins_of
+from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
+from lockstep_data_plane.provenance.origin_rows import rows_in
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_protocol.names import Flow, is_state_topic, state_topic
 from lockstep_protocol.state import Origin, PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.quota import QUIET_S, Quota
+from lockstep_data_plane.wire.throttle_notice import QUIET_S, Quota
 
 
 def test_nothing_is_no_news() -> None:

@@ -9,15 +9,15 @@ from uuid import UUID
 
 import pytest
 
-from lockstep_data_plane.aligning import align_logs
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.cluster import Cluster, Leader, kafka_error
-from lockstep_data_plane.committed import ProgressLog
-from lockstep_data_plane.connection import APIS, Connection, message
-from lockstep_data_plane.frames import Encoded
-from lockstep_data_plane.provenance import UNTRACED
-from lockstep_data_plane.reading import log_between
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.core.provenance import UNTRACED
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.progress.connect_offsets import ProgressLog
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.resume.content_matcher import align_logs
+from lockstep_data_plane.wire.cluster import Cluster, Leader, kafka_error
+from lockstep_data_plane.wire.connection import APIS, Connection, message
+from lockstep_data_plane.wire.frame_protocol import Encoded
+from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records

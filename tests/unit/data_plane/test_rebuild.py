@@ -12,10 +12,10 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.batches.layout import CODEC_MASK, Batch, scan
-from lockstep_data_plane.batches.piece import Piece, as_piece
-from lockstep_data_plane.batches.rebuild import Record, RecordTooLarge, build, read, rebuild
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, build, read, rebuild
 from tests.unit.data_plane.batch_bytes import (
     GZIP,
     LOG_APPEND_TIME,

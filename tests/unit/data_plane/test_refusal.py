@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.batches.judge import AbortedTransactions, Limits
-from lockstep_data_plane.batches.layout import scan
-from lockstep_data_plane.batches.piece import as_piece
-from lockstep_data_plane.batches.rebuild import read
-from lockstep_data_plane.pacing import WINDOW
-from lockstep_data_plane.partition import BatchRefused, Partition
-from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.refusal import of_batch, of_piece, of_record
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.quarantine_entry import of_batch, of_piece, of_record
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import GZIP, batch, record, records
 from tests.unit.data_plane.old_sets import Message, message_set

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.replicas import AVOID_S, Replicas
+from lockstep_data_plane.fetch.preferred_replica import AVOID_S, Replicas
 
 LEASE_S = 300.0
 HERE, OTHER = ("t", 0), ("t", 1)

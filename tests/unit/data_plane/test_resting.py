@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.tail import ChainEnd
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.target_tail import ChainEnd
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch, records
 from tests.unit.data_plane.test_partition import admit, append, partition

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_data_plane.runs import CHUNK, RING, RunLog
+from lockstep_data_plane.core.offset_run_log import CHUNK, RING, RunLog
 from lockstep_protocol.schemas import schema
 from lockstep_protocol.state import OffsetRuns
 from tests.unit.json_schema import faults

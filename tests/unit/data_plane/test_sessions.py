@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
-from lockstep_data_plane.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_runtime.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
 from tests.harness.eventually import eventually
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lockstep_data_plane.shared import Shared
+from lockstep_data_plane.common.single_flight import Shared
 
 
 class Work:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.sighted import FRESH_S, LOOK_LASTS_S, Lag, Seen, Sighted
+from lockstep_data_plane.driver.lag_estimator import FRESH_S, LOOK_LASTS_S, Lag, Seen, Sighted
 from lockstep_protocol.behind import Log
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
 

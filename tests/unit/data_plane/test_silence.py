@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_data_plane.silence import Silence
+from lockstep_data_plane.common.liveness_timer import Silence
 from lockstep_protocol.state import SlotStatus
 from lockstep_runtime.looks import AWAY_S
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.spark import _first_cause
+from lockstep_data_plane.spark.session import _first_cause
 
 FROM_PYTHON = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
@@ -13,7 +13,7 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
     process()
   File "slot.py", line 70, in run
     raise Deposed("another run: newer")
-lockstep_data_plane.slot.Deposed: another run: newer
+lockstep_data_plane.slot.slot.Deposed: another run: newer
 
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:572)
 \tat java.base/java.lang.Thread.run(Thread.java:840)
@@ -23,7 +23,7 @@ Driver stacktrace:
 Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "slot.py", line 70, in run
     raise Deposed("another run: newer")
-lockstep_data_plane.slot.Deposed: another run: newer
+lockstep_data_plane.slot.slot.Deposed: another run: newer
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:572)
 """
 CHAINED = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -34,17 +34,17 @@ The above exception was the direct cause of the following exception:
 
 Traceback (most recent call last):
   File "slot.py", line 70, in run
-lockstep_data_plane.connection.BrokerUnreachable: 127.0.0.1:1: refused
+lockstep_data_plane.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused
 """
 
 
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        pytest.param(FROM_PYTHON, "lockstep_data_plane.slot.Deposed: another run: newer", id="raised in Python"),
+        pytest.param(FROM_PYTHON, "lockstep_data_plane.slot.slot.Deposed: another run: newer", id="raised in Python"),
         pytest.param(
             CHAINED,
-            "lockstep_data_plane.connection.BrokerUnreachable: 127.0.0.1:1: refused",
+            "lockstep_data_plane.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused",
             id="the outermost of a chain",
         ),
         pytest.param(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.slot_spec import SlotSpec
+from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Leader
 

@@ -10,9 +10,9 @@ import javaproperties
 import pytest
 
 from lockstep_config.spark import PINNED, SparkSettings
-from lockstep_data_plane.spark import LastWords, exit_words
-from lockstep_data_plane.spark_conf import Pod, executors_python, settings_for, without_secrets
-from lockstep_data_plane.spark_secrets import told_secretly
+from lockstep_data_plane.spark.conf import Pod, executors_python, settings_for, without_secrets
+from lockstep_data_plane.spark.secrets import told_secretly
+from lockstep_data_plane.spark.session import LastWords, exit_words
 
 OWN = "/opt/lockstep/bin/python"
 

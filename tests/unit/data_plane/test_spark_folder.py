@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lockstep_data_plane.spark_conf import in_folder
-from lockstep_data_plane.spark_folder import new_folder
+from lockstep_data_plane.spark.conf import in_folder
+from lockstep_data_plane.spark.jvm_tempdir import new_folder
 
 
 def test_what_nobody_holds_any_more_is_removed(tmp_path: Path) -> None:

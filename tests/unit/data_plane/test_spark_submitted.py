@@ -9,8 +9,8 @@ import pytest
 from lockstep_config import load
 from lockstep_config.spark import SparkSettings
 from lockstep_data_plane.app import start_spark
-from lockstep_data_plane.spark_conf import Pod, settings_for
-from lockstep_data_plane.spark_submitted import ADDRESS, PROPERTIES, BadSubmission, Submission, joined, submitted_to
+from lockstep_data_plane.spark.conf import Pod, settings_for
+from lockstep_data_plane.spark.submission import ADDRESS, PROPERTIES, BadSubmission, Submission, joined, submitted_to
 
 WRITTEN = """\
 #Java properties built from Kubernetes config map with name: mirror-0-spark-drv-conf-map

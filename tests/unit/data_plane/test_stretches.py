@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_data_plane.stretches import Copied, Stretches
+from lockstep_data_plane.progress.slot_spans import Copied, Stretches
 from lockstep_runtime.tracing import Attribute, NoTracing
 
 S = 1_000_000_000

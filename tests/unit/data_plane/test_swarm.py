@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_data_plane.swarm import (
+from lockstep_data_plane.fetch.small_batch_pacer import (
     FEW_BYTES,
     LASTS_S,
     LOOK_S,

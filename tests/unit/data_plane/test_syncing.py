@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from lockstep_data_plane import syncing
-from lockstep_data_plane.syncing import SyncLog
+from lockstep_data_plane.progress import offset_sync_writer
+from lockstep_data_plane.progress.offset_sync_writer import SyncLog
 from lockstep_protocol.codec import decode_offset_sync
 from lockstep_runtime.errors import NotAppended
 from lockstep_runtime.log import FlowLog
@@ -32,8 +32,8 @@ class Topic:
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(syncing, "GATHER_S", 0.01)
-    monkeypatch.setattr(syncing, "PAUSE_S", 0.01)
+    monkeypatch.setattr(offset_sync_writer, "GATHER_S", 0.01)
+    monkeypatch.setattr(offset_sync_writer, "PAUSE_S", 0.01)
 
 
 def sync_log(topic: Topic) -> SyncLog:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.batches.layout import Batch
-from lockstep_data_plane.remains import Remains
-from lockstep_data_plane.tail import ChainEnd, Tail, TargetShort, Unaccounted
+from lockstep_data_plane.core.target_remnant import Remains
+from lockstep_data_plane.core.target_tail import ChainEnd, Tail, TargetShort, Unaccounted
+from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, batch, record, records
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lockstep_config.model import CompressionSettings, DataPlaneSettings
-from lockstep_data_plane.batches.codecs import JAVAS_LEVELS, Levels
-from lockstep_data_plane.batches.judge import Limits
-from lockstep_data_plane.target_limits import target_limits
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, Levels
+from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.state import MirroredTopic
 from tests.unit.data_plane.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.per_topic import PerTopic
-from lockstep_data_plane.limits import RateLimits
-from lockstep_data_plane.throttle import Throttle
+from lockstep_data_plane.fetch.rate_limits import RateLimits
+from lockstep_data_plane.fetch.token_bucket import Throttle
 from lockstep_protocol.filters import NameFilter
 
 

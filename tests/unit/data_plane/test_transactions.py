@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.batches.judge import AbortedTransactions
-from lockstep_data_plane.batches.layout import Batch, scan
-from lockstep_data_plane.pacing import WINDOW
-from lockstep_data_plane.partition import Partition
-from lockstep_data_plane.phases import Happening, Phase
-from lockstep_data_plane.tail import ChainEnd
-from lockstep_data_plane.transactions import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
+from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.transaction_state import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_protocol.state import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 

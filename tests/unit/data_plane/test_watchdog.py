@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.watchdog import Stuck, Watchdog
+from lockstep_data_plane.common.stall_detector import Stuck, Watchdog
 from lockstep_protocol.state import PartitionProgress
 
 TP = ("t", 0)

@@ -30,7 +30,7 @@ from lockstep_cli.tables import as_json
 from lockstep_cli.takeover import Found, plan_of
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.problems import Problem
-from lockstep_data_plane.spark import Spark
+from lockstep_data_plane.spark.session import Spark
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows import NewerVersion

@@ -16,9 +16,9 @@ from typing import Any
 
 from lockstep_config import FlowSettings, clients, load
 from lockstep_config.client_keys import CLIENT, CONNECTION
-from lockstep_data_plane import gaps
-from lockstep_data_plane.group_positions import mark_of
-from lockstep_data_plane.refusal import Quarantined
+from lockstep_data_plane.admin.group_positions import mark_of
+from lockstep_data_plane.core import gap_policy
+from lockstep_data_plane.core.quarantine_entry import Quarantined
 from lockstep_protocol import codec, names
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import Event, decode_event
@@ -74,8 +74,10 @@ ROLE_CALLS = {
 
 def gap_details() -> Mapping[str, Sequence[str]]:
     """Detail that these events take from what was found and decided."""
-    found = gaps.Found(case=gaps.Case.TARGET_TRUNCATED, text="", wanted=5, start=0, end=9, held=4, target_end=3)
-    decision = gaps.Decision(begin=0, word="skip").facts()
+    found = gap_policy.Found(
+        case=gap_policy.Case.TARGET_TRUNCATED, text="", wanted=5, start=0, end=9, held=4, target_end=3
+    )
+    decision = gap_policy.Decision(begin=0, word="skip").facts()
     went_on = dict.fromkeys(("GapSkipped", "CopyRestarted", "ResumedWithDoubt"), tuple(decision))
     return {"GapFound": tuple(found.facts()), **went_on}
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from lockstep_data_plane.gaps import Case
+from lockstep_data_plane.core.gap_policy import Case
 from lockstep_runtime.metrics import Metric, Type
 from tests.pages.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
 

@@ -113,7 +113,7 @@ def test_what_is_not_spoken_is_said(environment: dict[str, str], words: str) -> 
 
 def test_without_tracing_opentelemetry_is_not_loaded() -> None:
     code = (
-        "import sys, lockstep_runtime.service, lockstep_runtime.tracing_start, lockstep_data_plane.worker, "
+        "import sys, lockstep_runtime.service, lockstep_runtime.tracing_start, lockstep_data_plane.slot.worker, "
         "lockstep_topic_sync.app; assert not [one for one in sys.modules if one.startswith('opentelemetry')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

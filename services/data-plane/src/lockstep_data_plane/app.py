@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.driver import Driver, slots_of
-from lockstep_data_plane.spark import Spark
-from lockstep_data_plane.spark_submitted import BadSubmission, joined, submitted_to
+from lockstep_data_plane.driver.driver import Driver, slots_of
+from lockstep_data_plane.spark.session import Spark
+from lockstep_data_plane.spark.submission import BadSubmission, joined, submitted_to
 from lockstep_runtime.context import FlowContext
 from lockstep_runtime.java import missing_java
 from lockstep_runtime.log import JsonLines

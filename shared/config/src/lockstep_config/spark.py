@@ -55,7 +55,7 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
             "false", "it ends an executor, and every slot in it, for the sake of one task"
         ),
         "spark.python.use.daemon": Pinned("true", "slots are forked from a process that has everything loaded"),
-        "spark.python.daemon.module": Pinned("lockstep_data_plane.daemon", "it is what forks the slots"),
+        "spark.python.daemon.module": Pinned("lockstep_data_plane.spark.pyspark_daemon", "it is what forks the slots"),
         "spark.python.worker.module": Pinned(None, "the daemon starts its own"),
         "spark.python.worker.reuse": Pinned("true", "a slot that starts again finds its process ready"),
         "spark.python.worker.idleTimeoutSeconds": Pinned(

@@ -1,0 +1,253 @@
+"""The consumer group of a legacy flow on the source, as the driver keeps it: waited for, obeyed, committed for
+(`group_positions` decides)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from lockstep_config.model import LegacySettings
+from lockstep_data_plane.admin.group_positions import due, mark_of, placed
+from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_protocol.offset_requests import RefusedOffsets
+from lockstep_protocol.state import LegacyGroup, PartitionProgress
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.described import GroupDescription, GroupOffset
+from lockstep_runtime.errors import ClusterTrouble, RequestRefused
+from lockstep_runtime.outcome import Outcome
+
+__all__ = ["PositionsOfGroup"]
+
+LOOK_EVERY_S = 3.0
+"""How often it is looked whether anybody is in the group."""
+
+EMPTY_LOOKS = 2
+"""So many looks in a row must find a group empty that somebody was in: one that restarts is away for a moment."""
+
+LAST_WORD_S = 2.0
+"""How long the last commit may take: whoever ends us waits for it."""
+
+AT_ONCE = 1000
+"""Positions in one request: a group's are one batch in its coordinator's log."""
+
+NAMED = 10
+"""Members and partitions that are named at most; the rest is counted."""
+
+JOINED = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
+"""How a broker refuses a commit for a group with members."""
+
+MEMBERS, TROUBLE = "group members", "group positions"
+
+
+class PositionsOfGroup:
+    """One instance lives as long as the driver; `until_free` begins each time of copying."""
+
+    def __init__(self, ctx: FlowContext, legacy: LegacySettings) -> None:
+        self._ctx = ctx
+        self._legacy = legacy
+        self._mark = ""
+        self._placed: set[TopicPartition] = set()
+        self._followed: frozenset[TopicPartition] = frozenset()
+        """Those that are mirrored now; a topic may be gone from the source for which a place was found."""
+        self._occupied = True
+        self._met = False
+        """Whether somebody was in the group when it was looked at last, or had been."""
+        self._looked_at = self._committed_at = float("-inf")
+        self._row = LegacyGroup(group=legacy.group, phase="waiting")
+
+    def status(self) -> Mapping[str, Any]:
+        """For /status."""
+        row = self._row
+        return {"group": row.group, "phase": row.phase, "members": list(row.members), "committed_ms": row.committed_ms}
+
+    # -- who is in the group -------------------------------------------------------------------------------------------
+
+    async def until_free(self, producer_id: int) -> None:
+        """Returns when nobody is in the group; nothing is copied before."""
+        self._mark = mark_of(self._ctx.flow, producer_id)
+        self._placed.clear()
+        looks = 0
+        while True:
+            described = await self._looked_up()
+            if described is None:
+                looks = 0
+            elif described.members == 0:
+                looks += 1
+                if looks >= EMPTY_LOOKS or not self._met:
+                    break
+            else:
+                looks, self._met = 0, True
+                await self._wait_for(described)
+            await asyncio.sleep(LOOK_EVERY_S)
+        if self._met:
+            await self._ctx.event("GroupFreed", f"group {self._legacy.group}", f"nobody is in {self._named} any more")
+        self._occupied = self._met = False
+        now = self._ctx.clock.monotonic()
+        self._looked_at = self._committed_at = now
+        await self._say(replace(self._row, phase="copying", reason="", members=()))
+
+    async def occupied(self) -> bool:
+        """Whether somebody has joined the group since, by a look every few seconds. A source that does not answer says
+        nothing about that."""
+        now = self._ctx.clock.monotonic()
+        if self._occupied or now - self._looked_at < LOOK_EVERY_S:
+            return self._occupied
+        self._looked_at = now
+        described = await self._looked_up()
+        self._occupied = self._met = described is not None and described.members > 0
+        return self._occupied
+
+    async def _looked_up(self) -> GroupDescription | None:
+        """The group as its coordinator sees it; None while that does not answer."""
+        troubles = self._ctx.rounds.troubles
+        try:
+            outcome = await self._ctx.source.describe_groups([self._legacy.group])
+            for trouble in outcome.troubles().values():
+                raise trouble
+        except ClusterTrouble as trouble:
+            troubles.began(MEMBERS, trouble)
+            return None
+        troubles.over(MEMBERS)
+        return outcome.done[self._legacy.group]
+
+    async def _wait_for(self, described: GroupDescription) -> None:
+        who = described.who[:NAMED]
+        more = described.members - len(who)
+        names = ", ".join(who) + (f" and {more} more" if more else "")
+        reason = (
+            f"{self._named} has {described.members} member(s): {names}; nothing is copied until they have left: stop "
+            "that MirrorMaker, or whatever else reads as this group"
+        )
+        said = self._row.phase == "waiting" and self._row.members == who
+        await self._say(replace(self._row, phase="waiting", reason=reason, members=who))
+        if not said:
+            subject = f"group {self._legacy.group}"
+            await self._ctx.event("GroupOccupied", subject, reason, loud=True, members=list(who))
+
+    @property
+    def _named(self) -> str:
+        return f"group {self._legacy.group} on {self._ctx.flow.source}"
+
+    async def _say(self, row: LegacyGroup) -> None:
+        self._row = row
+        await self._ctx.state.write_if_changed(row)
+
+    # -- where partitions begin ----------------------------------------------------------------------------------------
+
+    async def place(self, partitions: Collection[TopicPartition]) -> bool:
+        """Let partitions that nobody copies yet begin where the group stands; False when somebody has joined it.
+        Raises ClusterTrouble and StoodDown, after which it is to be asked again before anything is copied."""
+        ctx = self._ctx
+        self._followed = frozenset(partitions)
+        new = [tp for tp in partitions if tp not in self._placed]
+        if not new:
+            return True
+        there = await ctx.source.group_offsets(self._legacy.group)
+        try:
+            found = placed(new, self._progress(), there, self._mark)
+        except RefusedOffsets as exc:
+            raise ClusterTrouble(ctx.flow.target, str(exc)) from exc
+        ctx.must_act()
+        await ctx.state.write_all(found.rows)
+        for tp, (ours, theirs) in sorted(found.moved.items())[:NAMED]:
+            name = f"{tp[0]}-{tp[1]}"
+            text = f"{name}: begins at {theirs}, where {self._named} was put meanwhile; our copy had got to {ours}"
+            await ctx.event("GroupPositionObeyed", name, text, loud=True, begins=theirs, copied=ours)
+        if len(found.moved) > NAMED:
+            text = f"so do {len(found.moved) - NAMED} partitions more"
+            await ctx.event("GroupPositionObeyed", f"group {self._legacy.group}", text, loud=True)
+        begun = len(found.rows) - len(found.moved)
+        if begun:
+            text = f"{begun} partition(s) begin where {self._named} stands"
+            await ctx.event("GroupPositionsTaken", f"group {self._legacy.group}", text, partitions=begun)
+        if not await self._commit(found.marks):
+            return False
+        self._placed.update(new)
+        return True
+
+    def _progress(self) -> dict[TopicPartition, PartitionProgress]:
+        return {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
+
+    # -- committing ----------------------------------------------------------------------------------------------------
+
+    async def commit_if_due(self) -> None:
+        """Commit what the target has acknowledged, once in an interval. A source that is away is tried again."""
+        ctx, now = self._ctx, self._ctx.clock.monotonic()
+        if now - self._committed_at < self._legacy.commit_every / timedelta(seconds=1):
+            return
+        self._committed_at = now
+        try:
+            await self._commit_progress()
+        except ClusterTrouble as trouble:
+            ctx.rounds.troubles.began(TROUBLE, trouble)
+        else:
+            ctx.rounds.troubles.over(TROUBLE)
+
+    async def last_commit(self) -> None:
+        """Once the slots have drained: the place from which a MirrorMaker 1, or we, would go on. What does not get
+        through is said; then whoever goes on reads what was copied since the commit before again, but for us."""
+        ctx = self._ctx
+        if not ctx.acting or not self._placed or self._occupied:
+            return
+        try:
+            async with asyncio.timeout(LAST_WORD_S):
+                # A row of ours is behind all that the slots wrote: once it is read, so are theirs.
+                await ctx.state.write(self._row)
+                await self._commit_progress()
+                self._say_what_is_not_known()
+        except (ClusterTrouble, TimeoutError) as exc:
+            ctx.log.warn("last positions not committed", f"{self._named}: {exc or 'no answer in time'}")
+
+    def _say_what_is_not_known(self) -> None:
+        """A position that is behind the target's log is committed all the same: the one before is further behind."""
+        rows = self._progress()
+        unknown = [
+            f"{topic}-{number}"
+            for (topic, number), row in sorted(rows.items())
+            if (topic, number) in self._placed & self._followed and not row.tells_end
+        ]
+        if unknown:
+            text = "the target was not asked where their copies end; whoever goes on may copy some records again"
+            self._ctx.log.warn("last positions may be behind", f"{', '.join(unknown[:NAMED])}: {text}")
+
+    async def _commit_progress(self) -> None:
+        ctx = self._ctx
+        there = await ctx.source.group_offsets(self._legacy.group)
+        rows = [row for tp, row in self._progress().items() if tp in self._placed and tp in self._followed]
+        found = due(rows, there, self._mark)
+        for tp, (theirs, ours) in sorted(found.foreign.items())[:NAMED]:
+            name = f"{tp[0]}-{tp[1]}"
+            text = (
+                f"{name}: somebody put {self._named} to {theirs} while it was copied from; it is put back to {ours}. "
+                "To begin elsewhere stop Lockstep, reset the group, and start Lockstep again"
+            )
+            await ctx.event("GroupPositionOverwritten", name, text, loud=True, theirs=theirs, ours=ours)
+        if await self._commit(found.writes):
+            at_ms = ctx.clock.wall_ms() if found.writes else self._row.committed_ms
+            await self._say(replace(self._row, partitions=len(rows), committed_ms=at_ms))
+
+    async def _commit(self, positions: Mapping[TopicPartition, GroupOffset]) -> bool:
+        """False: somebody is in the group. Raises ClusterTrouble, after all that can be committed was."""
+        ctx = self._ctx
+        failed: ClusterTrouble | None = None
+        every = sorted(positions.items())
+        for at in range(0, len(every), AT_ONCE):
+            ctx.must_act()
+            outcome: Outcome[GroupOffset]
+            try:
+                outcome = await ctx.source.alter_group_offsets(self._legacy.group, dict(every[at : at + AT_ONCE]))
+            except RequestRefused as refused:
+                outcome = Outcome(failed={self._legacy.group: refused})
+            for trouble in outcome.troubles().values():
+                if isinstance(trouble, RequestRefused) and trouble.code in JOINED:
+                    self._occupied = self._met = True
+                    return False
+                failed = trouble
+        if failed is not None:
+            raise failed
+        return True

@@ -1,0 +1,138 @@
+"""How far the copy of one partition is: what the target has acknowledged, and what is written down of it (no I/O, no
+clock)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lockstep_data_plane.core.append_sequence import Chain, Receipt
+from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
+from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.state import OffsetRuns, PartitionProgress
+from lockstep_protocol.sync_rule import OffsetSyncRule
+
+__all__ = ["Counters", "Durable"]
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this run of the slot has done with the partition."""
+
+    records: int = 0
+    bytes: int = 0
+    skipped: int = 0
+
+
+class Durable:
+    """What would still be so if this slot ended now. `upstream`, `downstream` and `sequence` belong together."""
+
+    def __init__(self, topic: str, number: int, offset_lag_max: int) -> None:
+        self.written = PartitionProgress(topic=topic, partition=number)
+        """The row this partition resumed from, or wrote last."""
+        self.told_before: int | None = None
+        """What its progress said when it was taken up only to find out where the copy ends; MM2's own, in the same
+        place, may say more since, and is written only where this is news."""
+        self.upstream = -1
+        self.upstream_epoch = -1
+        self.downstream = -1
+        self.sequence = -1
+        self.others: tuple[tuple[int, int], ...] = ()
+        self.source_end = -1
+        self.last_timestamp = -1
+        self.latency_ms = 0
+        self.counters = Counters()
+        self.syncs = OffsetSyncRule(offset_lag_max)
+        self.runs = RunLog(offset_lag_max)
+
+    def know(self, row: PartitionProgress) -> None:
+        """What is written down about the partition, known before it has resumed. So what it writes itself, also when
+        it cannot resume, never says less."""
+        self.written = row
+        self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
+        self.downstream, self.sequence, self.others = row.downstream, row.sequence, row.others
+
+    @property
+    def known(self) -> bool:
+        """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
+        return self.written.producer_id != -1
+
+    def resumed(self, row: PartitionProgress, runs: Iterable[OffsetRuns]) -> None:
+        """It goes on from `row`; `runs` are the rows that tell of its offset runs, where this one does not know
+        better."""
+        self.know(row)
+        self.runs = self.runs.continued(row, runs)
+
+    # -- what happened -------------------------------------------------------------------------------------------------
+
+    def numbered(self, upstream: int, leader_epoch: int, chain: Chain, places: Iterable[tuple[int, int, int]]) -> None:
+        """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
+        `places`: as `AlreadyThere.places`."""
+        self.upstream, self.upstream_epoch = upstream, leader_epoch
+        self._ends_as(chain)
+        for place in places:
+            self.runs.add(*place)
+
+    def reached(self, upstream: int, leader_epoch: int) -> None:
+        """Nothing up to there has to be copied any more."""
+        if upstream > self.upstream:
+            self.upstream, self.upstream_epoch = upstream, leader_epoch
+
+    def appended(self, receipts: Sequence[Receipt], chain: Chain) -> tuple[tuple[int, int], ...]:
+        """The target has these. Returns the first and the newest offset sync (upstream, downstream) where MM2's rule
+        asks for some."""
+        syncs: list[tuple[int, int]] = []
+        for receipt in receipts:
+            piece = receipt.piece
+            self.count(piece, receipt.size)
+            self.last_timestamp = piece.max_timestamp
+            self.reached(piece.covers, piece.leader_epoch)
+            for first, begin, count in consecutive(piece.offsets):
+                at = DownstreamOffset(receipt.downstream + begin)
+                self.runs.add(first, at, count)
+                syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
+        if receipts:
+            self._ends_as(chain)
+        return tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
+
+    def count(self, piece: Piece, size: int) -> None:
+        """The target has the piece, which was sent in so many bytes."""
+        self.counters.records += piece.count
+        self.counters.bytes += size
+
+    def _ends_as(self, chain: Chain) -> None:
+        self.downstream, self.sequence, self.others = chain.downstream, chain.sequence, chain.others
+
+    # -- what there is to tell -----------------------------------------------------------------------------------------
+
+    @property
+    def lag(self) -> int:
+        """Records of the source not yet durable downstream, as far as its end is known."""
+        return max(0, self.source_end - 1 - self.upstream)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Differs from what it was before whenever `row` would."""
+        return (
+            *(self.written, self.upstream, self.upstream_epoch, self.downstream, self.sequence, self.source_end),
+            *(self.counters.records, self.counters.bytes, self.counters.skipped, self.latency_ms),
+        )
+
+    def row(self, *, has_resumed: bool) -> PartitionProgress:
+        """Progress as it is to be written down."""
+        return replace(
+            self.written,
+            skips=tuple(s for s in self.written.skips if s[1] > self.upstream),
+            upstream=self.upstream,
+            upstream_epoch=self.upstream_epoch,
+            downstream=self.downstream,
+            sequence=self.sequence,
+            others=self.others,
+            open_run=self.runs.open_run if has_resumed else self.written.open_run,
+            source_end=self.source_end,
+            lag_records=self.lag,
+            records=self.counters.records,
+            bytes=self.counters.bytes,
+            latency_ms=self.latency_ms,
+        )

@@ -1,0 +1,210 @@
+"""A partition's chain of appends: one producer id, one epoch, sequences without a gap (`architecture.md` §5, "An append
+is a compare-and-swap").
+
+The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
+what was appended last. The chain numbers pieces, keeps as many of them unanswered as its lane allows, and says what an
+answer means. After any failure nothing more is sent until every answer is in; then the target's log is read
+(`resume.py`) and the chain begins anew from what it says: an unknown outcome is resolved by the log, never by sending
+again and hoping (`kafka-wire.md` §1, §3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from lockstep_data_plane.record_batch.coalesce import next_piece
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, Levels
+from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.stamp import Stamped, add_sequence, stamp
+
+__all__ = ["Chain", "Flight", "Receipt"]
+
+
+@dataclass(slots=True)
+class Flight:
+    """A piece on its way. `landed` is its base offset downstream once the target has acknowledged it."""
+
+    piece: Piece
+    sequence: int
+    data: Stamped
+    landed: int = -1
+
+
+class Receipt(NamedTuple):
+    """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
+    it since our last one."""
+
+    piece: Piece
+    downstream: int
+    size: int
+    foreign: int = 0
+
+
+class Covering(Protocol):
+    """Something on its way; once it is durable, everything up to upstream offset `covers` is decided."""
+
+    covers: int
+    leader_epoch: int
+
+
+class Chain:
+    """The appends of one partition in one epoch. No I/O, no clock."""
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int,
+        sequence: int,
+        downstream: int,
+        others: Iterable[tuple[int, int]] = (),
+        *,
+        transactional: bool = False,
+    ) -> None:
+        """`sequence` and `downstream` are those of the last record of ours in the target's log (-1: none; then
+        `downstream` is the log end minus 1, or -1 where that is not known). `others`: as `PartitionProgress.others`."""
+        self.producer_id = producer_id
+        self._sequences = {producer_id: sequence, **dict(others)}
+        self._current = producer_id
+        self.epoch = epoch
+        self.downstream = downstream
+        self._transactional = transactional
+        self._next = add_sequence(sequence, 1)
+        self._opened = False
+        self._waiting: deque[Piece] = deque()
+        self._flying: deque[Flight] = deque()
+        self.broken = False
+        self._held = 0
+
+    @property
+    def sequence(self) -> int:
+        """That of the last record acknowledged under our own producer id."""
+        return self._sequences[self.producer_id]
+
+    @property
+    def others(self) -> tuple[tuple[int, int], ...]:
+        """As `PartitionProgress.others`."""
+        return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
+
+    def admit(self, piece: Piece, producer_id: int = -1) -> None:
+        """Queue a piece behind all others, to bear this producer id of ours; -1: the partition's own."""
+        piece.producer_id = self.producer_id if producer_id < 0 else producer_id
+        self._waiting.append(piece)
+        self._held += piece.size
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes that wait or fly."""
+        return self._held
+
+    @property
+    def records_held(self) -> int:
+        """Records that wait or fly."""
+        return sum(piece.count for piece in self._waiting) + sum(flight.piece.count for flight in self._flying)
+
+    @property
+    def sendable(self) -> bool:
+        """Something waits, nothing flies, and `launch` may be called now."""
+        return self.may_launch(1)
+
+    def may_launch(self, window: int) -> bool:
+        """Whether `launch` may be called now, with at most so many unanswered. One goes alone until the target has
+        shown that it knows the producer id; and brokers keep the order of one producer id only, so another one waits
+        until nothing flies (`kafka-wire.md` §1)."""
+        if not self._waiting or self.broken:
+            return False
+        if not self._flying:
+            return True
+        return self._opened and len(self._flying) < window and self._waiting[0].producer_id == self._current
+
+    def launch(self, merge_up_to: int = 0, levels: Levels = JAVAS_LEVELS) -> Flight:
+        """Stamp the next waiting piece, or several small ones merged into one of at most `merge_up_to` bytes; the
+        caller sends it at once, on the partition's one lane."""
+        if self._waiting[0].producer_id != self._current:
+            self._current = self._waiting[0].producer_id
+            self._next = add_sequence(self._sequences.get(self._current, -1), 1)
+            self._opened = False
+        piece, taken = next_piece(self._waiting, merge_up_to, levels)
+        self._held += piece.size - taken
+        data = stamp(piece.data, self._current, self.epoch, self._next, transactional=self._transactional)
+        flight = Flight(piece, self._next, data)
+        self._next = add_sequence(self._next, piece.count)
+        self._flying.append(flight)
+        return flight
+
+    def landed(self, flight: Flight, base_offset: int) -> list[Receipt]:
+        """The target acknowledged a flight. Returns the receipts that are now certain, in order: those of flights
+        behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
+        flight.landed = base_offset
+        receipts: list[Receipt] = []
+        while not self.broken and self._flying and self._flying[0].landed >= 0:
+            done = self._flying.popleft()
+            receipts.append(self._receipt(done))
+        if receipts:
+            self._opened = True
+        if self.broken:
+            self._forget(flight)
+        return receipts
+
+    def _receipt(self, done: Flight) -> Receipt:
+        expected = self.downstream + 1
+        foreign = max(0, done.landed - expected)
+        self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
+        self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
+        self._held -= done.piece.size
+        return Receipt(done.piece, done.landed, done.piece.size, foreign)
+
+    def failed(self, flight: Flight) -> None:
+        """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
+        that waited for this one's are forgotten with it."""
+        self._forget(flight)
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Nothing more is sent, and answers that waited for others are forgotten."""
+        self.broken = True
+        for answered in [other for other in self._flying if other.landed >= 0]:
+            self._forget(answered)
+
+    def _forget(self, flight: Flight) -> None:
+        if flight in self._flying:
+            self._flying.remove(flight)
+            self._held -= flight.piece.size
+
+    def marked(self) -> None:
+        """The marker that ends a transaction stands behind our last record: it takes one offset."""
+        self.downstream += 1
+
+    def abandon(self) -> None:
+        """Drop what has not been sent; it is fetched again by whoever goes on."""
+        self._held -= sum(piece.size for piece in self._waiting)
+        self._waiting.clear()
+
+    def extend_last(self, covers: int, leader_epoch: int) -> bool:
+        """Let the newest unacknowledged piece cover offsets that were passed over behind it, in this leader epoch of
+        the source. False when there is none: then they are decided already."""
+        last = self._newest
+        if last is None:
+            return False
+        if covers > last.covers:
+            last.covers, last.leader_epoch = covers, leader_epoch
+        return True
+
+    @property
+    def _newest(self) -> Covering | None:
+        return self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._flying)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits and nothing flies."""
+        return not self._waiting and not self._flying
+
+    @property
+    def oldest(self) -> Piece | None:
+        """The first piece that is not yet acknowledged."""
+        return self._flying[0].piece if self._flying else self._waiting[0] if self._waiting else None

@@ -1,0 +1,112 @@
+"""Records of ours that the target's log holds beyond what was written down: the source is read past as many of them as
+there are, and no record is sent twice (no I/O).
+
+The count alone is right only where the source has lost none of them. The last of ours that the target still has is held
+against the source's record of that number (`kafka-wire.md` §2, line 6); behind that one, and where none is left, the
+source's offsets have to follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lockstep_data_plane.core.offset_run_log import consecutive
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
+from lockstep_data_plane.record_batch.rebuild import Record, read
+
+__all__ = ["AlreadyThere", "Misnumbered"]
+
+
+class Misnumbered(ValueError):
+    """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
+
+
+class AlreadyThere:
+    """Of one resume: `left` records, of which the last lies at the chain's end.
+
+    `alone`: between what was written down and there the target holds nothing of others, so each record counted past has
+    its place. `position`: the source's offset behind what was written down. `skips`: offsets (first, last) of the
+    source that are passed over.
+    """
+
+    def __init__(
+        self,
+        left: int = 0,
+        end: ChainEnd | None = None,
+        *,
+        alone: bool = True,
+        position: int = 0,
+        skips: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self.left = left
+        self._downstream = -1 if end is None else end.downstream
+        self._alone = alone
+        self._skips = skips
+        last = None if end is None or not left else _last_of(end)
+        self._last = last if last is not None and last.behind < left else None
+        self._next = None if self._last is not None else position
+        """The source's next offset, where nothing else says that none is missing."""
+        self._places: list[tuple[int, int, int]] = []
+
+    def count_past(self, records: Sequence[Record]) -> int:
+        """The source's next records. Returns how many of them the target has. Raises Misnumbered where they are not
+        what the target has, or had, there."""
+        past = min(self.left, len(records))
+        counted = records[:past]
+        if self._last is None:
+            self._follow_each_other(counted)
+        elif (number := self.left - self._last.behind) <= past:
+            arrived, self._last = self._last, None
+            _held_against(counted[number - 1], arrived)
+            self._next = counted[number - 1].offset + 1
+            self._follow_each_other(counted[number:])
+        if self._alone:
+            begin = self._downstream + 1 - self.left
+            offsets = [record.offset for record in counted]
+            self._places += [(first, begin + index, count) for first, index, count in consecutive(offsets)]
+        self.left -= past
+        return past
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Where the records counted past lie, as far as that is certain: (first upstream, its downstream, how many).
+        They may be told only once none is left, and are told once."""
+        places, self._places = self._places, []
+        return places
+
+    def _follow_each_other(self, records: Sequence[Record]) -> None:
+        for record in records:
+            while self._next is not None and self._next < record.offset:
+                self._next = next((last + 1 for first, last in self._skips if first <= self._next <= last), None)
+            if self._next is None:
+                raise Misnumbered(
+                    "what the target held of ours there is gone from it, and the source's offsets up to "
+                    f"{record.offset} do not follow each other: records that were appended already may be gone from it"
+                )
+            self._next = record.offset + 1
+
+
+class _Last(NamedTuple):
+    """The last record of ours that the target still has, and how many of ours came behind it."""
+
+    record: Record
+    stamped_there: bool
+    """The target gave it a time of its own."""
+    behind: int
+
+
+def _last_of(end: ChainEnd) -> _Last | None:
+    if end.last is None:
+        return None
+    record = max(read(end.last), key=lambda each: each.offset)
+    behind = end.behind + end.last.last_offset - record.offset
+    return _Last(record, bool(end.last.attributes & LOG_APPEND_TIME), behind)
+
+
+def _held_against(record: Record, there: _Last) -> None:
+    ours = there.record._replace(timestamp=record.timestamp) if there.stamped_there else there.record
+    if ours[1:] != record[1:]:
+        raise Misnumbered(
+            f"the target's last record of ours, at its offset {ours.offset}, is not the source's at "
+            f"{record.offset}: records that were appended already are gone from the source or have changed"
+        )

@@ -1,0 +1,104 @@
+"""Where the copy goes on when counting does not tell: the source's cleaner or its retention has removed records that
+the target has already (`kafka-wire.md` §2, line 7). No I/O.
+
+What the target holds of ours beyond the last progress is a stretch of the source's log as it was, in order. What the
+source has left of that stretch appears in it, in order; the first record that does not is the next one to copy. Where
+the target's cleaner or retention has removed some of the stretch, too, a record of the source that does not appear may
+have been one of those: then a later one that does appear tells that it was. Where none does, what compaction leaves
+tells that it was not. Had it been there, a later record of its key would be: the last of each key stays. That one the
+source has no more, and a cleaner that removed it would have removed the earlier one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lockstep_data_plane.record_batch.rebuild import Record
+
+__all__ = ["Alignment", "Ambiguous"]
+
+
+class Ambiguous(ValueError):
+    """The records do not say where the copy stands; the message says why. Somebody has to decide."""
+
+
+def _content(record: Record) -> tuple[object, ...]:
+    return record.timestamp, record.key, record.value, tuple(record.headers)
+
+
+class Alignment:
+    """Feed the source's records in order until `take` says that the place is found, and then `ends`."""
+
+    def __init__(
+        self,
+        tail: Iterable[Record],
+        gone_before: int = -1,
+        beyond: int | None = None,
+        tombstones_since: int | None = None,
+    ) -> None:
+        """`tail`: what the target still holds of the `beyond` records of ours behind the last progress, in order; None:
+        no more than these. `gone_before`: the place in it, or behind it, before which the last of those lay that it
+        does not hold any more; -1: it holds all. `tombstones_since`: compaction alone has removed those, and no
+        tombstone from this timestamp on; None: something else may have removed them.
+
+        Raises Ambiguous where two of its records are the same in timestamp, key, value and headers: then one could be
+        taken for the other."""
+        self._place: dict[tuple[object, ...], int] = {}
+        for index, record in enumerate(tail):
+            if self._place.setdefault(_content(record), index) != index:
+                raise Ambiguous("the target holds the same record twice beyond the last progress written")
+        self._gone_before = gone_before
+        self._left = len(self._place) if beyond is None else beyond
+        self._reached = -1
+        self._tombstones_since = tombstones_since
+        self._open: Record | None = None
+        """The first record of the source, behind the last that both have, that the target may have had."""
+        self._untold = False
+        """Compaction could have removed that one from the target and left no later record of its key."""
+        self.upstream = -1
+        """The last upstream offset that the target has; -1: none of the source's is there."""
+        self.next: int | None = None
+        """The first upstream offset that the target does not have, once one was seen."""
+
+    def take(self, records: Iterable[Record]) -> bool:
+        """Look at more of the source's records; True when the place is found. Raises Ambiguous where their order is
+        not the target's, or nobody can tell whether the target had one of them."""
+        for record in records:
+            place = self._place.get(_content(record))
+            self._left -= 1
+            if place is not None:
+                if place <= self._reached:
+                    raise Ambiguous(
+                        f"the source's record at offset {record.offset} stands elsewhere in the target's log than in "
+                        "the source's"
+                    )
+                self._reached, self._open = place, None
+                self.upstream = record.offset
+            elif self._gone_before <= self._reached or (self._left < 0 and self._open is None):
+                self.next = record.offset
+                return True
+            elif self._open is None:
+                self._open = record
+                self._untold = record.key is None or self._may_have_gone(record)
+            elif record.key == self._open.key:
+                self._untold = self._untold or self._may_have_gone(record)
+            if self._left <= 0:
+                self.ends()
+                if self.next is not None:
+                    return True
+        return False
+
+    def ends(self) -> None:
+        """The source has nothing more, or nothing more that the target could have. Raises Ambiguous as `take`."""
+        if self._open is None:
+            return
+        if self._untold or self._tombstones_since is None:
+            raise Ambiguous(
+                f"the target has lost records of ours beyond the last progress written, and the source's at offset "
+                f"{self._open.offset} may have been one of them"
+            )
+        self.next = self._open.offset
+
+    def _may_have_gone(self, record: Record) -> bool:
+        """Whether it is a tombstone that the target's cleaner could have removed for its age."""
+        since = self._tombstones_since
+        return record.value is None and (since is None or record.timestamp < since)

@@ -1,0 +1,116 @@
+"""Records of a batch spread over the target's partitions by their keys, as Java's producer spreads them (no I/O, no
+clock; `lockstep.legacy.partitioning=key`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.rebuild import Record, build
+from lockstep_protocol.murmur2 import partition_for
+
+__all__ = ["Gathering", "Group", "Sticky"]
+
+STICKS_BYTES = 16_384
+"""So many bytes of records without a key go into one partition before the next one has its turn: `batch.size` of Java's
+producer."""
+
+
+class Sticky:
+    """Where records without a key go: for a while all into one partition, so that their batches stay whole, then into
+    the next one (KIP-480, KIP-794)."""
+
+    def __init__(self, begin: int) -> None:
+        """`begin`: the first partition. Each partition of the source begins with another one, so together they use all
+        of the target's."""
+        self._at = begin
+        self._bytes = 0
+
+    def at(self, partitions: int) -> int:
+        """The partition, of so many."""
+        return self._at % partitions
+
+    def took(self, size: int) -> None:
+        """A batch of so many bytes went there, and is not parted: the next one may go elsewhere."""
+        self._bytes += size
+        if self._bytes >= STICKS_BYTES:
+            self._at, self._bytes = self._at + 1, 0
+
+
+class Spread(NamedTuple):
+    """A record, the partition of the target that it goes to, and the codec that it came in, or is to go in."""
+
+    to: int
+    codec: int
+    record: Record
+
+
+@dataclass(slots=True)
+class Group:
+    """What goes out and counts together: pieces for several partitions of the target. Once all of them are durable,
+    everything up to upstream offset `covers` is decided."""
+
+    pieces: tuple[Piece, ...]
+    covers: int
+    leader_epoch: int
+
+    @property
+    def size(self) -> int:
+        return sum(piece.size for piece in self.pieces)
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Records of consecutive batches on their way into a group. Everything up to `covers` is among them, or was passed
+    over."""
+
+    covers: int
+    leader_epoch: int = -1
+    size: int = 0
+    """Bytes of keys and values."""
+    spread: list[Spread] = field(default_factory=list)
+
+    def add(self, records: Sequence[Record], codec: int, partitions: int, sticky: Sticky) -> None:
+        """The records of one batch, in its order: with a key where Java's producer puts it among so many partitions,
+        those without one together (`Sticky`)."""
+        without, unkeyed = sticky.at(partitions), 0
+        for record in records:
+            size = len(record.key or b"") + len(record.value or b"")
+            if record.key is None:
+                to, unkeyed = without, unkeyed + size
+            else:
+                to = partition_for(record.key, partitions)
+            self.size += size
+            self.spread.append(Spread(to, codec, record))
+        sticky.took(unkeyed)
+
+    def cover(self, offset: int, leader_epoch: int) -> None:
+        """Everything up to this upstream offset was looked at."""
+        self.covers, self.leader_epoch = max(self.covers, offset), leader_epoch
+
+    def cut(self, offset: int) -> None:
+        """Leave out the records from this upstream offset on."""
+        self.spread = [one for one in self.spread if one.record.offset < offset]
+        self.covers = min(self.covers, offset - 1)
+
+    def group(self, limits: Limits) -> Group:
+        """The records as batches. Those for one partition keep their order; key, value, headers and timestamp stay, and
+        the codec does. Raises RecordTooLarge."""
+        return Group(tuple(_pieces(self.spread, limits)), self.covers, self.leader_epoch)
+
+
+def _pieces(spread: Iterable[Spread], limits: Limits) -> Iterable[Piece]:
+    stretches: dict[int, list[tuple[int, list[Record]]]] = {}
+    for to, codec, record in spread:
+        of_partition = stretches.setdefault(to, [])
+        if not of_partition or of_partition[-1][0] != codec:
+            of_partition.append((codec, []))
+        of_partition[-1][1].append(record)
+    for to, found in stretches.items():
+        for codec, records in found:
+            for piece in build(records, codec, limits.max_bytes, -1, limits.levels):
+                piece.to = to
+                yield piece

@@ -1,0 +1,346 @@
+"""One partition's life (no I/O, no clock).
+
+It is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from aiokafka.errors import CorruptRecordException
+
+from lockstep_data_plane.core.acked_position import Durable
+from lockstep_data_plane.core.append_sequence import Chain, Flight, Receipt
+from lockstep_data_plane.core.appended_skipper import AlreadyThere, Misnumbered
+from lockstep_data_plane.core.phase_state import Phased
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.provenance import UNTRACED, Traces, appended_since
+from lockstep_data_plane.core.quarantine_entry import Refusal, of_batch, of_record, unread, wholly_skipped
+from lockstep_data_plane.core.target_partition import Outlet
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.transaction_state import Stage, Transactions
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits, Verdict, judge
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
+from lockstep_protocol.state import OffsetRuns, PartitionProgress
+
+__all__ = ["BatchRefused", "Partition"]
+
+
+class BatchRefused(ValueError):
+    """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why. `refusal`
+    is what could be quarantined of it."""
+
+    def __init__(self, sentence: str, refusal: Refusal | None = None) -> None:
+        super().__init__(sentence)
+        self.refusal = refusal
+
+
+class Partition(Phased):
+    """The partition `topic`-`number` of a flow, as one slot copies it."""
+
+    in_one_log: ClassVar[bool] = True
+    """What is copied goes into the partition of the same number, whose log tells how far the copy is."""
+
+    def __init__(self, topic: str, number: int, target_topic: str, offset_lag_max: int) -> None:
+        super().__init__()
+        self.topic = topic
+        self.number = number
+        self.target_topic = target_topic
+        self.tp = (topic, number)
+        self.target_tp = (target_topic, number)
+        self.outlets: tuple[Outlet, ...] = (Outlet(self, number),)
+        self.refusal: Refusal | None = None
+        """What was refused and could be quarantined."""
+        self.kept = 0
+        """How many entries of `refusal` the quarantine topic has already."""
+        self.misnumbered = False
+        """Counting went wrong, so the records themselves have to tell where we are."""
+        self.incarnation = 0
+        """Grows with each resume; what was fetched for an earlier one is thrown away."""
+        self.limits = Limits()
+        self.traces: Traces = UNTRACED
+        """Where batches of the source originated, and what that makes of them."""
+        self.durable = Durable(topic, number, offset_lag_max)
+        self.chain = Chain(-1, 0, -1, -1)
+        self.transactions: Transactions | None = None
+        """None: what is appended counts when it is acknowledged."""
+        self.ends_first = False
+        """It failed on the source's side only, and what its open transaction holds is good: that ends before the
+        partition resumes, for the source may not have those records any more."""
+        self.position = 0
+        """The next upstream offset to judge."""
+        self.fetch_from = 0
+        """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
+        self.fetched_epoch = -1
+        """The leader epoch of the record before `fetch_from`; -1: that one was not fetched since the last resume, which
+        looked for itself whether the log still held it."""
+        self._there = AlreadyThere()
+        self.fruitless = True
+        """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
+        self.times_rewritten = False
+        """The target puts its own time in place of the records', and that was said."""
+
+    @property
+    def name(self) -> str:
+        """As people are told of it."""
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def target_name(self) -> str:
+        """The same on the target."""
+        return f"{self.target_topic}-{self.number}"
+
+    @property
+    def others_append(self) -> bool:
+        """Whether records that are not ours are expected in the target's log: its topic has the source's own name."""
+        return self.topic == self.target_topic
+
+    # -- phases --------------------------------------------------------------------------------------------------------
+
+    def in_its_place(self) -> Partition:
+        """The partition as it is copied to the one of the same number, where it was so before."""
+        return self
+
+    def spread_over(self, partitions: int) -> None:
+        """The target has so many partitions. To be called before the partition resumes."""
+
+    def fits(self, partitions: int) -> bool:
+        """Whether the copy can go on as it is where the target has so many partitions now."""
+        return True
+
+    def on(self, happening: Happening, reason: str = "") -> Phase:
+        """Move on. Raises KeyError for what cannot happen in this phase."""
+        phase = super().on(happening, reason)
+        if happening is Happening.QUARANTINED:
+            self.refusal = None
+            self.chain.abandon()
+        if happening in (Happening.LEAVE, Happening.REST, Happening.FAILED, Happening.DRAINED):
+            self.chain.abandon()
+        lost = self.chain.broken or not self.ends_first
+        if happening is Happening.FAILED and self.transactions is not None and lost:
+            self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
+        return phase
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing flies and nothing more will be sent in this phase."""
+        return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
+
+    @property
+    def sure(self) -> bool:
+        """Once it is quiet: whether the target's log holds nothing of ours but what was acknowledged."""
+        held = self.transactions is not None and bool(self.transactions.held)
+        return self._sure and not (self.chain.broken or self.to_number or held)
+
+    def chain_to(self, number: int) -> Chain:
+        """The appends into that partition of the target."""
+        return self.chain
+
+    def may_append(self, number: int) -> bool:
+        """Whether the transaction, where there is one, takes batches for that partition of the target now."""
+        return self.transactions is None or self.transactions.stage is Stage.OPEN
+
+    @property
+    def to_number(self) -> int:
+        """Records that are in the target's log already and only have to be counted past."""
+        return self._there.left
+
+    @property
+    def caught_up(self) -> bool:
+        """Nothing waits or flies, and the source has nothing more."""
+        return self.chain.idle and self.position >= self.durable.source_end
+
+    def resumed(
+        self,
+        row: PartitionProgress,
+        end: ChainEnd,
+        runs: Iterable[OffsetRuns] = (),
+        transactions: Transactions | None = None,
+    ) -> None:
+        """The target's log says where our chain ends, where `row` had written down less or as much. The source is
+        judged again from there, and as many records as lie between are counted past; what the log still holds of them
+        is held against what is counted. `runs` are the rows that tell of its offset runs; they count where this
+        partition does not know better. One that rests goes no further than that."""
+        self.durable.resumed(row, runs)
+        self.transactions = transactions
+        self.chain = self._new_chain(row, end.sequence, end.downstream, end.others)
+        self.position = self.fetch_from = row.upstream + 1
+        self.fetched_epoch = -1
+        there = appended_since(row, end.sequence, end.others)
+        self._there = AlreadyThere(
+            there, end, alone=end.downstream - row.downstream == there, position=self.position, skips=row.skips
+        )
+        self.misnumbered = self.ends_first = False
+        self.incarnation += 1
+        self.fruitless = True
+        self.on(Happening.FOUND if self.locates else Happening.RESUMED)
+
+    def _new_chain(
+        self, row: PartitionProgress, sequence: int, downstream: int, others: tuple[tuple[int, int], ...]
+    ) -> Chain:
+        transactional = self.transactions is not None
+        return Chain(row.producer_id, row.producer_epoch, sequence, downstream, others, transactional=transactional)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Differs from what it was before whenever `row`, or what its offset runs have to tell, would."""
+        return (self.phase, self.reason, self.case, self.located, self.incarnation, *self.durable.state)
+
+    def row(self) -> PartitionProgress:
+        """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
+        return replace(
+            self.durable.row(has_resumed=self.incarnation > 0),
+            phase=self.word,
+            reason=self.reason,
+            case=self.case if self.halted else "",
+            located=self.located,
+        )
+
+    # -- records in ----------------------------------------------------------------------------------------------------
+
+    def admit(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
+        """Judge what was fetched at `position` and queue what is to be sent. Raises BatchRefused; what came before the
+        refused batch stays queued."""
+        for batch in batches:
+            if self._counted:
+                return
+            producer = self.traces.producer_of(batch)
+            verdict, why = judge(
+                batch, self.position, self.limits, aborted=aborted.holds(batch), elsewhere=producer is None
+            )
+            if self._skips and self._passes_over(batch, verdict):
+                continue
+            if verdict is Verdict.PASS and not self.to_number:
+                self.position = batch.last_offset + 1
+                self.chain.admit(as_piece(batch), -1 if producer is None else producer)
+            elif verdict is Verdict.SKIP:
+                self.durable.counters.skipped += 1
+                self._pass_over(batch.last_offset, batch.leader_epoch)
+            elif verdict is Verdict.REFUSE:
+                raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", of_batch(batch, why))
+            else:
+                self._decode(batch)
+
+    def _decode(self, batch: Batch) -> None:
+        """The lane of batches whose records have to be looked at: rebuilt, or counted past, or both."""
+        try:
+            if self.to_number and (self._count_past(batch) or self._counted):
+                return
+            pieces = rebuild(batch, self.position, self.limits, self._skips)
+        except Misnumbered:
+            raise
+        except RecordTooLarge as exc:
+            raise BatchRefused(str(exc), of_record(exc.record, str(exc))) from exc
+        except (ValueError, CorruptRecordException) as exc:
+            raise BatchRefused(f"offsets from {batch.base_offset}: {exc}", of_batch(batch, str(exc))) from exc
+        if not pieces:
+            self._pass_over(batch.last_offset, batch.leader_epoch)
+        producer = self.traces.producer_of(batch)
+        for piece in pieces:
+            self.position = piece.covers + 1
+            self.chain.admit(piece, -1 if producer is None else producer)
+
+    @property
+    def _counted(self) -> bool:
+        """It rests, and the record of the source is reached that was appended last."""
+        return self.phase is Phase.LOCATING and not self.to_number
+
+    @property
+    def _skips(self) -> tuple[tuple[int, int], ...]:
+        return self.durable.written.skips
+
+    def _passes_over(self, batch: Batch, verdict: Verdict) -> bool:
+        """Deal with a batch that holds quarantined offsets; False where it holds none."""
+        if verdict is Verdict.SKIP or not any(
+            first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
+        ):
+            return False
+        if wholly_skipped(batch, self.position, self._skips):
+            self.durable.counters.skipped += 1
+            self._pass_over(batch.last_offset, batch.leader_epoch)
+            return True
+        if verdict is Verdict.REFUSE:
+            return False
+        self._decode(batch)
+        return True
+
+    def _count_past(self, batch: Batch) -> bool:
+        """Count past records that the target has; True when the whole batch is behind us. Where our chain ends inside
+        the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
+        sent."""
+        records = unread(batch, self.position, self._skips)
+        past = self._there.count_past(records)
+        upstream = records[past - 1].offset if past else -1
+        whole = past == len(records)
+        if whole:
+            upstream = max(batch.last_offset, upstream)
+        self.position = upstream + 1 if whole else records[past].offset
+        if not self.to_number:
+            self.durable.numbered(upstream, batch.leader_epoch, self.chain, self._there.places())
+        return whole
+
+    def _pass_over(self, offset: int, leader_epoch: int) -> None:
+        self.position = max(self.position, offset + 1)
+        if self.to_number or self.chain.extend_last(offset, leader_epoch):
+            return
+        if self.transactions is not None and self.transactions.pass_over(offset, leader_epoch):
+            return
+        self.durable.reached(offset, leader_epoch)
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def acknowledged(self, flight: Flight, base_offset: int) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+        """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
+        first and the newest offset sync (upstream, downstream). In a transaction nothing counts before `committed`."""
+        receipts = self.chain.landed(flight, base_offset)
+        if self.transactions is not None:
+            self.transactions.hold(receipts)
+            return receipts, ()
+        return receipts, self._account(receipts)
+
+    def joining(self) -> set[int]:
+        """The target's partitions that the open transaction is still to be told of, before anything goes there."""
+        return {self.number} - (self.transactions.joined if self.transactions is not None else set())
+
+    @property
+    def all_sent(self) -> bool:
+        """Nothing more is to be appended in the transaction that is ending."""
+        return self.chain.unanswered == 0
+
+    @property
+    def ends_whole(self) -> bool:
+        """What the transaction holds may be committed."""
+        return True
+
+    @property
+    def progress(self) -> int:
+        """The upstream offset up to which everything is decided once the open transaction has ended."""
+        return -1 if self.transactions is None else self.transactions.progress
+
+    def committed(self) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+        """The open transaction has ended: what it held counts. As `acknowledged`."""
+        if self.transactions is None:
+            return [], ()
+        receipts = self.transactions.committed()
+        self.chain.marked()
+        return receipts, self._account(receipts)
+
+    def _account(self, receipts: Sequence[Receipt]) -> tuple[tuple[int, int], ...]:
+        if receipts:
+            self.fruitless = False
+        return self.durable.appended(receipts, self.chain)
+
+    def lost(self, flight: Flight) -> None:
+        """A flight failed. The caller then lets FAILED or REFUSED happen."""
+        self.chain.failed(flight)
+
+    def lag_ms(self, now_ms: int) -> int:
+        """Age of the oldest record not yet acknowledged, as far as one was seen; 0 when there is no lag."""
+        if self.durable.lag == 0:
+            return 0
+        oldest = self.chain.oldest
+        since = oldest.base_timestamp if oldest is not None else self.durable.last_timestamp
+        return max(0, now_ms - since) if since >= 0 else 0

@@ -1,0 +1,105 @@
+"""What the target does not take, or nobody can read, as it goes into the quarantine topic (no I/O)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from aiokafka.errors import CorruptRecordException
+
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.rebuild import Record, read
+
+__all__ = ["Quarantined", "Refusal", "of_batch", "of_piece", "of_record", "skipped", "unread", "wholly_skipped"]
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One record of the quarantine topic. `first` and `last` are upstream offsets; they differ where a whole batch that
+    cannot be read is kept as its bytes."""
+
+    first: int
+    last: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    batch: bool = False
+
+    def record(
+        self, topic: str, partition: int, why: str
+    ) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:
+        """Key, value and headers as they are appended: ours first, then the record's own."""
+        ours = {
+            "lockstep.topic": topic,
+            "lockstep.partition": str(partition),
+            "lockstep.offset": str(self.first),
+            "lockstep.last.offset": str(self.last),
+            "lockstep.timestamp": str(self.timestamp),
+            "lockstep.content": "batch" if self.batch else "record",
+            "lockstep.reason": why,
+        }
+        own = [(name, b"" if value is None else value) for name, value in self.headers]
+        return self.key, self.value, [(name, text.encode()) for name, text in ours.items()] + own
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Upstream offsets that cannot be copied, why, and what is kept of them."""
+
+    why: str
+    entries: tuple[Quarantined, ...]
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """Upstream offsets (first, last) to be passed over, in order."""
+        return tuple(sorted((entry.first, entry.last) for entry in self.entries))
+
+
+def of_record(record: Record, why: str) -> Refusal:
+    """One record."""
+    entry = Quarantined(record.offset, record.offset, record.key, record.value, record.headers, record.timestamp)
+    return Refusal(why, (entry,))
+
+
+def of_batch(batch: Batch, why: str) -> Refusal | None:
+    """A batch that cannot be read, as its bytes; None in the old formats, whose offsets cannot be told without."""
+    if batch.magic < 2:
+        return None
+    entry = Quarantined(
+        batch.base_offset, batch.last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
+    )
+    return Refusal(why, (entry,))
+
+
+def of_piece(piece: Piece, indexes: Iterable[int], why: str) -> Refusal | None:
+    """The records of a piece that the target names; None where it names none of them."""
+    try:
+        (batch,) = scan(piece.data)
+        records = list(read(batch))
+    except (CorruptRecordException, ValueError):
+        return None
+    entries = [
+        Quarantined(piece.offsets[i], piece.offsets[i], r.key, r.value, r.headers, r.timestamp)
+        for i, r in ((i, records[i]) for i in sorted(set(indexes)) if 0 <= i < len(records))
+    ]
+    return Refusal(why, tuple(entries)) if entries else None
+
+
+def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> list[Record]:
+    """The records of a batch from upstream offset `position` on that are not passed over. Raises what `read` does."""
+    return [r for r in read(batch) if r.offset >= position and not skipped(r.offset, ranges)]
+
+
+def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Whether all of a batch from upstream offset `position` on is passed over."""
+    begin = max(batch.base_offset, position)
+    return any(first <= begin and batch.last_offset <= last for first, last in ranges)
+
+
+def skipped(offset: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Whether an upstream offset is passed over."""
+    return any(first <= offset <= last for first, last in ranges)

@@ -1,0 +1,71 @@
+"""What the target's log still holds of the records of ours behind a row, and where some are missing (no I/O)."""
+
+from __future__ import annotations
+
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
+from lockstep_data_plane.record_batch.rebuild import Record, read
+from lockstep_data_plane.record_batch.stamp import add_sequence
+from lockstep_protocol.state import PartitionProgress
+
+__all__ = ["Remains"]
+
+
+class Remains:
+    """Feed the target's batches behind the row's last record, in order, and then the chain's end."""
+
+    def __init__(self, row: PartitionProgress, chain: ChainEnd) -> None:
+        self._row = row
+        self._chain = chain
+        self._ends = {row.producer_id: row.sequence, **dict(row.others)}
+        self._ours = {row.producer_id, *dict(chain.others)}
+        self._stamped_there = False
+        self._records: list[Record] = []
+        self.strangers = False
+        """Whether records of others lie there too: where a topic is compacted, theirs replace ours."""
+        self.gone_before = -1
+        """The place among `records`, or behind them, before which the last record of ours lay that is gone; -1: none
+        is."""
+
+    @property
+    def records(self) -> list[Record]:
+        """In order."""
+        return self.as_stamped(self._records)
+
+    def as_stamped(self, records: list[Record]) -> list[Record]:
+        """Records without their times, where the target gave ours times of its own."""
+        return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
+
+    def take(self, batch: Batch) -> None:
+        """Batches of others and of other epochs are strangers; markers do not matter."""
+        row, producer_id = self._row, batch.producer_id
+        if batch.attributes & CONTROL or batch.last_offset <= row.downstream:
+            return
+        if producer_id not in self._ours or batch.producer_epoch != row.producer_epoch:
+            self.strangers = True
+            return
+        before = self._ends.get(producer_id, -1)
+        first = max(batch.base_offset, row.downstream + 1)
+        if add_sequence(batch.base_sequence, first - batch.base_offset) != add_sequence(before, 1):
+            self._missing()
+        self._ends[producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
+        self._stamped_there = self._stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
+        due = first
+        for record in read(batch):
+            if record.offset < first:
+                continue
+            if record.offset > due:
+                self._missing()
+            self._records.append(record)
+            due = record.offset + 1
+        if due <= batch.last_offset:
+            self._missing()
+
+    def ends(self) -> None:
+        """The log has nothing more."""
+        own = self._row.producer_id
+        if any(self._chain.sequence_of(p, own) != self._ends.get(p, -1) for p in self._ours):
+            self._missing()
+
+    def _missing(self) -> None:
+        self.gone_before = len(self._records)

@@ -1,0 +1,121 @@
+"""The transactions of one partition's appends: when one is opened, what it holds, when it ends (no I/O, no clock;
+KIP-98, `architecture.md` §5).
+
+Under `exactly.once.source.support=enabled` the records of a partition and the progress that tells of them are in one
+transaction, so that readers of committed records see both or neither. Each partition has transactions of its own, under
+a transactional id of its own: whoever takes the partition over ends the one that is open and fences whoever wrote it,
+and one partition's transaction never waits for another's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from lockstep_data_plane.core.append_sequence import Receipt
+
+__all__ = ["Boundary", "Stage", "Transactions"]
+
+SHORTEST_S = 0.1
+"""A transaction of a partition that lags stays open at least so long."""
+
+SHARE = 20.0
+"""... and this many times as long as ending one and opening the next takes, so that this is a twentieth at most."""
+
+LONGEST_S = 5.0
+"""... but not longer: readers of committed records wait for its end."""
+
+WEIGHT = 0.3
+"""Of the newest transaction in what ending one takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """When a transaction ends (MM2's `transaction.boundary`). `interval_s` None, `poll`: as soon as all that was
+    fetched is appended, while records wait every now and then; else this long after it was opened."""
+
+    interval_s: float | None = None
+
+
+class Stage(Enum):
+    """CLOSED: none. OPENING: the coordinator is being told. OPEN: batches are appended. ENDING: no more batches; what
+    flies is awaited, progress is appended, the coordinator is told."""
+
+    CLOSED = "closed"
+    OPENING = "opening"
+    OPEN = "open"
+    ENDING = "ending"
+
+
+class Transactions:
+    """The transactions of one partition in one epoch of its transactional id."""
+
+    def __init__(self, transactional_id: str, boundary: Boundary = Boundary()) -> None:
+        self.transactional_id = transactional_id
+        self.stage = Stage.CLOSED
+        self.joined: set[int] = set()
+        """The target's partitions that the coordinator knows to be in the open transaction."""
+        self.held: list[Receipt] = []
+        """What was appended in the open transaction. The pieces' bytes are let go."""
+        self.progress_sequence = 0
+        """Of the next record of progress, in the epoch of the transactional id."""
+        self._boundary = boundary
+        self._opened_at = 0.0
+        self._ending_at: float | None = None
+        self._cost_s = 0.0
+
+    def opening(self) -> None:
+        """The coordinator is about to be told."""
+        self.stage, self.joined = Stage.OPENING, set()
+
+    def opened(self, now: float) -> None:
+        """Batches may be appended from now on."""
+        if self._ending_at is not None:
+            cost = now - self._ending_at
+            self._cost_s = cost if not self._cost_s else (1 - WEIGHT) * self._cost_s + WEIGHT * cost
+            self._ending_at = None
+        self.stage, self._opened_at = Stage.OPEN, now
+
+    def hold(self, receipts: Sequence[Receipt]) -> None:
+        """These are appended, and count once the transaction has ended."""
+        for receipt in receipts:
+            receipt.piece.data = b""
+        self.held.extend(receipts)
+
+    def pass_over(self, offset: int, leader_epoch: int) -> bool:
+        """Let the last piece held cover offsets that were passed over behind it. False where none is held."""
+        if not self.held:
+            return False
+        last = self.held[-1].piece
+        if offset > last.covers:
+            last.covers, last.leader_epoch = offset, leader_epoch
+        return True
+
+    def due_in(self, now: float, *, idle: bool, caught_up: bool, leaving: bool = False) -> float | None:
+        """Seconds until the open transaction is to end; 0: now; None: it holds nothing. `idle`: nothing waits or flies;
+        `caught_up`: nor has the source more; `leaving`: nor will more be fetched."""
+        if not self.held:
+            return None
+        if idle and leaving:
+            return 0.0
+        if self._boundary.interval_s is not None:
+            return max(0.0, self._opened_at + self._boundary.interval_s - now)
+        if idle and caught_up:
+            return 0.0
+        return max(0.0, self._opened_at + min(max(SHORTEST_S, SHARE * self._cost_s), LONGEST_S) - now)
+
+    def ending(self, now: float) -> None:
+        """No more batches."""
+        self.stage, self._ending_at = Stage.ENDING, now
+
+    @property
+    def progress(self) -> int:
+        """The upstream offset up to which everything is decided once the transaction has ended."""
+        return self.held[-1].piece.covers
+
+    def committed(self) -> list[Receipt]:
+        """It has ended, and what it held is visible. Returns that, in order."""
+        self.stage = Stage.CLOSED
+        self.progress_sequence += 1
+        held, self.held = self.held, []
+        return held

@@ -1,0 +1,341 @@
+"""The driver of one flow: follows what is to be mirrored, assigns partitions to slots, keeps the slots running.
+
+It moves no record. How far each partition is, it reads from the state topic like everybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.admin.legacy_group import PositionsOfGroup
+from lockstep_data_plane.admin.offset_admin import Placing
+from lockstep_data_plane.common.assignment import TopicPartition, assign
+from lockstep_data_plane.driver.leaderless_slots import Unled
+from lockstep_data_plane.driver.load_balancer import Balance, Load
+from lockstep_data_plane.driver.metrics_collector import Measures, SlotRun
+from lockstep_data_plane.driver.slot_ends import Ends
+from lockstep_data_plane.driver.slot_supervisor import Running
+from lockstep_data_plane.driver.source_monitor import SourceWatch
+from lockstep_data_plane.provenance.producer_ids import flow_origin
+from lockstep_data_plane.slot.desired_state import at_rest, closed_slots, has_failed, starts_asked
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.spark.session import Spark
+from lockstep_protocol.commands import Command
+from lockstep_protocol.state import (
+    Assignment,
+    LegacyGroup,
+    MirroredTopic,
+    Origin,
+    PartitionProgress,
+    Row,
+    SlotStatus,
+    Wanted,
+)
+from lockstep_protocol.verbs import Scope
+from lockstep_runtime.context import Answer, FlowContext
+from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
+from lockstep_runtime.errors import ClusterUnreachable, StoodDown, ToldToEnd
+from lockstep_runtime.waiting import set_within, to_next_tick
+from lockstep_runtime.wanted import Phase
+
+__all__ = ["Driver", "slots_of"]
+
+DRAINS_WITHIN_S = 4.0
+TICK_S = 1.0
+WEIGH_EVERY_S = 10.0
+
+
+def slots_of(settings: FlowSettings) -> int:
+    """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
+    return settings.data_plane.tasks_max or os.cpu_count() or 1
+
+
+class Driver:
+    """A flow's data plane, for `lockstep_runtime.service`. One Spark for all flows of the process."""
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset(
+        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus}
+    )
+
+    def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
+        self.ctx = ctx
+        self.spark = spark
+        self._limit = slots_of(ctx.settings)
+        self._log = (log_level, log_format)
+        self._producer_id = -1
+        self._runs = 0
+        self._troubled_at = float("-inf")
+        self._running: dict[int, Running] = {}
+        self._changed = asyncio.Event()
+        self._measures = Measures(ctx, self._runs_of_slots)
+        self._source_watch = SourceWatch(ctx, self._measures, self._limit)
+        self._placing = Placing(ctx)
+        self._unled = Unled(ctx, lambda: self._running, self._drain)
+        self._ends = Ends()
+        self._load, self._balance = Load(), Balance()
+        self._weighed_at = float("-inf")
+        legacy = ctx.settings.data_plane.legacy
+        self._group = None if legacy is None else PositionsOfGroup(ctx, legacy)
+        self._aborts = legacy is not None and legacy.abort_on_send_failure
+        self._refused: PartitionProgress | None = None
+        ctx.state.listen(self._on_row)
+
+    # -- what the runtime asks -----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        async with self._placing.copying():
+            await self._copy()
+
+    async def rest(self) -> None:
+        """While it is stopped: slots that were killed find out where their copies end, and write that down. Offsets may
+        be altered in between."""
+        await self._unled.end()
+        await self._drain()
+        while True:
+            if self._ends.owing(self.ctx.state.rows):
+                async with self._placing.copying():
+                    await self._locate()
+            await self._speak_for_nobody()
+            self._changed.clear()
+            await set_within(self._changed, to_next_tick(TICK_S))
+
+    async def _locate(self) -> None:
+        """Until no slot that is stopped has anything to find out, or offsets are to be changed: that waits for nobody,
+        for it may be the way out where nothing can be found out."""
+        try:
+            self._producer_id = (await flow_origin(self.ctx)).producer_id
+            await self._plan(begins=False)
+            while self._running and not self._placing.awaited:
+                await self._watch()
+                await set_within(self._changed, to_next_tick(TICK_S))
+                if self._changed.is_set():
+                    self._changed.clear()
+                    await self._plan(begins=False)
+        finally:
+            await self._drain()
+
+    async def _copy(self) -> None:
+        ctx = self.ctx
+        try:
+            await self._unled.end()
+            self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
+            await self._control_topics()
+            self._producer_id = (await flow_origin(self.ctx)).producer_id
+            if ctx.settings.data_plane.tasks_max is None:
+                ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
+            ctx.log.say("spark ready", await self.spark.address() or "its pages are off")
+            self._refused = None  # what a row said before our time is tried again
+            while True:
+                if self._group is not None:
+                    await self._group.until_free(self._producer_id)
+                self._changed.set()
+                await self._keep_slots()
+                await self._drain()
+        finally:
+            self._measures.rest()
+            if self._goes_on_unled:
+                self._unled.begin()
+            else:
+                await self._drain()
+            if self._group is not None:
+                await self._group.last_commit()
+
+    @property
+    def _goes_on_unled(self) -> bool:
+        """Whether it is our place in the group that ended the main loop. A legacy flow's slots end with it: only its
+        driver sees when others join the group whose topics they copy."""
+        return not self.ctx.acting and self._group is None
+
+    async def _keep_slots(self) -> None:
+        """For ever; of a legacy flow until somebody is in its group. Raises ToldToEnd."""
+        while self._group is None or not await self._group.occupied():
+            if self._changed.is_set():
+                self._changed.clear()
+                await self._plan()
+            await self._watch()
+            await self._source_watch.look_if_due()
+            await self._even_out()
+            if self._group is not None:
+                await self._group.commit_if_due()
+            if self._refused is not None and self._aborts:
+                name = f"{self._refused.topic}-{self._refused.partition}"
+                text = f"{name}: {self._refused.reason}; ended, as lockstep.legacy.abort.on.send.failure=true asks"
+                raise ToldToEnd(text)
+            await set_within(self._changed, to_next_tick(TICK_S))
+
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
+        return await self._placing.carry_out(command)
+
+    def status(self) -> Mapping[str, Any]:
+        partitions = self.ctx.state.all(PartitionProgress)
+        lags = self._measures.lags().values()
+        known = [lag.records for lag in lags if lag is not None]
+        return {
+            "slots": {
+                str(r.slot): {
+                    "run": r.spec.run if r.spec else "",
+                    "restarts": r.restarts,
+                    "partitions": len(self._assignment(r.slot).partitions),
+                }
+                for r in self._running.values()
+            },
+            **({} if self._group is None else {"legacy": self._group.status()}),
+            "producer_id": self._producer_id,
+            "partitions": len(partitions),
+            "lag_records": sum(known) if len(known) == len(lags) else None,
+            "lag_unknown": len(lags) - len(known),
+            "states": self._measures.states(),
+            "paused": len(at_rest(self.ctx.state.rows, partitions, self.ctx.settings.states)),
+            "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
+        }
+
+    # -- beginning -----------------------------------------------------------------------------------------------------
+
+    async def _control_topics(self) -> None:
+        settings, plane = self.ctx.settings, self.ctx.settings.data_plane
+        wanted = [(self.ctx.target, source_offsets_topic(settings.control))]
+        if plane.emit_offset_syncs:
+            at_source = plane.offset_syncs_location == "source"
+            wanted.append((self.ctx.source if at_source else self.ctx.target, offset_syncs_topic(settings)))
+        for admin, topic in wanted:
+            for name in await ensure_control_topics(admin, [topic]):
+                self.ctx.log.say("control topic created", f"{name} on {admin.alias}", topic=name)
+
+    def _new_spec(self, slot: int) -> SlotSpec:
+        """Who the next run of a slot is."""
+        self._runs += 1
+        return SlotSpec(
+            settings=self.ctx.settings,
+            slot=slot,
+            run=f"{self.ctx.instance}-{self.ctx.term}-{self._runs}",
+            instance=self.ctx.instance,
+            term=self.ctx.term,
+            producer_id=self._producer_id,
+            log_level=self._log[0],
+            log_format=self._log[1],
+            beside_driver=self.spark.master.startswith("local"),
+        )
+
+    # -- while it runs -------------------------------------------------------------------------------------------------
+
+    def _on_row(self, row: Row) -> None:
+        refused = isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused"
+        if isinstance(row, PartitionProgress) and refused:
+            self._refused = row
+        if refused or isinstance(row, MirroredTopic | Wanted):
+            self._changed.set()
+
+    def _runs_of_slots(self) -> dict[int, SlotRun]:
+        return {slot: SlotRun(r.spec.run, r.restarts) for slot, r in self._running.items() if r.spec is not None}
+
+    def _assignment(self, slot: int) -> Assignment:
+        return self.ctx.state.get(Assignment, str(slot)) or Assignment(slot=slot)
+
+    async def _plan(
+        self, present: Mapping[int, Sequence[TopicPartition]] | None = None, *, begins: bool = True
+    ) -> None:
+        """Assign what is mirrored now, and see that each slot with work has a job. `present`: who is to have what,
+        where that is not who has it now. `begins`: partitions may begin to be copied."""
+        ctx = self.ctx
+        wanted = [
+            (topic.source_topic, number)
+            for topic in ctx.state.all(MirroredTopic)
+            if topic.phase == "mirrored"
+            for number in range(topic.copied(by_key=ctx.settings.data_plane.by_key))
+        ]
+        if begins and self._group is not None and not await self._group.place(wanted):
+            return
+        rows = ctx.state.all(Assignment)
+        self._measures.follow(wanted)
+        held = {row.slot: row.partitions for row in rows} if present is None else present
+        closed = closed_slots(ctx.state.rows, self._limit)
+        plan = assign(wanted, self._limit, held, self._load.rates(), closed)
+        for slot, partitions in plan.items():
+            row, running = self._assignment(slot), self._running.get(slot)
+            stopped = ctx.wanted.slot(slot) is Phase.STOPPED
+            if running is not None and (
+                stopped is not running.only_locates
+                or not partitions
+                or running.asked != starts_asked(ctx.state.rows, slot)
+            ):
+                running.end()
+            ending = stopped or not partitions or (running is not None and running.ending)
+            if row.partitions != partitions or (partitions and row.ending != ending):
+                ctx.must_act()
+                await ctx.state.write(
+                    Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending)
+                )
+            owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
+            if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
+                self._running[slot] = Running(ctx, self.spark, slot, self._new_spec, only_locates=owes)
+        for row in rows:
+            if row.slot >= self._limit and row.partitions:
+                await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))
+
+    async def _even_out(self) -> None:
+        """Let two slots exchange a partition when what they move has been uneven for long."""
+        ctx = self.ctx
+        now = ctx.clock.monotonic()
+        if now - self._weighed_at < WEIGH_EVERY_S:
+            return
+        self._weighed_at = now
+        self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
+        closed = closed_slots(ctx.state.rows, self._limit)
+        held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
+        if better := self._balance.look(held, self._load.rates(), now):
+            moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
+            ctx.log.say("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
+            await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))
+
+    async def _watch(self) -> None:
+        """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
+        ctx = self.ctx
+        if ctx.rounds.troubles.now:
+            self._troubled_at = ctx.clock.monotonic()
+        for slot, running in list(self._running.items()):
+            if running.task.done():
+                del self._running[slot]
+                running.task.result()
+                self._ends.ended(ctx.state.rows, slot, self._assignment(slot).partitions, running)
+                self._changed.set()
+                continue
+            await running.look(self._troubled_at)
+        await self._speak_for_nobody()
+
+    async def _speak_for_nobody(self) -> None:
+        """Release slots that were killed and have nothing to copy any more."""
+        ctx = self.ctx
+        for row in self._ends.of_nobody(ctx.state.rows, self._running, ctx.clock.monotonic()):
+            ctx.must_act()
+            await ctx.state.write(row)
+
+    # -- ending --------------------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Tell every slot to end and wait for it; what has not ended by then is cancelled. When somebody else leads
+        now, they are cancelled at once: the assignments are not ours to change."""
+        running, self._running = list(self._running.values()), {}
+        for r in running:
+            r.end()
+        tasks = {r.task for r in running}
+        if not tasks:
+            return
+        try:
+            async with asyncio.timeout(DRAINS_WITHIN_S):
+                for r in running:
+                    row = self._assignment(r.slot)
+                    await self.ctx.state.write(
+                        Assignment(slot=r.slot, generation=row.generation + 1, partitions=row.partitions, ending=True)
+                    )
+                await asyncio.wait(tasks)
+        except (StoodDown, TimeoutError, ClusterUnreachable):
+            self.ctx.log.warn("slots cancelled", "not drained; the next ones continue from the target's log")
+        for r in running:
+            if not r.task.done() and r.spec is not None:
+                await self.spark.cancel(r.spec)
+            r.task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

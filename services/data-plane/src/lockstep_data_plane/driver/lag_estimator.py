@@ -1,0 +1,130 @@
+"""How far behind a partition is: by what its slot said, and what the driver saw of both clusters (no I/O, no clock)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_protocol.behind import NOT_ASKED, WRITES_WITHIN_S, Log, behind, is_of_another_log
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+
+__all__ = ["Lag", "Seen", "Sighted"]
+
+FRESH_S = 10.0
+"""A slot writes progress each second while records move. Without a look, a row counts for so long. A look for whose
+answer the driver has waited longer has not come: a request may take a minute, and the look before says nothing of now.
+"""
+
+LOOK_LASTS_S = 90.0
+"""Three times as long as the longest time between two looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    records: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One partition at one look: its row just before, and what the clusters said then. None: not answered."""
+
+    row: PartitionProgress | None
+    source: Log | None
+    target_end: int | None = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The copy has stood at `upstream` since the look that first saw more in the source, at `since`."""
+
+    upstream: int
+    since: float
+
+
+class Sighted:
+    """Remembers what the driver's looks have shown, and when rows came. Times are seconds of a clock that does not go
+    back, but for rows, which have Unix milliseconds."""
+
+    def __init__(self) -> None:
+        self._seen: Mapping[TopicPartition, Seen] = {}
+        self._looked_at = float("-inf")
+        self._asked_at = float("inf")
+        self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
+        self._behind: dict[TopicPartition, _Behind] = {}
+
+    def heard(self, row: PartitionProgress, now: float) -> None:
+        """A row has come. One that is only written again, as when a window of figures ends, says nothing new of the
+        source, which may be away."""
+        tp = (row.topic, row.partition)
+        last = self._heard.get(tp)
+        if last is None or _moved(row, last[1]) or row.source_end != last[1].source_end:
+            self._heard[tp] = (now, row)
+
+    def asks(self, now: float) -> None:
+        """The driver begins a look; `look` or `lost` ends it."""
+        self._asked_at = now
+
+    def look(self, seen: Mapping[TopicPartition, Seen], now: float) -> None:
+        """A look at both clusters. What is not among them is forgotten."""
+        behind_since: dict[TopicPartition, _Behind] = {}
+        for tp, one in seen.items():
+            upstream = -1 if one.row is None else one.row.upstream
+            before = self._behind.get(tp)
+            if one.source is None:
+                if before is not None:
+                    behind_since[tp] = before
+            elif one.source.end > max(one.source.start, upstream + 1):
+                same = before is not None and before.upstream == upstream
+                behind_since[tp] = before if same and before is not None else _Behind(upstream, now)
+        self._seen, self._looked_at, self._behind = seen, now, behind_since
+        self._asked_at = float("inf")
+        self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
+
+    def lost(self) -> None:
+        """The source could not be looked at: what an earlier look saw says nothing of now."""
+        self._seen, self._asked_at = {}, float("inf")
+
+    def lag(
+        self,
+        tp: TopicPartition,
+        row: PartitionProgress | None,
+        topic: MirroredTopic | None,
+        *,
+        now: float,
+        wall_ms: int,
+    ) -> Lag | None:
+        """Of the partition with this row, its newest. None: unknown."""
+        records = self._records(tp, row, topic, now)
+        if not records:
+            return None if records is None else Lag(0, 0.0)
+        since = self._behind.get(tp)
+        if row is not None and (row.lag_records or since is None):
+            return Lag(records, (row.lag_ms + max(0, wall_ms - row.at_ms)) / 1000)
+        return Lag(records, 0.0 if since is None else max(0.0, now - since.since))
+
+    def _records(
+        self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float
+    ) -> int | None:
+        counts = now - self._looked_at <= LOOK_LASTS_S and now - self._asked_at <= FRESH_S
+        seen = self._seen.get(tp) if counts else None
+        if row is None or is_of_another_log(row, topic):
+            return None if seen is None else behind(row, topic, seen.source)
+        told = Log(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
+        if seen is None or seen.source is None:
+            return behind(row, topic, told) if self._age(tp, now) <= FRESH_S else None
+        if _moved(row, seen.row):  # the look is older than the row
+            source = Log(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
+            return behind(row, topic, source)
+        silent = self._age(tp, now) > WRITES_WITHIN_S
+        found = behind(row, topic, seen.source, seen.target_end, silent=silent)
+        return None if found is None else max(found, row.lag_records)
+
+    def _age(self, tp: TopicPartition, now: float) -> float:
+        """Of what its row says."""
+        return now - self._heard[tp][0] if tp in self._heard else float("inf")
+
+
+def _moved(row: PartitionProgress, then: PartitionProgress | None) -> bool:
+    return then is None or (row.upstream, row.downstream) != (then.upstream, then.downstream)

@@ -1,0 +1,84 @@
+"""Slots that go on while nobody leads here: that a group cannot be heard is no reason to stop copying.
+
+A slot needs nobody to copy what it has: its appends are compare-and-swap, so another one beside it doubles nothing. It
+ends by itself when it reads that another instance leads (`slot.py`), and we end it when we read that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from lockstep_data_plane.driver.slot_supervisor import Running
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.waiting import to_next_tick
+
+__all__ = ["Unled"]
+
+LOOK_EVERY_S = 1.0
+LEAVE_WITHIN_S = 4.0
+"""How long slots get to end by themselves once another instance leads: they drain, and their successors find all
+written down."""
+
+LED_AT_ONCE_S = 5.0
+"""Who leads has its main loop running by then, or it is not to run."""
+
+
+class Unled:
+    """Of one flow; `running` are its slots as they stand, `drain` ends them all."""
+
+    def __init__(
+        self, ctx: FlowContext, running: Callable[[], Mapping[int, Running]], drain: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._ctx = ctx
+        self._running = running
+        self._drain = drain
+        self._watch: asyncio.Task[None] | None = None
+        self._ending = False
+
+    def begin(self) -> None:
+        """From now on nobody leads here. Without slots there is nothing to watch."""
+        if slots := self._running():
+            self._ctx.log.say("slots go on", f"{len(slots)} without a driver, until one is heard of")
+            self._watch = asyncio.create_task(self._until_not_ours(), name="slots without a driver")
+
+    async def end(self) -> None:
+        """We lead: what is as it would be begun now goes on, anything else has drained when this returns. Raises what
+        draining does."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            if not self._ending:
+                watch.cancel()
+            await asyncio.wait({watch})
+            if not watch.cancelled():
+                watch.result()
+        if not all(map(self._as_now, self._running().values())):
+            await self._drain()
+
+    def _as_now(self, running: Running) -> bool:
+        """Whether its run has the present settings (others by their credentials), and nobody else has led since it
+        began."""
+        spec = running.spec
+        return spec is not None and spec.settings is self._ctx.settings and not self._succeeded(spec.term)
+
+    def _succeeded(self, term: int) -> bool:
+        return self._ctx.leadership.others_since(term, self._ctx.instance)
+
+    async def _until_not_ours(self) -> None:
+        ctx, led_since = self._ctx, float("inf")
+        while slots := self._running():
+            led_since = min(led_since, ctx.clock.monotonic()) if ctx.acting else float("inf")
+            others = any(r.spec is not None and self._succeeded(r.spec.term) for r in slots.values())
+            if others or ctx.clock.monotonic() - led_since > LED_AT_ONCE_S:
+                self._ending = True
+                try:
+                    await self._let_end(slots)
+                finally:
+                    self._ending = False
+                return
+            await asyncio.sleep(to_next_tick(LOOK_EVERY_S))
+
+    async def _let_end(self, slots: Mapping[int, Running]) -> None:
+        for running in slots.values():
+            running.end()
+        await asyncio.wait({running.task for running in slots.values()}, timeout=LEAVE_WITHIN_S)
+        await self._drain()

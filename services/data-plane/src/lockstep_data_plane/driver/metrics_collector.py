@@ -1,0 +1,324 @@
+"""What a flow's slots have done, as the driver sees it from their rows in the state topic, and what /metrics shows of
+it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_data_plane.core.gap_policy import Case
+from lockstep_data_plane.driver import metrics as m
+from lockstep_data_plane.driver.lag_estimator import Lag, Seen, Sighted
+from lockstep_data_plane.driver.monotonic_counter import Count
+from lockstep_data_plane.slot.desired_state import has_failed
+from lockstep_protocol.behind import SILENT_AFTER_S, is_of_another_log
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_runtime import common_metrics as common
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.metrics import Sample
+from lockstep_runtime.wanted import Phase
+from lockstep_runtime.window import Rate, stats
+
+__all__ = ["Measures", "SlotRun"]
+
+CASES = (*(case.value for case in Case), "refused")
+"""The words for why a partition halts (`PartitionProgress.case`)."""
+
+STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
+"""What a partition does, as `lockstep_partition_states` says it."""
+
+UNHEARD_S = 7.0
+"""So long after its last word the driver looks at the source itself, often, for a minute."""
+LOOKS_OFTEN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRun:
+    """A slot that the driver keeps running: the name of its present run, and how often it has failed."""
+
+    run: str
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was copied of a partition."""
+
+    records: Count = field(default_factory=Count)
+    bytes: Count = field(default_factory=Count)
+    read: Count = field(default_factory=Count)
+    gaps: dict[str, Count] = field(default_factory=lambda: {case: Count() for case in CASES})
+    record_rate: Rate = field(default_factory=Rate)
+    byte_rate: Rate = field(default_factory=Rate)
+
+    def known(self, row: PartitionProgress) -> None:
+        """The row speaks of before our time."""
+        for count, value in ((self.records, row.records), (self.bytes, row.bytes), (self.read, row.read_bytes)):
+            count.known(row.counts_since, value)
+        for case, times in row.gaps:
+            if case in self.gaps:
+                self.gaps[case].known(row.producer_id, times)
+
+
+class Measures:
+    """Of one flow, while its driver leads."""
+
+    def __init__(self, ctx: FlowContext, slots: Callable[[], Mapping[int, SlotRun]]) -> None:
+        """`slots`: those that the driver keeps running now."""
+        self._ctx = ctx
+        self._slots = slots
+        self._followed: frozenset[TopicPartition] = frozenset()
+        self._tallies: dict[TopicPartition, _Tally] = {}
+        self._gaps = dict.fromkeys(CASES, 0)
+        self._incoming: dict[int, int] = defaultdict(int)
+        self._outgoing: dict[int, int] = defaultdict(int)
+        self._syncs: dict[int, Count] = defaultdict(Count)
+        self._stuck: Collection[TopicPartition] = ()
+        self._resting: Collection[TopicPartition] = ()
+        self._sighted = Sighted()
+        self._slots_heard: dict[int, float] = {}
+        ctx.state.listen(self.saw)
+        ctx.metrics.ask(self.samples)
+
+    # -- from the driver -----------------------------------------------------------------------------------------------
+
+    def follow(self, partitions: Collection[TopicPartition]) -> None:
+        """From now on these are counted. What the row of a partition says that was not followed before was counted by
+        whoever led then; one that is not among them has left the flow, and its series go."""
+        for tp in set(partitions) - self._followed:
+            tally = self._tallies.setdefault(tp, _Tally())
+            row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+            if row is not None:
+                tally.known(row)
+        self._followed = frozenset(partitions)
+        self._tallies = {tp: tally for tp, tally in self._tallies.items() if tp in self._followed}
+
+    def rest(self) -> None:
+        """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
+        self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), Sighted()
+        self._slots_heard = {}
+
+    def looked(
+        self,
+        stuck: Collection[TopicPartition],
+        seen: Mapping[TopicPartition, Seen],
+        resting: Collection[TopicPartition] = (),
+    ) -> None:
+        """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
+        to rest."""
+        self._stuck, self._resting = stuck, resting
+        self._sighted.look(seen, self._ctx.clock.monotonic())
+
+    def looks(self) -> None:
+        """The driver begins to ask both clusters; `looked` or `lost_sight` follows."""
+        self._sighted.asks(self._ctx.clock.monotonic())
+
+    def lost_sight(self) -> None:
+        """The source does not answer."""
+        self._sighted.lost()
+
+    def selected(self) -> dict[TopicPartition, MirroredTopic]:
+        """Every partition that the target is to have, also where its topic cannot be made or lacks it."""
+        topics = self._ctx.state.all(MirroredTopic)
+        copied = [topic for topic in topics if topic.phase in ("mirrored", "failed")]
+        return {(topic.source_topic, n): topic for topic in copied for n in range(topic.partitions)}
+
+    @property
+    def unheard(self) -> bool:
+        """Whether a slot that has partitions has just fallen silent, or has not spoken yet."""
+        now = self._ctx.clock.monotonic()
+        silences = (
+            now - self._slots_heard.setdefault(row.slot, now - UNHEARD_S)
+            for row in self._ctx.state.all(Assignment)
+            if row.partitions and not row.ending
+        )
+        return any(UNHEARD_S <= silence <= LOOKS_OFTEN_S for silence in silences)
+
+    def saw(self, row: Row) -> None:
+        """A row has changed."""
+        if isinstance(row, PartitionProgress):
+            self._sighted.heard(row, self._ctx.clock.monotonic())
+            tally = self._tallies.get((row.topic, row.partition))
+            if tally is not None and (row.topic, row.partition) in self._followed:
+                self._count(tally, row)
+        elif isinstance(row, SlotStatus) and self._run_of(row.slot) == row.run:
+            self._slots_heard[row.slot] = self._ctx.clock.monotonic()
+            self._syncs[row.slot].see(row.run, row.syncs)
+
+    def _count(self, tally: _Tally, row: PartitionProgress) -> None:
+        now = self._ctx.clock.wall_ms()
+        if grown := tally.records.see(row.counts_since, row.records):
+            tally.record_rate.add(now, grown)
+        if grown := tally.bytes.see(row.counts_since, row.bytes):
+            tally.byte_rate.add(now, grown)
+            self._outgoing[row.slot] += grown
+        self._incoming[row.slot] += tally.read.see(row.counts_since, row.read_bytes)
+        for case, times in row.gaps:
+            if case in tally.gaps:
+                self._gaps[case] += tally.gaps[case].see(row.producer_id, times)
+
+    def _run_of(self, slot: int) -> str | None:
+        kept = self._slots().get(slot)
+        return None if kept is None else kept.run
+
+    # -- for /metrics --------------------------------------------------------------------------------------------------
+
+    def samples(self) -> Iterator[Sample]:
+        """Everything that has a value now; nothing while another replica leads."""
+        if not self._ctx.acting:
+            return
+        assigned = {
+            row.slot: [tp for tp in row.partitions if tp in self._followed] for row in self._ctx.state.all(Assignment)
+        }
+        rows: list[PartitionProgress] = []
+        lags = self.lags()
+        for slot, partitions in sorted(assigned.items()):
+            for topic, number in partitions:
+                row = self._ctx.state.get(PartitionProgress, topic, str(number))
+                if row is not None:
+                    rows.append(row)
+                    yield from self._partition(slot, row, lags.get((topic, number)))
+        yield from self._flow(rows)
+        yield from self._lags(lags)
+        kept = self._slots()
+        slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in kept}
+        yield from self._slots_together(slots, kept)
+        for slot, count in slots.items():
+            yield from self._slot(slot, count, kept.get(slot))
+
+    def _partition(self, slot: int, row: PartitionProgress, lag: Lag | None) -> Iterator[Sample]:
+        flow, now = self._ctx.flow, self._ctx.clock.wall_ms()
+        tp = (row.topic, row.partition)
+        ours = (str(flow), row.topic, str(row.partition))
+        tally = self._tallies[tp]
+        yield Sample(m.LATENCY, ours, row.latency_ms / 1000)
+        yield Sample(m.UPSTREAM, ours, row.upstream)
+        yield Sample(m.RECORDS, ours, tally.records.total)
+        yield Sample(m.BYTES, ours, tally.bytes.total)
+        yield Sample(m.GIVEN_UP, ours, row.given_up)
+        yield Sample(m.TARGET_LOST, ours, row.target_lost)
+        yield Sample(m.QUARANTINED, ours, row.quarantined)
+        yield Sample(m.HALTED, ours, row.phase == "halted")
+        yield Sample(m.STUCK, ours, tp in self._stuck)
+        yield Sample(m.PAUSED, ours, tp in self._resting)
+        if lag is not None:
+            yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag.records)
+        mirrored = self._ctx.state.get(MirroredTopic, row.topic)
+        remote = mirrored.target_topic if mirrored is not None else row.topic
+        theirs = (flow.source, flow.target, remote, str(row.partition))
+        yield Sample(m.RECORD_COUNT, theirs, tally.records.total)
+        yield Sample(m.RECORD_RATE, theirs, tally.record_rate.per_second(now))
+        yield Sample(m.BYTE_COUNT, theirs, tally.bytes.total)
+        yield Sample(m.BYTE_RATE, theirs, tally.byte_rate.per_second(now))
+        for four, window in ((m.RECORD_AGE, row.age_window), (m.REPLICATION_LATENCY, row.latency_window)):
+            for metric, value in zip(four, stats(window, now), strict=True):
+                yield Sample(metric, theirs, value)
+
+    def lags(self) -> dict[TopicPartition, Lag | None]:
+        """Of every partition that the target is to have; None: unknown."""
+        state, clock = self._ctx.state, self._ctx.clock
+        now, wall_ms = clock.monotonic(), clock.wall_ms()
+        return {
+            tp: self._sighted.lag(tp, state.get(PartitionProgress, tp[0], str(tp[1])), topic, now=now, wall_ms=wall_ms)
+            for tp, topic in self.selected().items()
+        }
+
+    def _lags(self, lags: Mapping[TopicPartition, Lag | None]) -> Iterator[Sample]:
+        flow = str(self._ctx.flow)
+        for (topic, number), lag in lags.items():
+            if lag is not None:
+                yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
+                yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
+        yield Sample(m.LAG_UNKNOWN, (flow,), sum(lag is None for lag in lags.values()))
+        for state, count in self.states().items():
+            yield Sample(m.PARTITION_STATES, (flow, state), count)
+
+    def states(self) -> dict[str, int]:
+        """How many partitions do what: each is in one state."""
+        now = self._ctx.clock.monotonic()
+        heard = {slot for slot, at in self._slots_heard.items() if now - at <= SILENT_AFTER_S}
+        assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
+        held = {tp for row in assignments for tp in row.partitions}
+        counts = dict.fromkeys(STATES, 0)
+        for tp, topic in self.selected().items():
+            counts[self._state_of(tp, topic, held)] += 1
+        return counts
+
+    def _state_of(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
+        row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+        if row is not None and row.phase == "halted":
+            return "halted"
+        if tp in self._resting:
+            return "paused"
+        if row is None or is_of_another_log(row, topic) or tp not in self._followed:
+            return "not-begun"
+        if tp in self._stuck:
+            return "stuck"
+        return "copying" if tp in held else "silent"
+
+    def _flow(self, rows: Collection[PartitionProgress]) -> Iterator[Sample]:
+        flow = str(self._ctx.flow)
+        yield Sample(m.PARTITIONS, (flow,), len(self._followed))
+        halted = [row.case for row in rows if row.phase == "halted"]
+        for case in CASES:
+            yield Sample(m.HALTED_PARTITIONS, (flow, case), halted.count(case))
+            yield Sample(m.GAPS, (flow, case), self._gaps[case])
+
+    # -- slots ---------------------------------------------------------------------------------------------------------
+
+    def _speaks(self, slot: int, kept: SlotRun | None) -> SlotStatus | None:
+        """What the slot's present run said last."""
+        status = self._ctx.state.get(SlotStatus, str(slot))
+        return status if kept is not None and status is not None and status.run == kept.run else None
+
+    def _state(self, slot: int, kept: SlotRun | None) -> str:
+        """In Connect's words."""
+        wanted = self._ctx.wanted.slot(slot)
+        if wanted is Phase.STOPPED:
+            return "stopped"
+        if wanted is Phase.PAUSED and self._speaks(slot, kept) is not None:
+            return "paused"
+        if self._speaks(slot, kept) is not None:
+            return "running"
+        if has_failed(self._ctx.state.rows, slot):
+            return "failed"
+        return "failed" if kept is not None and kept.restarts else "unassigned"
+
+    def _slots_together(self, slots: Mapping[int, int], kept: Mapping[int, SlotRun]) -> Iterator[Sample]:
+        flow = str(self._ctx.flow)
+        states = [self._state(slot, kept.get(slot)) for slot in slots]
+        assigned = sum(count > 0 for count in slots.values())
+        yield Sample(m.SLOTS, (flow, "assigned"), assigned)
+        yield Sample(m.SLOTS, (flow, "running"), states.count("running"))
+        yield Sample(m.SLOTS, (flow, "paused"), states.count("paused"))
+        yield Sample(common.TASKS, (), states.count("running") + states.count("paused"))
+        yield Sample(common.ASSIGNED_TASKS, (), assigned)
+        connector = common.connector(self._ctx.flow, common.SOURCE)
+        yield Sample(common.FAILED_TASKS, (connector,), states.count("failed"))
+
+    def _slot(self, slot: int, partitions: int, kept: SlotRun | None) -> Iterator[Sample]:
+        ctx = self._ctx
+        ours, now = (str(ctx.flow), str(slot)), ctx.clock.wall_ms()
+        task = (common.connector(ctx.flow, common.SOURCE), str(slot))
+        status = self._speaks(slot, kept) or SlotStatus(slot=slot, phase="started")
+        consumer = (self._consumer(slot),)
+        producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
+        yield Sample(m.SLOT_PARTITIONS, ours, partitions)
+        yield Sample(m.HELD_BYTES, ours, status.held_bytes)
+        yield Sample(m.HELD_RECORDS, ours, status.held_records)
+        yield Sample(m.SYNCS, ours, self._syncs[slot].total)
+        yield Sample(m.SYNC_LATENCY, ours, stats(status.sync_window, now)[3] / 1000)
+        yield Sample(common.CONNECTOR_STATUS, (*task, self._state(slot, kept)), 1)
+        yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])
+        yield Sample(m.ACTIVE_RECORDS, task, status.held_records)
+        yield Sample(m.INCOMING, consumer, self._incoming[slot])
+        yield Sample(m.OUTGOING, producer, self._outgoing[slot])
+        limit = ctx.settings.data_plane.max_in_flight_bytes
+        yield Sample(m.BUFFER_AVAILABLE, producer, max(0, limit - status.held_bytes))
+
+    def _consumer(self, slot: int) -> str:
+        """MM2's client id of the task whose number the slot has."""
+        flow = self._ctx.flow
+        return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")

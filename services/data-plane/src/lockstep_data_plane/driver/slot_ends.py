@@ -1,0 +1,69 @@
+"""Which slots still owe it to say where their copies end: they were killed, or cut off, before that was written down.
+No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_data_plane.common.liveness_timer import Silence
+from lockstep_protocol.behind import SILENT_AFTER_S
+from lockstep_protocol.state import Assignment, PartitionProgress, Row, SlotStatus
+
+__all__ = ["Ends"]
+
+
+class Ended(Protocol):
+    """A slot's job that is over."""
+
+    only_locates: bool
+
+
+class Ends:
+    """Of one flow, as its driver sees it."""
+
+    def __init__(self) -> None:
+        self._nobody_can_tell: dict[int, frozenset[PartitionProgress]] = {}
+        """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
+        self._silences: defaultdict[int, Silence] = defaultdict(Silence)
+
+    def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether a slot with these partitions, which is stopped and has no job, is to find out where their copies
+        end."""
+        status = rows.get(SlotStatus(slot=slot, phase="").key())
+        if isinstance(status, SlotStatus) and status.phase != "released":
+            return True
+        return not _unknown(rows, partitions) <= self._nobody_can_tell.get(slot, frozenset())
+
+    def owing(self, rows: Mapping[str, Row]) -> bool:
+        """Whether one of the slots does, by what it was assigned last. Those that are assigned nothing owe nothing."""
+        return any(
+            self.owed(rows, row.slot, row.partitions)
+            for row in list(rows.values())
+            if isinstance(row, Assignment) and row.partitions
+        )
+
+    def ended(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], running: Ended) -> None:
+        """A job of the slot is over."""
+        unknown = _unknown(rows, partitions) if running.only_locates else frozenset()
+        self._nobody_can_tell[slot] = frozenset(row for row in unknown if row.phase == "halted")
+
+    def of_nobody(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
+        """What is to be said in the place of slots that were killed and will not come back, for they have nothing to
+        copy any more. `running`: those that have a job; `now`: seconds of a clock that does not go back."""
+        for row in list(rows.values()):
+            if not isinstance(row, SlotStatus) or row.phase == "released" or row.slot in running:
+                continue
+            assigned = rows.get(Assignment(slot=row.slot).key())
+            has_some = isinstance(assigned, Assignment) and bool(assigned.partitions)
+            if not has_some and self._silences[row.slot].look(row, now) >= SILENT_AFTER_S:
+                yield replace(row, phase="released", partitions=0, resting=0, held_bytes=0, held_records=0)
+
+
+def _unknown(rows: Mapping[str, Row], partitions: Iterable[TopicPartition]) -> frozenset[PartitionProgress]:
+    """The rows of those that do not say where the copy ends."""
+    found = (rows.get(PartitionProgress(topic=topic, partition=number).key()) for topic, number in partitions)
+    return frozenset(row for row in found if isinstance(row, PartitionProgress) and not row.tells_end)

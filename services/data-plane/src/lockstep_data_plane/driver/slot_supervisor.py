@@ -1,0 +1,175 @@
+"""One slot's job, kept alive: started again with back-off whenever it ends without having been told to, as often as
+`lockstep.auto.restart.*` allows. Of a slot that is stopped, only until it has written down where its copies end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from lockstep_data_plane.driver.metrics import SLOT_RESTARTS
+from lockstep_data_plane.driver.slot_health import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, Ailing, Ailment
+from lockstep_data_plane.slot.desired_state import slot_scope, starts_asked, tries_of
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.spark.session import SlotFailed, Spark
+from lockstep_protocol.state import SlotStatus
+from lockstep_protocol.verbs import RESTART, Connector
+from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.backoff import Backoff
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.errors import StoodDown
+from lockstep_runtime.waiting import set_within
+
+__all__ = ["Running"]
+
+HEARD_WITHIN_S = 5.0
+"""How long the last words of a slot may take to reach us. What has not by then is looked at once more."""
+
+
+class Running:
+    """Of one slot, until it is told to end or has failed too often; `task` is done then."""
+
+    def __init__(
+        self,
+        ctx: FlowContext,
+        spark: Spark,
+        slot: int,
+        new_spec: Callable[[int], SlotSpec],
+        *,
+        only_locates: bool = False,
+    ) -> None:
+        """`new_spec`: who the next run of a slot is. `only_locates`: its assignment says that it ends, and it copies
+        nothing: it finds out where the copies end that were killed, however long that takes."""
+        self._ctx = ctx
+        self._spark = spark
+        self._new_spec = new_spec
+        self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
+        self.slot = slot
+        self.spec: SlotSpec | None = None
+        self.ailing = Ailing(0.0)
+        """Of the present run."""
+        self.restarts = 0
+        self._failures = ctx.metrics.of(SLOT_RESTARTS, str(ctx.flow), str(slot))
+        self.told_at: float | None = None
+        """When it was told to end (`Clock.monotonic`)."""
+        self.asked = starts_asked(ctx.state.rows, slot)
+        """The new starts that had been asked for when it began."""
+        self.only_locates = only_locates
+        self._told = asyncio.Event()
+        self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
+
+    @property
+    def ending(self) -> bool:
+        return self.only_locates or self._told.is_set()
+
+    def end(self) -> None:
+        """Let it not be started again. What runs is told by its assignment."""
+        if not self._told.is_set():
+            self.told_at = self._ctx.clock.monotonic()
+            self._told.set()
+
+    async def look(self, troubled_at: float) -> None:
+        """Say what is newly wrong with the present run, and end one that is frozen or does not drain. `troubled_at`:
+        when the target was last away, of which a slot's silence says nothing."""
+        if self.spec is None:
+            return
+        if self.told_at is not None:
+            await self._see_it_end(self.spec, self.told_at)
+        else:
+            await self._see_it_live(self.spec, troubled_at)
+
+    async def _see_it_live(self, spec: SlotSpec, troubled_at: float) -> None:
+        ctx, ailing, slot = self._ctx, self.ailing, f"slot {self.slot}"
+        status = ctx.state.get(SlotStatus, str(self.slot))
+        said = status if status is not None and status.run == spec.run else None
+        if said is None and ailing.late:
+            ailing.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
+        ailment = ailing.look(said, ctx.clock.monotonic(), troubled_at)
+        if ailment is Ailment.LATE:
+            text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
+            text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
+            await ctx.event("SlotNotStarted", slot, text, loud=True, slot=self.slot)
+        elif ailment is Ailment.FROZEN:
+            text = f"{slot} has said nothing for {ailing.silent_s:.0f} s; ending its task, another takes over"
+            await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
+            await self._spark.cancel(spec)
+
+    async def _see_it_end(self, spec: SlotSpec, told_at: float) -> None:
+        if self.ailing.end(told_at, self._ctx.clock.monotonic()) is not None:
+            text = f"slot {self.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
+            self._ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
+            await self._spark.cancel(spec)
+
+    async def _keep(self) -> None:
+        with suppress(StoodDown):  # whoever leads next starts another
+            await self._start_again_and_again()
+
+    async def _start_again_and_again(self) -> None:
+        ctx = self._ctx
+        tries = tries_of(ctx.state.rows, self.slot)
+        if tries.reason:
+            await ctx.state.write_if_changed(again(tries, self.asked))
+        backoff = Backoff(limit=30.0)
+        while not self._told.is_set():
+            self.spec = self._new_spec(self.slot)
+            self.ailing = Ailing(ctx.clock.monotonic())
+            say = ctx.log.warn
+            try:
+                await self._spark.run_slot(self.spec)
+                if self.ending:
+                    await self._heard_released(self.spec)
+                    return
+                say, reason = ctx.log.say, "it ended by itself"
+            except SlotFailed as exc:
+                reason = str(exc)
+            if self._told.is_set():
+                return
+            if not ctx.acting:
+                say(f"slot {self.slot} ended", f"{reason}; whoever leads next starts another", slot=self.slot)
+                return
+            self.restarts += 1
+            self._failures.add()
+            backoff.worked(self._copied_s())
+            wait = backoff.next()
+            spent = await self._count(reason)
+            then = f"waits for the command {RESTART} {slot_scope(self.slot)}"
+            await ctx.event(
+                "SlotFailed",
+                f"slot {self.slot}",
+                f"slot {self.slot}: {reason}; {then if spent else f'starting again in {wait:.1f} s'}",
+                loud=True,
+                slot=self.slot,
+                run=self.spec.run,
+                reason=reason,
+                restarts=self.restarts,
+                waits=spent,
+            )
+            if spent:
+                return
+            await set_within(self._told, wait)
+            if not ctx.acting:
+                return
+
+    async def _heard_released(self, spec: SlotSpec) -> None:
+        """Its last words are behind all that it has written down, which has reached us then as well."""
+        state = self._ctx.state
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARD_WITHIN_S):
+                while (said := state.get(SlotStatus, str(self.slot))) is None or said.run == spec.run:
+                    if said is not None and said.phase == "released":
+                        return
+                    await state.changed(state.position)
+
+    async def _count(self, reason: str) -> bool:
+        """Write the failure down where they are limited; whether it was one too many."""
+        if is_unlimited(self._allowed):
+            return False
+        known = tries_of(self._ctx.state.rows, self.slot)
+        row = next_after(known, self._allowed, self._copied_s(), reason, self.asked)
+        await self._ctx.state.write_if_changed(row)
+        return is_spent(row, self.asked)
+
+    def _copied_s(self) -> float:
+        """For how long its last run has been at work: since it said so first, zero if it never did."""
+        started_at = self.ailing.started_at
+        return 0.0 if started_at is None else self._ctx.clock.monotonic() - started_at

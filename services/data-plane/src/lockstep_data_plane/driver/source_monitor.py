@@ -1,0 +1,123 @@
+"""What the driver itself sees of both clusters' logs: whether the source can be reached, how far partitions are behind,
+and which stand still though there is more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_data_plane.common.stall_detector import Watchdog
+from lockstep_data_plane.driver.lag_estimator import Seen
+from lockstep_data_plane.driver.metrics_collector import Measures
+from lockstep_data_plane.slot.desired_state import Order, orders
+from lockstep_protocol.behind import NOT_ASKED, Log, is_of_another_log
+from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.waiting import share_kept_s
+
+__all__ = ["SourceWatch"]
+
+LOOK_EVERY_S = 10.0
+
+LOOK_OFTEN_EVERY_S = 2.0
+"""While a slot that has partitions has just fallen silent: nobody else says then how far behind they are."""
+
+ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
+"""Of a core, which asking the source for the ends of all its logs is not to cost more than: of thousands of partitions
+it is some 40 ms of processor, and the slots see the ends of what they fetch. But so often in any case."""
+
+STUCK_AFTER_S = 60.0
+
+TROUBLE = "watching the source"
+
+
+class SourceWatch:
+    """Of one flow, whose slots are those below `slots`."""
+
+    def __init__(self, ctx: FlowContext, measures: Measures, slots: int) -> None:
+        self._ctx = ctx
+        self._measures = measures
+        self._slots = slots
+        self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._probed_at = self._looked_at = float("-inf")
+        self._looks_after_s = 0.0
+
+    async def look_if_due(self) -> None:
+        """Every ten seconds, and every two while a slot has just fallen silent; at the ends of the logs less often
+        where they are many. A source that cannot be reached is said and tried again."""
+        ctx = self._ctx
+        now = ctx.clock.monotonic()
+        often = self._measures.unheard
+        if now - self._probed_at < (LOOK_OFTEN_EVERY_S if often else LOOK_EVERY_S):
+            return
+        self._probed_at = now
+        try:
+            await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
+            if often or now - self._looked_at >= self._looks_after_s:
+                began = time.process_time()
+                await self._look(now)
+                self._looks_after_s = share_kept_s(
+                    time.process_time() - began, ENDS_SHARE, soonest=LOOK_EVERY_S, latest=ENDS_AT_LEAST_EVERY_S
+                )
+        except ClusterTrouble as trouble:
+            if trouble.alias != ctx.source.alias:
+                raise
+            self._measures.lost_sight()
+            ctx.rounds.troubles.began(TROUBLE, trouble)
+        else:
+            ctx.rounds.troubles.over(TROUBLE)
+
+    async def _look(self, now: float) -> None:
+        """Ask the clusters themselves how far their logs go: a slot that does not move cannot say that it should."""
+        ctx = self._ctx
+        ordered, selected = self._ordered(), self._measures.selected()
+        known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
+        asked = {**dict.fromkeys(ordered), **selected}
+        committed = ctx.settings.data_plane.isolation_level == "read_committed"
+        self._measures.looks()  # each request may wait for a minute
+        ends = await ctx.source.end_offsets(asked, read_committed=committed)
+        starts = await ctx.source.begin_offsets([tp for tp in ends if _begins_anew(known.get(tp), selected.get(tp))])
+        there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
+        self._looked_at = now
+        resting = {tp for tp, order in ordered.items() if order.rests}
+        rows = [known[tp] for tp in ordered if tp in known]
+        found, over = self._watchdog.look(rows, ends, now, resting)
+        for stuck in found:
+            name = f"{stuck.tp[0]}-{stuck.tp[1]}"
+            text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
+            await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
+        for topic, number in over:
+            await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
+        seen = {
+            tp: Seen(known.get(tp), Log(starts.get(tp, 0), ends[tp]) if tp in ends else None, there.get(tp, NOT_ASKED))
+            for tp in asked
+        }
+        self._measures.looked(self._watchdog.stuck, seen, resting)
+
+    async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
+        """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""
+        if self._ctx.settings.data_plane.by_key:
+            return {}
+        copies = {tp: (topic.target_topic, tp[1]) for tp, topic in topics.items()}
+        try:
+            ends = await self._ctx.target.end_offsets(copies.values())
+        except ClusterTrouble:  # whoever needs the target to act says so
+            ends = {}
+        return {tp: ends.get(copy) for tp, copy in copies.items()}
+
+    def _ordered(self) -> dict[TopicPartition, Order]:
+        """What every partition that a slot has is to do."""
+        state, states = self._ctx.state, self._ctx.settings.states
+        return {
+            tp: order
+            for row in state.all(Assignment)
+            if row.slot < self._slots
+            for tp, order in orders(state.rows, row.slot, row.partitions, states).items()
+        }
+
+
+def _begins_anew(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:
+    """Whether all that the source's log has is still to be copied, so that its first offset matters."""
+    return row is None or row.begins == "reset" or is_of_another_log(row, topic)

@@ -1,0 +1,274 @@
+"""What one connection fetches from one broker: question, answer, delivery, and the next question.
+
+As soon as a large answer is in, the next question is out, and only then are the batches judged: so the broker never
+waits for us. What a small one brings goes on its way first, as soon as it is read from the socket, for it would wait as
+long for the next question, and for a turn of the event loop, as it takes itself. Single records that come by the
+thousand are fetched a few at a time, over one connection (`swarm.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiokafka.errors import KafkaError
+
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.fetch.fetch_request import NOTHING, Brought, Delivery, Question
+from lockstep_data_plane.fetch.memory_budget import Terms
+from lockstep_data_plane.fetch.small_batch_pacer import Swarm, rest_s
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.error_codes import FENCED_LEADER_EPOCH
+from lockstep_data_plane.wire.fetch_codec import NOBODY, fetch_request, read_answer, topic_names
+from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, Plan, Wanted
+from lockstep_data_plane.wire.frame_protocol import Encoded
+from lockstep_runtime.waiting import set_within
+
+if TYPE_CHECKING:
+    from lockstep_data_plane.fetch.fetcher import Fetching
+
+__all__ = ["Shard"]
+
+CORRUPT_MESSAGE = 2
+CROWDED_WAIT_MS = 10
+"""A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
+
+PRESSED_S = 0.05
+"""Where most of what the slot may hold is taken, a question that may bring but little waits so long for more room."""
+
+
+class Shard:
+    """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
+    cancelled."""
+
+    def __init__(self, fetching: Fetching, broker: int, index: int) -> None:
+        self._fetching = fetching
+        self.broker = broker
+        self.index = index
+        self.partitions: dict[Partition, Leader] = {}
+        self.wake = asyncio.Event()
+        self.roomier = asyncio.Event()
+        """There is as much room as usual again, where there was less."""
+        self._asked_at = 0.0
+        self._kept_s = 0.0
+        """How long the broker may keep the question that is out."""
+        self._connection: Connection | None = None
+        self._session = FetchSession()
+        self._each = 0
+        """What the session was told to bring of each partition at most."""
+        self._turn = 0
+        self.swarm = Swarm()
+        self._brought = NOTHING
+        self._asks_for = 0
+        """Bytes that may come for the question that is out."""
+        self._waits = 0
+        """Bytes that have come and are not handed over yet."""
+        self._last: Question | None = None
+        """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
+        thousands for each answer is most of what they cost."""
+
+    async def run(self) -> None:
+        """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
+        while True:
+            if not self._can_ask():
+                self.wake.clear()
+                await self.wake.wait()
+                continue
+            try:
+                self._connection = await self._fetching.cluster.connection(self.broker, f"fetch-{self.index}")
+                await self._fetch_on(self._connection)
+            except (BrokerUnreachable, KafkaError) as exc:
+                lost = list(self.partitions.items())
+                self.partitions.clear()
+                self._last = None
+                self._expects(asks_for=0, waits=0)
+                for partition, leader in lost:
+                    if leader.broker == self.broker:
+                        self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
+                    else:
+                        self._fetching.replica_failed(partition)
+
+    def stirred(self) -> None:
+        """A partition comes or goes, or shares its room with one more or less."""
+        self._last = None
+
+    async def _fetch_on(self, connection: Connection) -> None:
+        self._session.lost()
+        asked = await self._ask_in_time(connection)
+        while asked is not None:
+            self._asked_at = asked_at = time.monotonic()
+            await asked
+            self._asked_at = 0.0
+            now, brought = time.monotonic(), self._brought
+            self._brought = NOTHING
+            paced = self.swarm.paced(brought.batches, brought.size, now)
+            self._fetching.share_out(self, now)
+            asked = None
+            if not brought.little:
+                terms = None if connection.rests_for else self._terms()
+                asked = None if terms is None or terms.pressed else self._ask(connection, terms)
+                self._hand_over(brought)
+            if paced and (rest := rest_s(time.monotonic() - asked_at)):
+                await asyncio.sleep(rest)
+            if asked is None:
+                asked = await self._ask_in_time(connection)
+
+    async def _ask_in_time(self, connection: Connection) -> asyncio.Future[Any] | None:
+        """Ask once the broker has had its rest, and there is room, or has not been for a while."""
+        await connection.rested()
+        terms = self._terms()
+        if terms is not None and terms.pressed:
+            self.roomier.clear()
+            await set_within(self.roomier, PRESSED_S)
+            terms = self._terms()
+        return None if terms is None else self._ask(connection, terms)
+
+    def _see(self, question: Question, answer: Any) -> None:
+        """Take an answer apart as soon as it is there, and hand over what is little."""
+        deliveries = list(self._take_apart(question, answer))
+        size = sum(len(delivery.fetched.records) for delivery in deliveries)
+        self._brought = Brought(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
+        self._expects(asks_for=0, waits=size)
+        if self._brought.little:
+            self._hand_over(self._brought)
+
+    def _hand_over(self, brought: Brought) -> None:
+        """What an answer brought is its partitions' from now on."""
+        self._fetching.deliver(brought.deliveries)
+        self._expects(asks_for=self._asks_for, waits=0)
+
+    def _expects(self, *, asks_for: int, waits: int) -> None:
+        self._asks_for, self._waits = asks_for, waits
+        self._fetching.expects(self, asks_for + waits)
+
+    def _can_ask(self) -> bool:
+        eligible = self._eligible()
+        terms = self._terms() if eligible else None
+        return terms is not None and any(self._fetching.may_bring(p, terms) for p in eligible)
+
+    def _terms(self) -> Terms | None:
+        return self._fetching.terms(self._connection)
+
+    def _eligible(self) -> list[Partition]:
+        return [p for p in self.partitions if p.reads]
+
+    def _ask(self, connection: Connection, terms: Terms) -> asyncio.Future[Any] | None:
+        if (last := self._last) is not None and (plan := self._onward(last, terms)) is not None:
+            return self._send(connection, last, plan, terms)
+        self._fetching.send_back(self, self.partitions)
+        eligible = self._eligible()
+        roomy = [p for p in eligible if self._fetching.may_bring(p, terms)]
+        if not roomy:
+            return None
+        self._turn += 1
+        begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
+        asked = {p.tp: (p, p.incarnation, self._wanted(p)) for p in (*roomy[begin:], *roomy[:begin])}
+        wanted = [each for _, _, each in asked.values()]
+        by_id = all(leader.topic_id is not None for leader in self.partitions.values())
+        lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
+        self._last = question = Question(asked, topic_names(wanted), by_id, lasts, terms.each)
+        if terms.each != self._each:
+            self._each = terms.each
+            self._session.resized()
+        plan = self._session.plan(wanted)
+        wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
+        return self._send(connection, question, plan, terms, wait_ms, self._fetching.rack(roomy))
+
+    def _onward(self, last: Question, terms: Terms) -> Plan | None:
+        """The next question where it differs from the last one only by what has moved; else None.
+
+        What moves may lose its room. It is looked at twice, for a large answer is handed over after the next question.
+        What does not move, and holds more than is left by now, is asked for once more when it moves.
+        """
+        if not last.lasts or last.each != terms.each:
+            return None
+        if not all(self._fetching.may_bring(p, terms) for p in (*last.moved, *last.moved_before)):
+            return None
+        moved = [self._wanted(p) for p in last.moved]
+        for p, wanted in zip(last.moved, moved, strict=True):
+            last.asked[p.tp] = p, p.incarnation, wanted
+        plan = self._session.onward(moved)
+        last.moved, last.moved_before = [], last.moved
+        return plan
+
+    def _wanted(self, partition: Partition) -> Wanted:
+        return partition.tp, self.partitions[partition], partition.fetch_from, partition.fetched_epoch
+
+    def _send(
+        self,
+        connection: Connection,
+        question: Question,
+        plan: Plan,
+        terms: Terms,
+        wait_ms: int | None = None,
+        rack: str = "",
+    ) -> asyncio.Future[Any]:
+        size = min(terms.at_most, len(question.asked) * terms.each)
+        self._kept_s = (self._fetching.settings.max_wait_ms if wait_ms is None else wait_ms) / 1e3
+        request = self._request(connection, question, plan, size, wait_ms, rack)
+        answer = connection.ask(request, partial(self._see, question))
+        self._expects(asks_for=size, waits=self._waits)
+        return answer
+
+    def _request(
+        self, connection: Connection, question: Question, plan: Plan, size: int, wait_ms: int | None, rack: str
+    ) -> Encoded:
+        return fetch_request(
+            connection.version("fetch"),
+            plan.changed,
+            self._fetching.settings,
+            isolation=self._fetching.isolation,
+            wait_ms=wait_ms,
+            session=plan,
+            rack=rack,
+            partition_bytes=question.each,
+            max_bytes=size,
+            by_id=question.by_id,
+        )
+
+    def _take_apart(self, question: Question, answer: Any) -> Iterator[Delivery]:
+        if answer.error_code in SESSION_LOST:
+            self._session.lost()
+            return
+        self._session.answered(int(answer.session_id))
+        asked = question.asked
+        # In a session only what has something to say is in an answer: nothing here looks at all that was asked for.
+        wanted = (each for _, _, each in asked.values())
+        for fetched in read_answer(wanted, answer, question.names):
+            partition, incarnation, _ = asked[fetched.tp]
+            if partition.incarnation != incarnation:
+                continue
+            if fetched.code or fetched.read_from != NOBODY:
+                self._last = None
+            if fetched.read_from not in (NOBODY, self.broker):
+                self._fetching.read_from(partition, fetched.read_from)
+                continue
+            batches: tuple[Batch, ...] = ()
+            if fetched.records:
+                try:
+                    batches = tuple(scan(fetched.records))
+                except ValueError:
+                    fetched = fetched._replace(code=CORRUPT_MESSAGE)
+                    self._last = None
+                for batch in batches:
+                    partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
+                if batches:
+                    partition.fetched_epoch = batches[-1].leader_epoch
+                question.moved.append(partition)
+            leader = self.partitions.get(partition)
+            # A replica that knows a later leader has not failed: where the copy stands is to be looked at.
+            failed = fetched.code not in (0, FENCED_LEADER_EPOCH)
+            if failed and leader is not None and leader.broker != self.broker:
+                self._fetching.replica_failed(partition)
+                continue
+            yield Delivery(partition, incarnation, fetched, batches)
+
+    def end_stuck(self, now: float) -> None:
+        """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
+        patience = self._fetching.cluster.patience
+        if self._connection is not None and patience.ends_fetch(self._asked_at, now, self._kept_s):
+            self._connection.close()

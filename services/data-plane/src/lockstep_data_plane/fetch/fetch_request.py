@@ -1,0 +1,59 @@
+"""What one fetch asks for, and what its answer brings (no I/O)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.wire.cluster import TopicPartition
+from lockstep_data_plane.wire.fetch_codec import Fetched
+from lockstep_data_plane.wire.fetch_session import Wanted
+
+__all__ = ["NOTHING", "Brought", "Delivery", "Question"]
+
+
+class Delivery(NamedTuple):
+    """Batches of one partition, fetched for one incarnation of it."""
+
+    partition: Partition
+    incarnation: int
+    fetched: Fetched
+    batches: tuple[Batch, ...]
+
+
+class Brought(NamedTuple):
+    """What an answer brought: how many bytes and batches of which partitions."""
+
+    size: int
+    batches: int
+    deliveries: Sequence[Delivery]
+
+    @property
+    def little(self) -> bool:
+        """Whether it goes on its way before anything else."""
+        return self.size <= FEW_BYTES
+
+
+NOTHING = Brought(0, 0, ())
+
+Asked = tuple[Partition, int, Wanted]
+"""A partition, its incarnation, and what was asked of it."""
+
+
+@dataclass(slots=True)
+class Question:
+    """What a fetch asked for, at most `each` bytes of each partition; which of them have moved since, and which had
+    before. Where `lasts` is set, all partitions of its shard are in it, and the next question differs by no more than
+    those that moved."""
+
+    asked: dict[TopicPartition, Asked]
+    names: Mapping[Any, str]
+    by_id: bool
+    lasts: bool
+    each: int
+    moved: list[Partition] = field(default_factory=list)
+    moved_before: list[Partition] = field(default_factory=list)

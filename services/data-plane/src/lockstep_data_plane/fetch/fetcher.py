@@ -1,0 +1,232 @@
+"""Fetching raw batches from the source: several fetches under way, each on a connection of its own (`shard.py`).
+
+A shard holds the partitions that one broker leads and one connection fetches. Where a rack is set a partition may be
+fetched from another replica than its leader (`replicas.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.common.window_sizing import partition_bytes
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.fetch.fetch_connection import Shard
+from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.memory_budget import InFlight, Terms
+from lockstep_data_plane.fetch.preferred_replica import Replicas
+from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_runtime.waiting import cancelled
+
+__all__ = ["SHARDS", "Fetching"]
+
+SHARDS = 2
+"""Connections that fetch from one broker for one slot: while the answer of one is taken apart the other is being
+filled."""
+
+
+class Fetching:
+    """All fetches of a slot. `on_fetched` gets each delivery in order, `on_delivered` is called behind the last one
+    of an answer, `on_trouble` each partition whose fetch failed as a whole; such a partition is out of the fetch
+    until it is attached again."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: FetchSettings,
+        isolation: str,
+        *,
+        in_flight: InFlight,
+        has_room: Callable[[Partition], bool],
+        on_fetched: Callable[[Delivery], None],
+        on_delivered: Callable[[], None],
+        on_trouble: Callable[[Partition, str], None],
+        limited: bool = False,
+    ) -> None:
+        """`in_flight` decides by bytes how much is asked for, and of whom; `has_room` is whatever else decides that.
+        `limited`: it may change its mind by what others fetch."""
+        self.cluster = cluster
+        self.settings = settings
+        self._in_flight = in_flight
+        self._replicas = Replicas(settings.rack, settings.replica_lease_s)
+        self.isolation = isolation
+        self.has_room = has_room
+        # With a rack some may have to go back to their leaders meanwhile.
+        self.questions_last = not limited and not settings.rack
+        self._on_fetched = on_fetched
+        self._on_delivered = on_delivered
+        self.on_trouble = on_trouble
+        self._shards: dict[tuple[int, int], tuple[Shard, asyncio.Task[None]]] = {}
+        self._of: dict[Partition, Shard] = {}
+
+    def deliver(self, deliveries: Iterable[Delivery]) -> None:
+        """Hand over what one answer brought."""
+        for delivery in deliveries:
+            self._on_fetched(delivery)
+        self._on_delivered()
+
+    def attach(self, partition: Partition) -> None:
+        """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
+        self._place_at_leader(partition)
+        self._replicas.forget(partition.tp)
+
+    def _place_at_leader(self, partition: Partition) -> None:
+        leader = self.cluster.leader_of(partition.tp)
+        self._place(partition, leader, leader.broker)
+
+    def _place(self, partition: Partition, leader: Leader, broker: int) -> None:
+        self.detach(partition)
+        key = min(
+            ((broker, index) for index in range(SHARDS)),
+            key=lambda k: len(self._shards[k][0].partitions) if k in self._shards else 0,
+        )
+        if key not in self._shards:
+            shard = Shard(self, *key)
+            self._shards[key] = (shard, asyncio.create_task(shard.run(), name=f"fetch from {key[0]}"))
+        self._put(partition, leader, self._shards[key][0])
+
+    def _put(self, partition: Partition, leader: Leader, shard: Shard) -> None:
+        shard.partitions[partition] = leader
+        self._of[partition] = shard
+        self._stir()
+        shard.wake.set()
+
+    def share_out(self, shard: Shard, now: float) -> None:
+        """Between two questions of a shard: single records that swarm into all shards of a broker are fetched by one,
+        so is what one that has been quiet may bring, and where one has much to bring they have as many partitions each.
+
+        Who swarms is asked anew within milliseconds, and who has no partitions begins at once; only what goes to a
+        shard whose own partitions are silent waits for the end of its question.
+        """
+        quiet, lasts, much = shard.swarm.quiet(now), shard.swarm.lasts(now), shard.swarm.much
+        if not (quiet or lasts or much):
+            return
+        others = [s for (broker, _), (s, _) in self._shards.items() if broker == shard.broker and s is not shard]
+        for other in others:
+            surplus, first = 0, other.index < shard.index
+            joins_swarm = lasts and first and other.swarm.lasts(now)
+            busier = first or not other.swarm.quiet(now)
+            joins_quietly = quiet and busier and bool(other.partitions) and not other.swarm.much
+            if joins_swarm or joins_quietly:
+                surplus = len(shard.partitions)
+            elif much:
+                surplus = max(0, len(shard.partitions) - len(other.partitions)) // 2
+            for partition, leader in list(shard.partitions.items())[:surplus]:
+                self.detach(partition)
+                self._put(partition, leader, other)
+
+    def detach(self, partition: Partition) -> None:
+        """Fetch the partition no more."""
+        shard = self._of.pop(partition, None)
+        if shard is not None:
+            shard.partitions.pop(partition, None)
+            self._stir()
+
+    def _stir(self) -> None:
+        for shard, _ in self._shards.values():
+            shard.stirred()
+
+    # -- other replicas than the leader --------------------------------------------------------------------------------
+
+    def rack(self, partitions: Iterable[Partition]) -> str:
+        """What a fetch of these partitions says of where we are. A partition that counts past what the target has is
+        read from its leader: it takes the source's end as it is told, and a follower's may lag."""
+        if not self.settings.rack:
+            return ""
+        partitions = list(partitions)
+        if any(p.to_number for p in partitions):
+            return ""
+        return self._replicas.rack((p.tp for p in partitions), time.monotonic())
+
+    def read_from(self, partition: Partition, broker: int) -> None:
+        """The partition's leader would rather have us read from this broker."""
+        tp = partition.tp
+        leader = self.cluster.leader(tp)
+        if leader is not None and partition in self._of:
+            self._replicas.named(tp, broker, time.monotonic())
+            self._place(partition, leader, broker)
+
+    def replica_failed(self, partition: Partition) -> None:
+        """The replica cannot be read: its leader will say what is so."""
+        self._replicas.failed(partition.tp, time.monotonic())
+        self._to_leader(partition)
+
+    def send_back(self, shard: Shard, partitions: Iterable[Partition]) -> None:
+        """Let those that a shard has read long enough from another replica ask their leaders again."""
+        if not self.settings.rack:
+            return
+        now = time.monotonic()
+        for partition in list(partitions):
+            tp = partition.tp
+            if shard.partitions[partition].broker != shard.broker and self._replicas.of(tp, now) != shard.broker:
+                self._to_leader(partition)
+
+    def _to_leader(self, partition: Partition) -> None:
+        try:
+            self._place_at_leader(partition)
+        except BrokerUnreachable as exc:
+            self.on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
+
+    # -- how much, and when --------------------------------------------------------------------------------------------
+
+    def partition_bytes(self, connection: Connection) -> int:
+        """How much to ask of one partition on this connection."""
+        configured = self.settings.max_partition_bytes
+        if not self.settings.grows:
+            return configured
+        return partition_bytes(configured, connection.round_trip_s, len(self._of), self._in_flight.cap)
+
+    def terms(self, connection: Connection | None) -> Terms | None:
+        """What may be asked for now on this connection, or on one of which nothing is known yet."""
+        return self._in_flight.terms(
+            connections=sum(1 for shard, _ in self._shards.values() if shard.partitions),
+            partitions=len(self._of),
+            each=self.settings.max_partition_bytes if connection is None else self.partition_bytes(connection),
+            at_most=self.settings.max_bytes,
+        )
+
+    def may_bring(self, partition: Partition, terms: Terms) -> bool:
+        """Whether the partition may be asked for on these terms."""
+        return self._in_flight.held_by(partition) < terms.below and self.has_room(partition)
+
+    def expects(self, shard: Shard, size: int) -> None:
+        """So many bytes may come on the shard's connection, or have come and are not its partitions' yet."""
+        if self._in_flight.expects(shard, size):
+            self.wake_all()
+
+    def holds(self, partition: Partition, size: int) -> None:
+        """The partition holds so many bytes now."""
+        if self._in_flight.holds(partition, size):
+            self.wake_all()
+
+    def wake_all(self) -> None:
+        """There is room for more of everybody."""
+        for shard, _ in self._shards.values():
+            shard.wake.set()
+            shard.roomier.set()
+
+    def nudge(self, partition: Partition) -> None:
+        """The partition may have room again."""
+        shard = self._of.get(partition)
+        if shard is not None:
+            shard.wake.set()
+
+    def end_stuck(self) -> None:
+        now = time.monotonic()
+        for shard, _ in self._shards.values():
+            shard.end_stuck(now)
+
+    def crashed(self) -> BaseException | None:
+        """A mistake of ours that ended a shard; the slot ends with it rather than standing still."""
+        for _, task in self._shards.values():
+            if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
+                return exc
+        return None
+
+    async def close(self) -> None:
+        """End all fetches."""
+        await cancelled(task for _, task in self._shards.values())
+        self._shards.clear()
+        self._of.clear()

@@ -1,0 +1,54 @@
+"""From which replica each partition is read (KIP-392; no I/O, time comes from outside).
+
+Who fetches with a rack may be told by a leader to read from another replica, which is nearer. The leader is asked
+again after a while, as Java's consumer does it, for the nearest replica may be another one by then. Whatever goes wrong
+at a follower, it is the leader that says what is so: a follower may lag, so an offset that it does not have is no
+gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lockstep_data_plane.wire.cluster import TopicPartition
+
+__all__ = ["AVOID_S", "Replicas"]
+
+AVOID_S = 15.0
+"""For so long after a follower failed us the leader is asked for the records themselves: longer than brokers take to
+notice that one of them is gone (`broker.session.timeout.ms`, 9 s)."""
+
+
+class Replicas:
+    """The replicas that leaders named. `now` everywhere: seconds of a clock that does not go back."""
+
+    def __init__(self, rack: str, lease_s: float) -> None:
+        """`lease_s`: how long a replica is read before its leader is asked again (`metadata.max.age.ms`)."""
+        self._rack = rack
+        self._lease_s = lease_s
+        self._named: dict[TopicPartition, tuple[int, float]] = {}
+        self._avoided: dict[TopicPartition, float] = {}
+
+    def rack(self, partitions: Iterable[TopicPartition], now: float) -> str:
+        """What to say with a fetch of these partitions: our rack, or none where one of them is to come from its leader.
+        A fetch has one rack for all that it asks, so the others come from there too for as long."""
+        if not self._rack or any(self._avoided.get(tp, now) > now for tp in partitions):
+            return ""
+        return self._rack
+
+    def named(self, tp: TopicPartition, broker: int, now: float) -> None:
+        """The leader would rather have us read from this broker."""
+        self._named[tp] = (broker, now + self._lease_s)
+
+    def of(self, tp: TopicPartition, now: float) -> int | None:
+        """The broker to read from instead of the leader; None: the leader."""
+        broker, until = self._named.get(tp, (None, now))
+        return broker if until > now else None
+
+    def failed(self, tp: TopicPartition, now: float) -> None:
+        """The replica could not be read: the leader, without a rack, for a while."""
+        self._named.pop(tp, None)
+        self._avoided[tp] = now + AVOID_S
+
+    def forget(self, tp: TopicPartition) -> None:
+        """The partition begins anew at its leader. A replica that failed is avoided still."""
+        self._named.pop(tp, None)

@@ -1,0 +1,243 @@
+"""What a slot writes down: progress and status as state rows, MM2's own progress, offset syncs, events
+(`architecture.md` §5).
+
+Everything here comes after the fact it tells of: a crash in between leaves the log further on than the ledger, never
+behind, and `resume.py` finds out by how much."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lockstep_config import FlowSettings
+from lockstep_config import clients as client_settings
+from lockstep_config.permissions import access_of
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.quarantine_entry import Refusal
+from lockstep_data_plane.progress.latency_stats import Timings
+from lockstep_data_plane.progress.offset_sync_writer import SyncLog
+from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
+from lockstep_protocol.events import Event, words_of
+from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
+from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
+from lockstep_runtime.admin import Admin
+from lockstep_runtime.clock import now_ms
+from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.window import Window
+
+__all__ = ["PROGRESS", "Ledger"]
+
+PROGRESS = "progress"
+"""What a slot calls it in its troubles when progress cannot be written down."""
+
+QUARANTINE_BYTES = 64 << 20
+"""The largest record of the quarantine topic: what was too large elsewhere must fit, below the 100 MiB that a broker
+takes as a request."""
+
+QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(QUARANTINE_BYTES)}
+
+
+class Ledger:
+    """The control topics of one flow, as a slot writes them."""
+
+    def __init__(self, settings: FlowSettings, slot: int, run: str, say: FlowLog) -> None:
+        self._settings = settings
+        self.slot = slot
+        self._run = run
+        self._say = say
+        flow = settings.flow
+        access = access_of(settings, flow.target)
+        target = FactProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"), access=access)
+        self._producers = [target]
+        self.state = FactLog(target, state_topic(flow, settings.group_id))
+        self._events = FactLog(target, events_topic(flow, settings.group_id))
+        self._progress = FactLog(target, settings.control.offset_storage_topic)
+        self._quarantine: FactLog | None = None
+        self.syncs: SyncLog | None = None
+        if settings.data_plane.emit_offset_syncs:
+            conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
+            at = settings.offset_syncs_cluster
+            producer = FactProducer(at, conf, access=access_of(settings, at))
+            self._producers.append(producer)
+            self.syncs = SyncLog(FactLog(producer, settings.offset_syncs_topic), say)
+        self._written: dict[tuple[str, int], PartitionProgress] = {}
+        self._sent: dict[tuple[str, int], PartitionProgress] = {}
+        """The newest row of each partition, which may not have been acknowledged."""
+        self._states: dict[tuple[str, int], tuple[object, ...]] = {}
+        """What a partition was like when its row was found written, or was written."""
+        self.timings = Timings()
+        self.commits = Window()
+        """How long it took to write progress down, in milliseconds."""
+
+    async def start(self) -> None:
+        """Begin. Does not need the clusters: appends wait for them. Raises ClusterUnreachable where there are no
+        credentials."""
+        for producer in self._producers:
+            await producer.start()
+
+    async def stop(self) -> None:
+        """End, after what is on its way has had its chance."""
+        if self.syncs is not None:
+            await self.syncs.settle(1.0)
+        await asyncio.gather(*(producer.stop(1.0) for producer in self._producers))
+
+    async def write(self, row: Row) -> None:
+        """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
+        if isinstance(row, PartitionProgress):
+            row = self.timings.told(row)
+        key, value = replace(row, at_ms=now_ms()).encode()
+        await self.state.append(key, value, partition=0)
+
+    async def quarantine(self, partition: Partition, refusal: Refusal) -> None:
+        """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
+        acknowledgement, and say it. Raises ClusterTrouble; called again it goes on behind what was acknowledged
+        (`Partition.kept`), and does nothing once all of it was."""
+        if partition.kept == len(refusal.entries):
+            return
+        topic = quarantine_topic(self._settings.flow, self._settings.group_id)
+        if self._quarantine is None:
+            conf = client_settings.target_producer(self._settings, f"slot-{self.slot}-quarantine")
+            alias = self._settings.flow.target
+            access = access_of(self._settings, alias)
+            producer = FactProducer(alias, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)}, access=access)
+            asking = client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
+            admin = Admin(alias, asking, access=access)
+            await ensure_control_topics(
+                admin, [ControlTopic(topic, 1, self._settings.control.replication_factor, QUARANTINE_CONFIGS)]
+            )
+            self._producers.append(producer)
+            self._quarantine = FactLog(producer, topic)
+        for entry in refusal.entries[partition.kept :]:
+            key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
+            await self._quarantine.append(key, value, partition=0, headers=headers)
+            partition.kept += 1
+        name = partition.name
+        first, last = refusal.ranges[0][0], refusal.ranges[-1][1]
+        await self.event(
+            "BatchQuarantined",
+            name,
+            f"{name}: {len(refusal.entries)} of offsets {first} to {last} put into {topic}: {refusal.why}",
+            ranges=refusal.ranges,
+            reason=refusal.why,
+        )
+
+    async def flush(self, partitions: Iterable[Partition]) -> None:
+        """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
+        progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due.
+
+        Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
+        crash in between leaves no hole in them. Others go on between two partitions, but not between what is said of
+        one and its sending: who flushes it meanwhile says more, and that must come later."""
+        due: list[tuple[Partition, PartitionProgress]] = []
+        ended: list[tuple[Partition, list[OffsetRuns]]] = []
+        looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
+        sent: list[asyncio.Future[tuple[int, int]]] = []
+        began = time.monotonic()
+        for p in partitions:
+            if not p.durable.known:
+                continue
+            state = (*p.state, *self.timings.state(p))
+            # Thousands of partitions are at rest most of the time, and a row costs more than this look.
+            if p.durable.lag == 0 and state == self._states.get(p.tp):
+                continue
+            looked_at[p.tp] = state
+            row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            facts: list[Row] = []
+            if rows := p.durable.runs.due():
+                ended.append((p, rows))
+                facts += rows
+            if row != self._written.get(p.tp):
+                due.append((p, row))
+                facts.append(row)
+                self._sent[p.tp] = row
+            self._offer_delayed(p)
+            if facts:
+                at = now_ms()
+                sent += self.state.send((replace(fact, at_ms=at).encode() for fact in facts), partition=0)
+                await asyncio.sleep(0)
+        if not sent:
+            self._states |= looked_at
+            return
+        await asyncio.gather(*sent)
+        for p, rows in ended:
+            p.durable.runs.written(rows)
+        # Who has sent a newer row meanwhile writes the progress that belongs to it; ours would come behind that.
+        overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
+        due = [(p, row) for p, row in due if p.tp not in overtaken]
+        source, connector = self._settings.aliases.source, self._settings.control.progress_connector
+        await self._progress.append_all(
+            encode_source_progress(source, p.topic, p.number, row.upstream, connector)
+            for p, row in due
+            if row.upstream >= 0 and not row.transactional and row.upstream != p.durable.told_before
+        )
+        for p, row in due:
+            self._written[p.tp] = row
+        self._states |= {tp: state for tp, state in looked_at.items() if tp not in overtaken}
+        self.commits.add(now_ms(), 1000 * (time.monotonic() - began))
+
+    async def progress(self, topic: str, partition: int, upstream: int) -> None:
+        """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
+        if nothing was ever copied. Raises ClusterTrouble."""
+        source, connector = self._settings.aliases.source, self._settings.control.progress_connector
+        if upstream < 0:
+            await self._progress.append(*encode_source_progress_reset(source, topic, partition, connector))
+        else:
+            await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
+
+    def _offer_delayed(self, partition: Partition) -> None:
+        delayed = partition.durable.syncs.flush() if self.syncs is not None else None
+        if self.syncs is not None and delayed is not None:
+            self.syncs.offer(partition.topic, partition.number, delayed)
+
+    def forget(self, partition: Partition) -> None:
+        """The partition has left this slot."""
+        self._written.pop(partition.tp, None)
+        self._sent.pop(partition.tp, None)
+        self._states.pop(partition.tp, None)
+        self.timings.forget(partition)
+
+    async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+        """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
+        logged too."""
+        loud = kind in LOUD
+        self._say.say(
+            words_of(kind), text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail
+        )
+        event = Event(
+            kind=kind,
+            service="data-plane",
+            flow=str(self._settings.flow),
+            subject=subject,
+            at_ms=now_ms(),
+            instance=self._run,
+            detail=dict(detail),
+        )
+        key, value = event.encode()
+        try:
+            await self._events.append(key, value, partition=0)
+        except ClusterTrouble as trouble:
+            self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
+
+
+LOUD = frozenset(
+    {
+        "BatchQuarantined",
+        "CopyRestarted",
+        "ForeignWrite",
+        "GapFound",
+        "GapSkipped",
+        "PartitionHalted",
+        "ResumedWithDoubt",
+        "SlotFailed",
+        "SlotFrozen",
+        "SlotNotStarted",
+        "Throttled",
+        "TimestampsRewritten",
+    }
+)

@@ -1,0 +1,128 @@
+"""What a slot says about its partitions while they copy: events, and troubles that begin and end.
+
+Nothing here waits: an event is on its way when the call returns."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockstep_config import FlowSettings
+from lockstep_config.permissions import access_of
+from lockstep_data_plane.core.append_sequence import Receipt
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.wire.cluster import Cluster, kafka_error
+from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
+from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.rounds import Troubles
+
+__all__ = ["Telling"]
+
+
+class Telling:
+    """One slot's voice. One instance belongs to one event loop."""
+
+    def __init__(
+        self, settings: FlowSettings, ledger: Ledger, troubles: Troubles, source: Cluster, target: Cluster
+    ) -> None:
+        self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
+        self._ledger = ledger
+        self._troubles = troubles
+        self._clusters = {source.alias: source, target.alias: target}
+        self._troubled: set[Partition] = set()
+        self._saying: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Let what is on its way have its chance."""
+        if self._saying:
+            await asyncio.wait(self._saying, timeout=1.0)
+
+    # -- troubles ------------------------------------------------------------------------------------------------------
+
+    def trouble(self, partition: Partition, why: BaseException) -> None:
+        """The partition does not get on."""
+        self._troubled.add(partition)
+        self._troubles.began(partition.name, self.as_trouble(why))
+
+    def well(self, partition: Partition) -> None:
+        """Records of the partition get through (again)."""
+        if partition in self._troubled:
+            self._troubled.discard(partition)
+            self._troubles.over(partition.name)
+
+    def of_slot(self, what: str, why: BaseException | None) -> None:
+        """Something that all partitions share fails, or (None) does so no more."""
+        if why is None:
+            self._troubles.over(what)
+        else:
+            self._troubles.began(what, self.as_trouble(why))
+
+    def as_trouble(self, exc: BaseException) -> ClusterTrouble:
+        """The exception as one that names its cluster, where that is known."""
+        if isinstance(exc, ClusterTrouble):
+            return exc
+        if isinstance(exc, NoSuchTopic):
+            return TopicDeleted(exc.alias, exc.topic)
+        denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, kafka_error) and exc.code in DENIED)
+        if isinstance(exc, BrokerUnreachable | kafka_error) and denied and exc.needs is not None:
+            return self.denied(exc.alias, *exc.needs)
+        if isinstance(exc, BrokerUnreachable) and exc.alias:
+            return ClusterUnreachable(exc.alias, self._clusters[exc.alias].bootstrap, str(exc))
+        return ClusterTrouble("", str(exc) or type(exc).__name__)
+
+    def denied(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
+        """The cluster refused the operation on a resource of that kind and name."""
+        remedy = self._access[alias].remedy(kind, name, operation)
+        return NotPermitted(alias, operation.upper(), f"{kind} {name}", remedy)
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def halted(self, partition: Partition) -> None:
+        name = partition.name
+        text = f"{name}: {partition.reason}"
+        self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.durable.upstream)
+
+    def recovered(self, partition: Partition, upstream: int) -> None:
+        name = partition.name
+        text = f"{name}: {partition.to_number} records were appended after the last progress written"
+        self._event("ProgressRecovered", name, text, records=partition.to_number, upstream=upstream)
+
+    def foreign(self, partition: Partition, receipt: Receipt) -> None:
+        where = partition.target_name
+        self._event(
+            "ForeignWrite",
+            where,
+            f"{where}: somebody else wrote {receipt.foreign} records before offset {receipt.downstream}; downstream "
+            "offsets no longer follow upstream ones",
+            records=receipt.foreign,
+            before=receipt.downstream,
+        )
+
+    def times_rewritten(self, partition: Partition) -> None:
+        """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
+        if partition.times_rewritten:
+            return
+        partition.times_rewritten = True
+        where = partition.target_name
+        self._event(
+            "TimestampsRewritten",
+            where,
+            f"{where}: the target puts the time of the append in place of the records' times "
+            "(message.timestamp.type=LogAppendTime)",
+            downstream=partition.durable.downstream,
+        )
+
+    def throttled(self, alias: str, seconds: float) -> None:
+        self._event(
+            "Throttled",
+            f"cluster {alias}",
+            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s at first); "
+            "copying goes on at the quota's rate",
+            seconds=seconds,
+        )
+
+    def _event(self, kind: str, subject: str, text: str, **detail: object) -> None:
+        task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)

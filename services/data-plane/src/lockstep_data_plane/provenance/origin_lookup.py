@@ -1,0 +1,226 @@
+"""Where the batches of one flow's source originated, found out while they wait (`kafka-wire.md` §4).
+
+A batch whose producer id is not known yet is held back, and what was fetched behind it, until the source's state topics
+have been read to their ends; other partitions go on. Producers that live shortly bring new ids all the time, so all
+that are asked for are looked up together, and not too often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.provenance import OWN, Rule, bearing_records, origins_of
+from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.provenance.origin_rows import OriginRows, state_topics
+from lockstep_data_plane.provenance.producer_ids import new_producer_id, origin_of, origin_row
+from lockstep_data_plane.record_batch.layout import CONTROL, Batch
+from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_protocol.names import state_topic
+from lockstep_runtime.backoff import AWAY_AT_MOST_S, Backoff
+from lockstep_runtime.waiting import cancelled
+
+__all__ = ["OriginLookup"]
+
+KNOWN_AT_MOST = 200_000
+"""Producer ids whose origin is remembered; when there are more, all are forgotten and asked for again."""
+
+LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+PAUSE_FACTOR = 4
+"""Between two look-ups lies at least so many times what the last one took, within these limits."""
+
+
+class OriginLookup:
+    """The `Traces` of one flow in one slot, and the deliveries that wait for them."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        producer_id: int,
+        source: Cluster,
+        target: Cluster,
+        ledger: Ledger,
+        *,
+        deliver: Callable[[Delivery], None],
+        delivered: Callable[[Partition], None],
+        passing: tuple[type[BaseException], ...],
+        trouble: Callable[[BaseException | None], None],
+    ) -> None:
+        """`deliver` gets what was held, in order; `delivered` each partition behind that. `passing`: what is tried
+        again; `trouble` is told of it, and None when it is over."""
+        self._settings = settings
+        self._mode = settings.data_plane.provenance
+        self._own = producer_id
+        self._source = source
+        self._target = target
+        self._ledger = ledger
+        self._deliver = deliver
+        self._delivered = delivered
+        self._passing = passing
+        self._trouble = trouble
+        self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
+        self._here = OriginRows(target, self._own_state)
+        self._known: dict[int, int | None] = {-1: OWN}
+        self._written_down = {producer_id}
+        self._learning = asyncio.Lock()
+        self._held: dict[Partition, list[Delivery]] = {}
+        self._wanted: set[int] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def _own_state(self) -> list[str]:
+        return [state_topic(self._settings.flow, self._settings.group_id)]
+
+    def concerns(self, topic: str, target_topic: str) -> bool:
+        """Whether a topic's batches are traced: those whose name says where they came from are not."""
+        return self._mode is not None and topic == target_topic
+
+    # -- Traces --------------------------------------------------------------------------------------------------------
+
+    async def learn(self, producer_ids: Iterable[int]) -> None:
+        """Find out about these ids of the source. Raises what passes: kafka_error, BrokerUnreachable, ClusterTrouble.
+
+        Ids that somebody has been seen with before the call are decided for good."""
+        wanted = set(producer_ids)
+        async with self._learning:
+            unknown = wanted - self._known.keys()
+            if not unknown:
+                return
+            if len(self._known) > KNOWN_AT_MOST:
+                self._known = {-1: OWN}
+                unknown = wanted - {-1}
+            await self._there.read()
+            rule = self._rule()
+            origins = origins_of(self._there.rows, rule.source)
+            for producer_id in unknown:
+                origin = origins.get(producer_id, rule.source)
+                self._known[producer_id] = await self._bears(origin, rule)
+
+    def _rule(self) -> Rule:
+        for cluster in (self._source, self._target):
+            if not cluster.cluster_id:
+                raise BrokerUnreachable("the cluster does not tell its id", cluster.alias)
+        return Rule(mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id)
+
+    async def _bears(self, origin: str, rule: Rule) -> int | None:
+        if not rule.copies(origin):
+            return None
+        return OWN if origin == rule.source else await self._id_for(origin, rule)
+
+    async def _id_for(self, origin: str, rule: Rule) -> int:
+        """Our producer id for an origin, got and written down if there is none yet; of two that were written at once
+        the first counts."""
+        flow = self._settings.flow
+        await self._here.read()
+        found = origin_of(self._here.rows, flow, origin, rule.target)
+        while found is None:
+            await self._ledger.write(origin_row(await new_producer_id(self._settings), flow, origin, rule.target))
+            await self._here.read()
+            found = origin_of(self._here.rows, flow, origin, rule.target)
+        return found.producer_id
+
+    async def own(self, producer_id: int) -> None:
+        """Write down that this producer id stands for the flow's own records, unless that is known: transactions bear
+        ids of their own. Acknowledged when it returns. Raises as `learn`."""
+        if producer_id in self._written_down:
+            return
+        async with self._learning:
+            rule = self._rule()
+            await self._here.read()
+            if producer_id not in origins_of(self._here.rows, rule.target):
+                await self._ledger.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
+            self._written_down.add(producer_id)
+
+    def producer_of(self, batch: Batch) -> int | None:
+        """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own
+        id must have been learnt, unless it is a marker."""
+        return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]
+
+    async def ours(self) -> frozenset[int]:
+        """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
+        if self._mode != "relay":
+            return frozenset()
+        await self._here.read()
+        flow, here = self._settings.flow, self._rule().target
+        ids = {
+            row.producer_id
+            for row in self._here.rows
+            if (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, here)
+        }
+        return frozenset(ids - {self._own})
+
+    # -- what waits ----------------------------------------------------------------------------------------------------
+
+    def holds(self, partition: Partition) -> bool:
+        """Whether something of the partition waits; nothing more of it should be fetched then."""
+        return partition in self._held
+
+    def bytes_held(self, partition: Partition) -> int:
+        """Bytes of the partition that wait."""
+        return sum(len(delivery.fetched.records) for delivery in self._held.get(partition, ()))
+
+    def takes(self, delivery: Delivery) -> bool:
+        """Whether a delivery has to wait; then it comes back through `deliver`."""
+        partition = delivery.partition
+        unknown = self._unknown(delivery)
+        if partition not in self._held and not unknown:
+            return False
+        self._held.setdefault(partition, []).append(delivery)
+        self._ask(unknown)
+        return True
+
+    def _unknown(self, delivery: Delivery) -> set[int]:
+        return bearing_records(delivery.batches) - self._known.keys()
+
+    def _ask(self, producer_ids: set[int]) -> None:
+        self._wanted |= producer_ids
+        if self._task is None:
+            self._task = asyncio.create_task(self._look_up(), name="look up origins")
+
+    async def _look_up(self) -> None:
+        backoff = Backoff(limit=AWAY_AT_MOST_S)
+        loop = asyncio.get_running_loop()
+        while self._held:
+            wanted, self._wanted = self._wanted, set()
+            began = loop.time()
+            try:
+                await self.learn(wanted)
+            except self._passing as exc:
+                self._wanted |= wanted
+                self._trouble(exc)
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            self._trouble(None)
+            self._release()
+            took = loop.time() - began
+            await asyncio.sleep(min(max(PAUSE_FACTOR * took, LEAST_PAUSE_S), LONGEST_PAUSE_S))
+        self._task = None
+
+    def _release(self) -> None:
+        for partition, waiting in list(self._held.items()):
+            del self._held[partition]
+            for at, delivery in enumerate(waiting):
+                unknown = self._unknown(delivery)
+                if unknown:
+                    self._held[partition] = waiting[at:]
+                    self._wanted |= unknown
+                    break
+                self._deliver(delivery)
+            self._delivered(partition)
+
+    def forget(self, partition: Partition) -> None:
+        """The partition has left this slot."""
+        self._held.pop(partition, None)
+
+    def crashed(self) -> BaseException | None:
+        """A mistake of ours that ended the look-ups; the slot ends with it rather than standing still."""
+        task = self._task
+        return task.exception() if task is not None and task.done() and not task.cancelled() else None
+
+    async def close(self) -> None:
+        """Look nothing up any more."""
+        if self._task is not None:
+            await cancelled([self._task])

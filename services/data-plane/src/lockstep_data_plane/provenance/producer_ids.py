@@ -1,0 +1,77 @@
+"""The flow's producer id: got once, kept in state, used by every slot for ever (`kafka-wire.md` §0, §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from lockstep_config import FlowSettings
+from lockstep_config.clients import client_id
+from lockstep_data_plane.wire.cluster import cluster_of, kafka_error
+from lockstep_data_plane.wire.connection import BrokerUnreachable, message
+from lockstep_protocol.names import Flow
+from lockstep_protocol.state import Origin, Row
+from lockstep_runtime.context import FlowContext
+from lockstep_runtime.errors import ClusterUnreachable
+
+__all__ = ["flow_origin", "new_producer_id", "origin_of", "origin_row"]
+
+
+def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
+    """The first row, in log order, that speaks of this flow, this origin and the clusters as they are now. A row about
+    another cluster under the same alias does not count: producer ids are unique within one cluster's life only."""
+    for row in rows:
+        if (
+            isinstance(row, Origin)
+            and (row.source, row.target) == (flow.source, flow.target)
+            and row.origin_cluster_id == origin_cluster_id
+            and row.target_cluster_id == target_cluster_id
+        ):
+            return row
+    return None
+
+
+def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin:
+    """The row by which `producer_id` stands for an origin in this flow."""
+    return Origin(
+        producer_id=producer_id,
+        source=flow.source,
+        target=flow.target,
+        origin_cluster_id=origin_cluster_id,
+        target_cluster_id=target_cluster_id,
+    )
+
+
+async def new_producer_id(settings: FlowSettings) -> int:
+    """A producer id that the target has never given to anybody. Raises BrokerUnreachable, kafka_error."""
+    properties = settings.clients.data_producer
+    target = cluster_of(settings.flow.target, properties, client_id(settings, "producer-id", properties))
+    try:
+        await target.refresh([])
+        connection = await target.any_connection()
+        m = message("init_producer_id", connection.version("init_producer_id"), "request")
+        request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
+        answer: Any = await connection.call(request)
+        if answer.error_code != 0:
+            raise kafka_error(int(answer.error_code), f"cluster {settings.flow.target}: a producer id")
+        return int(answer.producer_id)
+    finally:
+        await target.close()
+
+
+async def flow_origin(ctx: FlowContext) -> Origin:
+    """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
+    Raises ClusterTrouble."""
+    ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
+    found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
+    while found is None:
+        before = ctx.state.position
+        try:
+            producer_id = await new_producer_id(ctx.settings)
+        except (BrokerUnreachable, kafka_error) as exc:
+            raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
+        await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
+        await ctx.state.changed(before)
+        found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
+    return found

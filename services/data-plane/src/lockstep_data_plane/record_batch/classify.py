@@ -1,0 +1,124 @@
+"""What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
+
+`Case` is the table of `architecture.md` §5 in the order in which it is asked; `docs/batches.md` shows it, with the
+reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, Levels
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
+from lockstep_data_plane.record_batch.stamp import crc_of
+
+__all__ = ["AbortedTransactions", "Case", "Limits", "Verdict", "judge"]
+
+
+class Verdict(Enum):
+    """The four fates of a batch."""
+
+    PASS = "pass"  # noqa: S105  # not a password
+    REBUILD = "rebuild"
+    SKIP = "skip"
+    REFUSE = "refuse"
+
+
+class Case(Enum):
+    """What a batch may be, the first that holds: its fate, and the words for it."""
+
+    OLD_FORMAT = Verdict.REBUILD, "old message format"
+    BEFORE_THE_POSITION = Verdict.SKIP, "before the position"
+    WRONG_CRC = Verdict.REFUSE, "its CRC does not match its bytes"
+    CONTROL_BATCH = Verdict.SKIP, "control batch"
+    EMPTY = Verdict.SKIP, "empty batch"
+    ABORTED = Verdict.SKIP, "aborted transaction"
+    ELSEWHERE = Verdict.SKIP, "originated elsewhere"
+    BEGINS_BEFORE = Verdict.REBUILD, "begins before the position"
+    COMPACTED = Verdict.REBUILD, "compacted"
+    APPEND_TIME = Verdict.REBUILD, "log append time"
+    TOO_LARGE = Verdict.REBUILD, "larger than the target takes"
+    COMPRESSION_ASKED = Verdict.REBUILD, "compression asked for"
+    OTHER_COMPRESSION_ASKED = Verdict.REBUILD, "other compression asked for"
+    ANY_OTHER = Verdict.PASS, ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the target takes, and how it is to be compressed.
+
+    `max_bytes` is for a batch. `codec` (bits of the attributes) is what an explicit producer `compression.type` gives
+    to uncompressed batches, with `recompress` to all of them; without an explicit one both are off. `levels` count
+    wherever a batch is built anew. `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
+    tombstones at least."""
+
+    max_bytes: int = 1048588
+    codec: int = NONE
+    recompress: bool = False
+    levels: Levels = JAVAS_LEVELS
+    tombstones_kept_ms: int = 0
+
+    def codec_of(self, had: int) -> int:
+        """The codec of a batch that is built anew from one that had `had`."""
+        return self.codec if self.recompress else had or self.codec
+
+
+class AbortedTransactions:
+    """The aborted transactions that one fetch answer names, followed batch by batch in offset order (KIP-98)."""
+
+    def __init__(self, named: Iterable[tuple[int, int]] = ()) -> None:
+        """`named`: (producer id, first offset) of each aborted transaction; empty under `read_uncommitted`."""
+        self._coming = sorted(named, key=lambda entry: entry[1], reverse=True)
+        self._open: set[int] = set()
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether the batch belongs to an aborted transaction. To be asked once for each batch, in order."""
+        while self._coming and self._coming[-1][1] <= batch.last_offset:
+            self._open.add(self._coming.pop()[0])
+        if batch.attributes & CONTROL:
+            self._open.discard(batch.producer_id)
+            return False
+        return bool(batch.attributes & TRANSACTIONAL) and batch.producer_id in self._open
+
+
+def judge(
+    batch: Batch, position: int, limits: Limits, *, aborted: bool, elsewhere: bool = False
+) -> tuple[Verdict, str]:
+    """The batch's fate and, unless it passes, the reason. `position` is the next upstream offset wanted; `elsewhere`:
+    the flow does not copy what originated where the batch did (`provenance.py`).
+
+    Depends on its arguments only, so a batch judged again after a restart meets the same fate: exact resume counts on
+    it."""
+    if batch.magic < 2:
+        return Case.OLD_FORMAT.value
+    if batch.last_offset < position:
+        return Case.BEFORE_THE_POSITION.value
+    if crc_of(batch.data) != batch.crc:
+        return Case.WRONG_CRC.value
+    if batch.attributes & CONTROL:
+        return Case.CONTROL_BATCH.value
+    if batch.record_count == 0:
+        return Case.EMPTY.value
+    if aborted:
+        return Case.ABORTED.value
+    if elsewhere:
+        return Case.ELSEWHERE.value
+    return _rebuild_or_pass(batch, position, limits).value
+
+
+def _rebuild_or_pass(batch: Batch, position: int, limits: Limits) -> Case:
+    if batch.base_offset < position:
+        return Case.BEGINS_BEFORE
+    if batch.last_offset_delta + 1 != batch.record_count:
+        return Case.COMPACTED
+    if batch.attributes & LOG_APPEND_TIME:
+        return Case.APPEND_TIME
+    if len(batch.data) > limits.max_bytes:
+        return Case.TOO_LARGE
+    had = batch.attributes & CODEC_MASK
+    if limits.codec != NONE and had == NONE:
+        return Case.COMPRESSION_ASKED
+    if limits.recompress and had != limits.codec:
+        return Case.OTHER_COMPRESSION_ASKED
+    return Case.ANY_OTHER

@@ -1,0 +1,156 @@
+"""Build a batch anew from its records, where it cannot pass as it lies (the table of `architecture.md` §5).
+
+Key, value, headers, timestamp and order of each record stay; offsets within the batch, boundaries and compression frame
+do not."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import cramjam
+from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from lockstep_data_plane.record_batch import message_set, pure_python_codec
+from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, Levels, compress
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch
+from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.pure_python_codec import Record
+from lockstep_data_plane.record_batch.stamp import crc_of
+
+__all__ = ["Record", "RecordTooLarge", "build", "read", "rebuild"]
+
+NO_LIMIT = 2**31 - 1
+
+UNREADABLE = (
+    cramjam.DecompressionError,
+    UnsupportedCodecError,
+    struct.error,
+    zlib.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    AssertionError,  # a compressed set inside a compressed set
+)
+"""What aiokafka and its codecs raise for bytes that do not decompress."""
+
+_LENGTH = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
+_TIMESTAMPS = struct.Struct(">qq")
+
+
+class RecordTooLarge(ValueError):
+    """A single record is larger than the target takes; `record` is it, with its upstream offset."""
+
+    def __init__(self, record: Record, size: int, limit: int) -> None:
+        super().__init__(
+            f"the record at offset {record.offset} needs a batch of {size} bytes, "
+            f"the target topic takes {limit} (max.message.bytes)"
+        )
+        self.record = record
+
+
+def read(batch: Batch) -> Iterator[Record]:
+    """The records of a batch of any magic and codec, in order, with the timestamps that consumers see (KIP-32: under
+    log append time the batch's; -1: none). Raises ValueError or aiokafka's CorruptRecordException when the bytes are no
+    records."""
+    read_so_far = 0
+    try:
+        for r in message_set.messages(batch) if batch.magic < 2 else DefaultRecordBatch(bytes(batch.data)):
+            yield _record(r)
+            read_so_far += 1
+    except UnicodeDecodeError:
+        yield from islice(pure_python_codec.records_of(batch), read_so_far, None)
+    except CorruptRecordException:
+        raise
+    except UNREADABLE as exc:
+        raise ValueError(f"its records cannot be decompressed ({exc})") from exc
+
+
+def _record(r: Any) -> Record:
+    return Record(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
+
+
+def rebuild(batch: Batch, position: int, limits: Limits, skips: Sequence[tuple[int, int]] = ()) -> list[Piece]:
+    """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few pieces as the
+    target's limit allows; empty when there are none.
+
+    The codec stays, unless `limits` ask for another (`Limits.codec_of`). Raises RecordTooLarge, and what `read` raises.
+    """
+    records = [
+        r for r in read(batch) if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
+    ]
+    if not records:
+        return []
+    codec = limits.codec_of(batch.attributes & CODEC_MASK)
+    pieces = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels)
+    pieces[-1].covers = max(batch.last_offset, pieces[-1].covers)
+    return pieces
+
+
+def build(
+    records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int, levels: Levels = JAVAS_LEVELS
+) -> list[Piece]:
+    """Records as pieces of at most `max_bytes` each, halved until they fit; a single one is compressed harder
+    then, since its producer may have done so. Raises RecordTooLarge."""
+    data = _encode(records, codec, levels)
+    if len(data) > max_bytes and len(records) == 1:
+        data = _encode(records, codec, HARD_LEVELS)
+    if len(data) > max_bytes:
+        if len(records) == 1:
+            raise RecordTooLarge(records[0], len(data), max_bytes)
+        middle = len(records) // 2
+        return [
+            *build(records[:middle], codec, max_bytes, leader_epoch, levels),
+            *build(records[middle:], codec, max_bytes, leader_epoch, levels),
+        ]
+    return [
+        Piece(
+            data,
+            len(records),
+            tuple(r.offset for r in records),
+            records[-1].offset,
+            min(r.timestamp for r in records),
+            max(r.timestamp for r in records),
+            leader_epoch,
+        )
+    ]
+
+
+def _encode(records: Sequence[Record], codec: int, levels: Levels) -> bytes:
+    try:
+        data = _uncompressed(records)
+    except UnicodeEncodeError:
+        data = pure_python_codec.encode(records)
+    if codec != NONE:
+        data[HEADER_SIZE:] = compress(bytes(data[HEADER_SIZE:]), codec, levels)
+        _LENGTH.pack_into(data, 8, len(data) - PREFIX.size)
+        _ATTRIBUTES.pack_into(data, CRC_FROM, codec)
+    CRC.pack_into(data, CRC_AT, crc_of(data))
+    return bytes(data)
+
+
+def _uncompressed(records: Sequence[Record]) -> bytearray:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=NONE,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=NO_LIMIT,
+    )
+    # The builder takes a first timestamp of -1 for none yet: such a batch is built a millisecond later and set back.
+    later = 1 if records[0].timestamp == -1 else 0
+    for delta, r in enumerate(records):
+        builder.append(delta, r.timestamp + later, r.key, r.value, list(r.headers))
+    data = bytearray(builder.build())
+    if later:
+        base, newest = _TIMESTAMPS.unpack_from(data, 27)
+        _TIMESTAMPS.pack_into(data, 27, base - later, newest - later)
+    return data

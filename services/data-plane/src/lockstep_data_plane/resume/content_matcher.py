@@ -1,0 +1,79 @@
+"""Reading both logs for `align.py`: what the target holds of ours beyond a row, and what the source has left of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from lockstep_data_plane.core.content_match import Alignment, Ambiguous
+from lockstep_data_plane.core.provenance import Traces, appended_since, bearing_records
+from lockstep_data_plane.core.target_remnant import Remains
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.record_batch.classify import Limits, Verdict, judge
+from lockstep_data_plane.record_batch.rebuild import read
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.wire.log_reader import end_of, log_between
+from lockstep_protocol.state import PartitionProgress
+
+__all__ = ["Aligned", "align_logs"]
+
+MOST = 200_000
+"""Records of ours beyond the last progress that are compared at most: far more than a slot appends between two rows."""
+
+NO_LIMITS = Limits(max_bytes=2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """`upstream`: the last upstream offset the target has, -1: none of what the source still has; `next`: the first one
+    that it does not have."""
+
+    upstream: int
+    next: int
+
+
+async def align_logs(
+    source: Cluster,
+    target: Cluster,
+    tp: TopicPartition,
+    target_tp: TopicPartition,
+    row: PartitionProgress,
+    chain: ChainEnd,
+    *,
+    isolation: str,
+    traces: Traces,
+    tombstones_kept_ms: int = 0,
+) -> Aligned:
+    """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
+    the chain's end. `tombstones_kept_ms`: the target topic's `delete.retention.ms`. Raises Ambiguous, and what passes:
+    kafka_error, BrokerUnreachable."""
+    beyond = appended_since(row, chain.sequence, chain.others)
+    if beyond > MOST:
+        raise Ambiguous(f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}")
+    there = Remains(row, chain)
+    end = await target.end_offset(target_tp)
+    first = await target.end_offset(target_tp, timestamp=-2)
+    begin = max(row.downstream + 1, first)
+    async for batches, _ in log_between(target, target_tp, begin, end):
+        for batch in batches:
+            there.take(batch)
+    there.ends()
+    compacted = first <= row.downstream + 1 and not there.strangers
+    # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
+    since = round(time.time() * 1000) - tombstones_kept_ms // 2 if compacted else None
+    alignment = Alignment(there.records, there.gone_before, beyond, since)
+    end = await source.end_offset(tp)
+    position = reached = max(row.upstream + 1, await source.end_offset(tp, timestamp=-2))
+    async for batches, aborted in log_between(source, tp, position, end, isolation):
+        await traces.learn(bearing_records(batches))
+        for batch in batches:
+            elsewhere = traces.producer_of(batch) is None
+            verdict, _ = judge(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
+            if verdict in (Verdict.SKIP, Verdict.REFUSE):
+                continue
+            records = [r for r in read(batch) if r.offset >= position]
+            if alignment.take(there.as_stamped(records)) and alignment.next is not None:
+                return Aligned(alignment.upstream, alignment.next)
+        reached = end_of(batches[-1])
+    alignment.ends()
+    return Aligned(alignment.upstream, reached if alignment.next is None else alignment.next)

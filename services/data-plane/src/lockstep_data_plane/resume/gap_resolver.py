@@ -1,0 +1,144 @@
+"""What the file's policies make of a partition that cannot simply go on, and of what was refused: the row of a chain
+that begins anew (`docs/no-silent-loss.md`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.gap_policy import Case, Found, Policies, counted, decide, goes_back, lost_on_target
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.provenance import appended_since
+from lockstep_data_plane.core.target_tail import InDoubt
+from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.record_batch.stamp import EPOCHS
+from lockstep_data_plane.resume.log_reconciler import Standing
+from lockstep_data_plane.resume.sequence_recovery import NotReplicated, chain_end
+from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+
+__all__ = ["Deciding", "Halt", "going_on"]
+
+
+RECREATED = (Case.SOURCE_RECREATED, Case.TARGET_RECREATED)
+"""What offsets meant before means nothing any more."""
+
+WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
+"""The event that tells of a decision."""
+
+
+class Halt(RuntimeError):
+    """The partition must not go on until somebody decides; the message says why and what to do, `case` is the word for
+    it."""
+
+    def __init__(self, case: Case, sentence: str) -> None:
+        super().__init__(sentence)
+        self.case = case
+
+
+class Deciding:
+    """For the partitions of a slot. What is decided is acknowledged before anything follows it."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        source: Cluster,
+        target: Cluster,
+        ledger: Ledger,
+        standing: Standing,
+        transacting: Transacting,
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._target = target
+        self._ledger = ledger
+        self._standing = standing
+        self._transacting = transacting
+
+    async def decided(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress, found: Found
+    ) -> PartitionProgress:
+        """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
+        it. Raises Halt."""
+        plane, name = self._settings.data_plane, partition.name
+        policies = Policies(
+            gap=plane.on_gap.of(partition.topic),
+            recreate=plane.on_recreate.of(partition.topic),
+            doubt=plane.on_doubt.of(partition.topic),
+        )
+        if found.on_target and partition.in_one_log:
+            found = replace(found, held=row.downstream, target_end=await self._standing.log_end(partition) + 1)
+        await self._ledger.event("GapFound", name, f"{name}: {found.text}", **found.facts())
+        decision = decide(found, policies)
+        key, _ = policies.of(found.case)
+        if decision is None:
+            raise Halt(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
+        row = await self._new_epoch(partition, row, decision.begin, found.epoch)
+        row = replace(
+            row,
+            source_topic_id=self._source.topic_id(partition.tp) or topic.source_topic_id,
+            target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
+            open_run=row.open_run if found.case not in RECREATED else (),
+            gaps=counted(row.gaps, found.case),
+            given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
+            target_lost=row.target_lost + lost_on_target(found, decision),
+        )
+        committed = await self._transacting.progress(partition) if row.transactional else None
+        taken_back = goes_back(committed, decision)
+        if taken_back:
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+        await self._ledger.write(row)
+        partition.durable.know(row)
+        text, facts = decision.text(key), decision.facts()
+        await self._ledger.event(
+            WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
+        )
+        if row.transactional and not taken_back:
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+        return row
+
+    async def passing_over(self, partition: Partition, ranges: tuple[tuple[int, int], ...]) -> PartitionProgress | None:
+        """The row with which a drained partition goes on behind what was refused; None where the target's log has got
+        further than we know, so that it has to be read first. Raises Halt and what passes."""
+        row = going_on(partition)
+        skips = tuple(sorted({*row.skips, *ranges}))
+        quarantined = row.quarantined + len(ranges)
+        if row.transactional:
+            return replace(row, skips=skips, quarantined=quarantined)
+        target_tp = partition.target_tp
+        await self._target.refresh([partition.target_topic])
+        try:
+            shared = partition.others_append
+            chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
+        except InDoubt as exc:
+            raise NotReplicated(str(exc)) from exc
+        if appended_since(row, chain.sequence, chain.others):
+            return None
+        found = await self._new_epoch(partition, row, row.upstream + 1)
+        return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
+
+    async def _new_epoch(
+        self, partition: Partition, row: PartitionProgress, begin: int, known: int = -1
+    ) -> PartitionProgress:
+        """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
+        whoever still follows the old mapping; a transactional id was fenced already. Raises Halt when there is none
+        left, and what passes."""
+        epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
+        if epoch > EPOCHS:
+            raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_name}")
+        return replace(
+            row,
+            upstream=begin - 1,
+            upstream_epoch=-1,
+            downstream=await self._standing.log_end(partition),
+            producer_epoch=epoch,
+            sequence=-1,
+            others=(),
+            skips=(),
+        )
+
+
+def going_on(partition: Partition) -> PartitionProgress:
+    """Its row, without what may have stopped it."""
+    return replace(partition.row(), phase="copying", reason="", case="")

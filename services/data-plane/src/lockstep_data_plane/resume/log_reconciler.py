@@ -1,0 +1,168 @@
+"""Both logs of a partition held against its row, before anything is appended (`kafka-wire.md` §2, lines 2 to 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from aiokafka.errors import CorruptRecordException
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.content_match import Ambiguous
+from lockstep_data_plane.core.gap_policy import Case, Found
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.provenance import appended_since
+from lockstep_data_plane.core.target_tail import ChainEnd, InDoubt, TargetShort, Unaccounted
+from lockstep_data_plane.resume.content_matcher import align_logs
+from lockstep_data_plane.resume.sequence_recovery import NotReplicated, chain_end, committed_end
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_protocol.state import PartitionProgress
+
+__all__ = ["Standing"]
+
+ROW_WITHIN_S = 30.0
+"""How long a row may take to reach us of whose appends the target's log already knows."""
+
+
+class Standing:
+    """Where partitions of one slot stand. Changes nothing."""
+
+    def __init__(self, settings: FlowSettings, source: Cluster, target: Cluster) -> None:
+        self._settings = settings
+        self._source = source
+        self._target = target
+        self._unaccounted: dict[Partition, float] = {}
+
+    async def look(self, partition: Partition, row: PartitionProgress) -> tuple[PartitionProgress, ChainEnd] | Found:
+        """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
+        BrokerUnreachable, kafka_error, NotReplicated."""
+        tp = partition.tp
+        chain = await self.end(partition, row)
+        start = await self._source.end_offset(tp, timestamp=-2)
+        end = await self._source.end_offset(tp)
+        if isinstance(chain, Found):
+            return replace(chain, start=start, end=end)
+        here = _found(row, start=start, end=end)
+        agreed = await self._agreed(tp, row, end)
+        if agreed < here.wanted:
+            text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
+            return replace(here, case=Case.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
+        beyond = appended_since(row, chain.sequence, chain.others)
+        if beyond and (start > here.wanted or partition.misnumbered):
+            return await self._aligned(partition, row, chain, here, beyond)
+        if start > here.wanted:
+            return _gone(here)
+        if partition.others_append and not beyond:  # what was read and holds nothing of ours need not be read again
+            row = replace(row, downstream=max(row.downstream, chain.read_to))
+            chain = replace(chain, downstream=row.downstream)
+        return row, chain
+
+    async def end(self, partition: Partition, row: PartitionProgress) -> ChainEnd | Found:
+        """Where our chain ends in the target's log, or why that cannot be said; the source is not asked. Raises what
+        passes."""
+        target_tp, here = partition.target_tp, _found(row)
+        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
+        if differs is not None:
+            side, then, now = differs
+            case = Case.SOURCE_RECREATED if side == "source" else Case.TARGET_RECREATED
+            text = f"the {side} topic was deleted and created again (id {then} then, {now} now)"
+            return replace(
+                here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
+            )
+        try:
+            if not partition.in_one_log:
+                chain = ChainEnd(-1, -1)
+            elif row.transactional:
+                chain = await committed_end(self._target, target_tp, row)
+            else:
+                shared = partition.others_append
+                chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
+        except Unaccounted as exc:
+            return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
+        except TargetShort as exc:
+            return replace(here, case=Case.TARGET_TRUNCATED, text=str(exc))
+        except InDoubt as exc:
+            return replace(here, text=str(exc))
+        self._unaccounted.pop(partition, None)
+        return chain
+
+    async def log_end(self, partition: Partition) -> int:
+        """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
+        return await self._target.end_offset(partition.target_tp) - 1 if partition.in_one_log else -1
+
+    async def is_what_was_copied(self, partition: Partition, row: PartitionProgress) -> bool:
+        """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
+        tp = partition.tp
+        return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
+
+    def _awaited(self, partition: Partition, found: Unaccounted) -> int:
+        """The epoch, once the row that tells of it has been waited for long enough. Raises NotReplicated before."""
+        now = asyncio.get_running_loop().time()
+        since = self._unaccounted.setdefault(partition, now)
+        if now - since < ROW_WITHIN_S:
+            raise NotReplicated(f"{found}; waiting for the row that does")
+        return found.epoch
+
+    async def _agreed(self, tp: TopicPartition, row: PartitionProgress, end: int) -> int:
+        """Up to where the source's log still is the one that was copied."""
+        if row.upstream < 0 or row.upstream_epoch < 0:
+            return end
+        parted = await self._source.epoch_end(tp, row.upstream_epoch)
+        return end if parted < 0 else min(parted, end)
+
+    async def _aligned(
+        self, partition: Partition, row: PartitionProgress, chain: ChainEnd, here: Found, beyond: int
+    ) -> tuple[PartitionProgress, ChainEnd] | Found:
+        """The source has lost records that the target has already: counting does not tell, the records do."""
+        try:
+            aligned = await align_logs(
+                self._source,
+                self._target,
+                partition.tp,
+                partition.target_tp,
+                row,
+                chain,
+                isolation=self._settings.data_plane.isolation_level,
+                traces=partition.traces,
+                tombstones_kept_ms=partition.limits.tombstones_kept_ms,
+            )
+        except (Ambiguous, CorruptRecordException) as exc:
+            return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")
+        if aligned.upstream < 0 and here.start > here.wanted + beyond:
+            # Everything of ours is gone from the source, and at least so much behind it that is not there.
+            return _gone(replace(here, wanted=here.wanted + beyond))
+        row = replace(
+            row,
+            upstream=aligned.next - 1,
+            upstream_epoch=-1,
+            downstream=chain.downstream,
+            sequence=chain.sequence,
+            others=chain.others,
+        )
+        return row, chain
+
+    async def recreated(self, partition: Partition, source_id: str, target_id: str) -> tuple[str, str, str] | None:
+        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
+        topic-sync wrote may be older than the log that would be read."""
+        for side, cluster, topic, then in (
+            ("source", self._source, partition.topic, source_id),
+            ("target", self._target, partition.target_topic, target_id),
+        ):
+            tp = (topic, partition.number)
+            if then and cluster.topic_id(tp) not in ("", then):
+                await cluster.refresh([topic])  # ours may be the older view
+                now = cluster.topic_id(tp)
+                if now not in ("", then):
+                    return side, then, now
+        return None
+
+
+def _found(row: PartitionProgress, start: int = -1, end: int = -1) -> Found:
+    return Found(case=Case.DOUBT, text="", wanted=row.upstream + 1, start=start, end=end, epoch=row.producer_epoch)
+
+
+def _gone(here: Found) -> Found:
+    text = (
+        f"the source's log begins at {here.start}, offsets {here.wanted} to {here.start - 1} were removed before they"
+    )
+    return replace(here, case=Case.RECORDS_GONE, text=f"{text} were copied")

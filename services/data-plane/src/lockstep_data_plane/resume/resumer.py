@@ -1,0 +1,285 @@
+"""Where a partition goes on, looked up on both clusters: leaders, topic ids, both logs' ends, our chain's end
+(`kafka-wire.md` §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.admin.offset_alteration import ALTERED
+from lockstep_data_plane.common.single_flight import Shared
+from lockstep_data_plane.core.gap_policy import Found
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.provenance import appended_since
+from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.resume.gap_resolver import Deciding, Halt, going_on
+from lockstep_data_plane.resume.log_reconciler import Standing
+from lockstep_data_plane.resume.start_position import first_row
+from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_runtime.errors import ClusterTrouble
+
+__all__ = ["Resuming", "newest"]
+
+
+class Resuming:
+    """What a slot's partitions have to know before they copy. Nothing here changes a log, but the row of a new
+    chain."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        producer_id: int,
+        source: Cluster,
+        target: Cluster,
+        ledger: Ledger,
+        rows: Mapping[TopicPartition, PartitionProgress],
+        waiting: Callable[[], Iterable[Partition]],
+        transacting: Transacting,
+    ) -> None:
+        """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
+        self._settings = settings
+        self._producer_id = producer_id
+        self._source = source
+        self._target = target
+        self._ledger = ledger
+        self._rows = rows
+        self._waiting = waiting
+        self._transacting = transacting
+        self._refreshing = Shared(self._refresh)
+        self._refreshing_target = Shared(self._refresh_target)
+        self._standing = Standing(settings, source, target)
+        self.deciding = Deciding(settings, source, target, ledger, self._standing, transacting)
+
+    async def look(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
+        """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
+        acknowledged. Raises Halt (somebody has to decide), and what passes: BrokerUnreachable, kafka_error,
+        NotReplicated, ClusterTrouble."""
+        await self._metadata(partition)
+        row = self._newest(partition)
+        if row is not None and row.located:
+            # Acknowledged before the first append: whoever is killed behind that leaves no row that claims to know.
+            row = replace(row, located=False)
+            await self._ledger.write(row)
+        if row is not None and row.begins:
+            return await self._as_told(partition, topic, row)
+        if self._transacting.wanted:
+            return await self._stand(partition, topic, await self._fenced(partition, topic, row))
+        if self._transacting.marks:
+            return await self._marked(partition, topic, row)
+        if row is None:
+            return await self._new(partition, topic)
+        if row.producer_id != self._producer_id:
+            row = await self._begin(partition, topic, row)
+        return await self._stand(partition, topic, row)
+
+    async def located(self, partition: Partition) -> tuple[PartitionProgress, ChainEnd] | None:
+        """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
+        operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
+        only where the target holds more than is written down. Raises Halt where nobody can tell, and what passes."""
+        await self._refreshing_target.done()
+        row = self._newest(partition)
+        if row is None or row.begins:
+            return None
+        if not partition.incarnation:
+            partition.durable.told_before = row.upstream
+        partition.durable.know(row)
+        if row.transactional:
+            row = await self._committed_row(partition, row)
+            return row, ChainEnd(row.sequence, row.downstream, others=row.others)
+        there = partition.in_its_place()
+        there.misnumbered = there.misnumbered or there is not partition  # who spreads by keys counts nothing past
+        found = await self._standing.end(there, row)
+        if not isinstance(found, Found) and appended_since(row, found.sequence, found.others):
+            await self._source.refresh([partition.topic])
+            stands = await self._standing.look(there, row)
+            if not isinstance(stands, Found):
+                return stands
+            found = stands
+        if isinstance(found, Found):
+            raise Halt(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
+        return row, found
+
+    async def _committed_row(self, partition: Partition, row: PartitionProgress) -> PartitionProgress:
+        """The row of a copy in transactions at its end: what was open has ended, and what was committed counts. Raises
+        what passes."""
+        producer, progress = await self._transacting.fence(partition)
+        if progress is not None and progress > row.upstream:
+            row = replace(row, upstream=progress, upstream_epoch=-1)
+        return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
+
+    async def _new(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
+        """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:
+        whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
+        less."""
+        row = await self._first(partition, topic, await self._transacting.progress(partition))
+        stands = await self._standing.look(partition, row)
+        await self._ledger.write(row)
+        partition.durable.know(row)
+        return await self._stand(partition, topic, row) if isinstance(stands, Found) else stands
+
+    async def _as_told(
+        self, partition: Partition, topic: MirroredTopic, told: PartitionProgress
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
+        not looked at: neither its end nor what was committed of it says where this one begins."""
+        producer = None
+        if self._transacting.marks and not self._transacting.wanted:
+            producer = await self._transacting.mark(partition)
+        elif self._transacting.wanted or told.transactional:
+            producer, _ = await self._transacting.fence(partition)  # what was open ends uncommitted
+        altered = told.begins == ALTERED
+        known = told.upstream if altered else await self._transacting.progress(partition)
+        row = await self._first(partition, topic, known)
+        used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
+        row = _same_life(row, told)
+        if producer is not None and (self._transacting.wanted or self._transacting.marks):
+            row = replace(row, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used)
+            row = replace(row, transactional=self._transacting.wanted)
+        else:
+            row = replace(row, producer_epoch=used + 1)
+        if row.transactional:
+            # Progress first: from the moment the row says so, it is what counts.
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+        await self._ledger.write(row)
+        partition.durable.know(row)
+        return await self._stand(partition, topic, row)
+
+    async def _stand(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        while True:
+            if not partition.incarnation:
+                partition.durable.know(row)
+            found = await self._standing.look(partition, row)
+            if not isinstance(found, Found):
+                return found
+            row = await self.deciding.decided(partition, topic, row, found)
+
+    async def _fenced(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
+    ) -> PartitionProgress:
+        """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
+        progress says how far the copy is (`kafka-wire.md` §2, line 12). Where a chain without transactions came before,
+        its end is found first, as if it were to go on."""
+        if row is not None and not row.transactional:
+            row, _ = await self._ended(partition.in_its_place(), topic, row)
+        if row is not None and not partition.in_one_log:
+            row = replace(row, downstream=-1)
+        producer, progress = await self._transacting.fence(partition)
+        if row is None or not row.transactional:
+            if row is None:
+                row = await self._first(partition, topic, progress)
+            # Progress first: from the moment the row says so, it is what counts.
+            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+            row = replace(row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
+            await self._ledger.write(row)
+        if progress is not None and progress > row.upstream and await self._standing.is_what_was_copied(partition, row):
+            row = replace(row, upstream=progress, upstream_epoch=-1)
+        return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
+
+    async def _marked(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        """A new chain behind a marker that fences whoever had the partition, whatever the target has forgotten of the
+        former one, for as long as it remembers the marker (`lockstep.fence=marker`)."""
+        committed = await self._committed(partition, row) if row is not None and row.transactional else None
+        producer = await self._transacting.mark(partition)
+        ended = None
+        if row is None:
+            row = await self._first(partition, topic, await self._transacting.progress(partition))
+            row, _ = await self._ended(partition, topic, replace(row, producer_id=producer.id))
+        elif committed is not None:
+            row = _same_life(replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch), row)
+        else:
+            row, ended = await self._ended(partition, topic, row)
+        end = await self._target.end_offset(partition.target_tp) - 1
+        if ended is not None and ended.strangers and not partition.others_append:
+            # Whoever had the partition may be among them: a leader that has forgotten the last marker let it in.
+            text = (
+                f"somebody else wrote {ended.strangers} records behind our last one, before the marker at offset {end}"
+            )
+            name = partition.target_name
+            await self._ledger.event("ForeignWrite", name, f"{name}: {text}", records=ended.strangers, before=end)
+        row = replace(
+            row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1, downstream=end, upstream_epoch=-1
+        )
+        await self._ledger.write(row)
+        return row, ChainEnd(-1, end)
+
+    async def _ended(
+        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress
+    ) -> tuple[PartitionProgress, ChainEnd]:
+        """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
+        the records themselves tell where it ended."""
+        partition.misnumbered = True
+        row, end = await self._stand(partition, topic, row)
+        left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
+        return replace(row, downstream=end.downstream, left_epoch=left), end
+
+    async def _committed(self, partition: Partition, row: PartitionProgress) -> int:
+        """How far a copy in transactions has got that is to go on without. Raises what passes."""
+        _, progress = await self._transacting.fence(partition)
+        return max(row.upstream, -1 if progress is None else progress)
+
+    def _newest(self, partition: Partition) -> PartitionProgress | None:
+        """What is written down, unless we know better ourselves."""
+        theirs = self._rows.get(partition.tp)
+        return newest(going_on(partition), theirs) if partition.durable.known else theirs
+
+    async def _begin(self, partition: Partition, topic: MirroredTopic, former: PartitionProgress) -> PartitionProgress:
+        """A new chain, written down and acknowledged before its first append: from then on every append can be
+        accounted for."""
+        if former.transactional:
+            row = await self._first(partition, topic, await self._committed(partition, former))
+        else:
+            former, _ = await self._ended(partition, topic, former)
+            row = await self._first(partition, topic, former.upstream)
+        row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
+        await self._ledger.write(row)
+        return row
+
+    async def _first(self, partition: Partition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
+        """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
+        tp = partition.tp
+        differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
+        if differs is not None:
+            raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
+        row = await first_row(self._source, self._settings, tp, known, await self._standing.log_end(partition))
+        return replace(
+            row,
+            producer_id=self._producer_id,
+            source_topic_id=topic.source_topic_id,
+            target_topic_id=topic.target_topic_id,
+        )
+
+    async def _metadata(self, partition: Partition) -> None:
+        """Leaders of both sides, asked for again only if that was before this partition came to need them."""
+        known = self._source.leader(partition.tp) is not None
+        if partition.incarnation == 0 and known and self._target.leader(partition.target_tp):
+            return
+        await self._refreshing.done()
+
+    async def _refresh(self) -> None:
+        await self._source.refresh(p.topic for p in list(self._waiting()))
+        await self._refresh_target()
+
+    async def _refresh_target(self) -> None:
+        await self._target.refresh(p.target_topic for p in list(self._waiting()))
+
+
+def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> PartitionProgress:
+    """Our own row, unless another slot has taken a decision since, or has begun the chain that we have not."""
+    if theirs is None or theirs.producer_id != ours.producer_id:
+        return ours
+    further = (theirs.producer_epoch, theirs.begun) > (ours.producer_epoch, ours.begun)
+    return theirs if further else ours
+
+
+def _same_life(row: PartitionProgress, former: PartitionProgress) -> PartitionProgress:
+    """The row of a new chain, with what is counted in the life of the partition."""
+    counted_before = {key: getattr(former, key) for key in ("given_up", "target_lost", "quarantined", "gaps")}
+    return replace(row, **counted_before)

@@ -1,0 +1,251 @@
+"""The edge around `transactions.py`: one task for each open transaction of a partition.
+
+It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. Whatever fails on the
+way ends in the same place: the partition resumes, which fences its transactional id, and the progress topic says
+whether the transaction counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.transaction_state import Boundary, Stage, Transactions
+from lockstep_data_plane.progress.connect_offsets import ProgressLog
+from lockstep_data_plane.record_batch.codecs import NONE
+from lockstep_data_plane.record_batch.rebuild import Record, build
+from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
+from lockstep_data_plane.wire.transaction_coordinator import Coordinators, Fenced, Producer
+from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.names import transactional_id
+from lockstep_runtime.clock import now_ms
+from lockstep_runtime.waiting import cancelled, set_within
+
+__all__ = ["Transacting"]
+
+SENDING = (Phase.COPYING, Phase.DRAINING)
+LARGEST_RECORD = 1 << 20
+
+
+class Transacting:
+    """The transactions of one slot's partitions. One instance belongs to one event loop."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        target: Cluster,
+        *,
+        on_open: Callable[[Partition], None],
+        on_commit: Callable[[Partition], None],
+        on_failed: Callable[[Partition, str], None],
+    ) -> None:
+        """`on_open`: batches may be sent; `on_commit`: what the transaction holds is visible; `on_failed`: it was cut
+        off, and nobody knows yet what became of it."""
+        self._settings = settings
+        self._target = target
+        self._on_open = on_open
+        self._on_commit = on_commit
+        self._on_failed = on_failed
+        self._coordinators = Coordinators(target, settings.data_plane.transaction_timeout)
+        control = settings.control
+        self._progress = ProgressLog(
+            target, control.offset_storage_topic, control.progress_connector, settings.aliases.source
+        )
+        self._boundary = Boundary(_seconds(settings.data_plane.transaction_interval))
+        self._tasks: dict[Partition, asyncio.Task[None]] = {}
+        self._landed: dict[Partition, asyncio.Event] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
+        return self._settings.data_plane.exactly_once
+
+    @property
+    def marks(self) -> bool:
+        """Whether the file asks for a marker at each take-over (`lockstep.fence=marker`)."""
+        return self._settings.data_plane.fence == "marker"
+
+    async def fence(self, partition: Partition) -> tuple[Producer, int | None]:
+        """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
+        ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
+        that committed progress names. Raises kafka_error, BrokerUnreachable, ClusterTrouble."""
+        if (task := self._tasks.get(partition)) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        return await self._take(partition), await self.progress(partition)
+
+    async def progress(self, partition: Partition) -> int | None:
+        """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
+        none. Raises kafka_error, BrokerUnreachable."""
+        return await self._progress.newest(partition.tp)
+
+    async def mark(self, partition: Partition) -> Producer:
+        """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
+        in the target's log, and the partition's leader takes nothing any more from whoever had the id (`kafka-wire.md`
+        §3). Returns what the id stands for now, which is written down as the flow's own. Raises kafka_error,
+        BrokerUnreachable, ClusterTrouble, and Fenced where somebody takes the id over meanwhile."""
+        name, producer = self._id(partition), await self._take(partition)
+        await self._coordinators.open(name, producer, [partition.target_tp])
+        await self._coordinators.end(name, producer, commit=False)
+        # Waits until the marker is there. Fenced instead, somebody between would go on behind our marker, and we behind
+        # theirs, where none of ours stands.
+        renewed = await self._coordinators.renew(name, producer)
+        await partition.traces.own(renewed.id)
+        return renewed
+
+    async def _take(self, partition: Partition) -> Producer:
+        """Ours from now on, and written down before the first batch that bears it. A marker is a batch too: whoever
+        fetches it on the other side asks whose it is."""
+        producer = await self._coordinators.fence(self._id(partition))
+        await partition.traces.own(producer.id)
+        return producer
+
+    def begin(self, partition: Partition) -> Transactions:
+        """The transactions of a partition that has just been fenced."""
+        return Transactions(self._id(partition), self._boundary)
+
+    def look(self, partition: Partition) -> None:
+        """To be called when something waits to be sent, was appended, or failed: opens a transaction where one is
+        needed, and lets the open one see whether it is due."""
+        if (event := self._landed.get(partition)) is not None:
+            event.set()
+        transactions = partition.transactions
+        if transactions is None or partition.phase not in SENDING:
+            return
+        if transactions.stage is Stage.CLOSED and partition.chain.sendable and partition not in self._tasks:
+            transactions.opening()
+            self._landed[partition] = asyncio.Event()
+            self._tasks[partition] = asyncio.create_task(
+                self._one(partition, transactions), name=f"transaction of {partition.name}"
+            )
+
+    def busy(self, partition: Partition) -> bool:
+        """Whether a transaction of the partition is under way here."""
+        return partition in self._tasks
+
+    async def ended(self, partition: Partition) -> None:
+        """Wait until no transaction of the partition is under way here."""
+        if (event := self._landed.get(partition)) is not None:
+            event.set()
+        if (task := self._tasks.get(partition)) is not None:
+            await asyncio.wait([task])
+
+    async def close(self) -> None:
+        """Leave what is open to whoever takes the partitions over."""
+        await cancelled(self._tasks.values())
+
+    # -- one transaction -----------------------------------------------------------------------------------------------
+
+    async def _one(self, partition: Partition, transactions: Transactions) -> None:
+        why = ""
+        try:
+            await self._transaction(partition, transactions)
+            if partition.phase is Phase.DRAINING and not partition.ends_whole:
+                # Readers of committed records would wait for its end until it times out.
+                producer = Producer(partition.chain.producer_id, partition.chain.epoch)
+                await self._coordinators.end(transactions.transactional_id, producer, commit=False)
+        except (BrokerUnreachable, kafka_error, Fenced) as exc:
+            why = str(exc)
+        finally:
+            self._tasks.pop(partition, None)
+            self._landed.pop(partition, None)
+        if why:
+            self._on_failed(partition, why)
+        elif partition.transactions is transactions:
+            self.look(partition)
+
+    async def _transaction(self, partition: Partition, transactions: Transactions) -> None:
+        loop, landed = asyncio.get_running_loop(), self._landed[partition]
+        producer = Producer(partition.chain.producer_id, partition.chain.epoch)
+        place = await self._progress.place(partition.tp)
+        if place is None:
+            raise kafka_error(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
+        await self._join(partition, transactions, producer, [place])
+        if not _goes_on(partition, transactions):
+            return
+        transactions.opened(loop.time())
+        self._on_open(partition)
+        while (wait := self._due_in(partition, transactions)) != 0.0:
+            landed.clear()
+            await set_within(landed, wait)
+            if not _goes_on(partition, transactions):
+                return
+            if wait is None and partition.phase is not Phase.COPYING and partition.quiet and not transactions.held:
+                return
+            if await self._join(partition, transactions, producer) or not partition.in_one_log:
+                if not _goes_on(partition, transactions):
+                    return
+                self._on_open(partition)
+        transactions.ending(loop.time())
+        while not partition.all_sent:
+            landed.clear()
+            await landed.wait()
+            if not _goes_on(partition, transactions):
+                return
+        await self._append_progress(partition, transactions, producer, place)
+        await self._coordinators.end(transactions.transactional_id, producer, commit=True)
+        if _goes_on(partition, transactions):
+            self._on_commit(partition)
+
+    async def _join(
+        self,
+        partition: Partition,
+        transactions: Transactions,
+        producer: Producer,
+        places: Sequence[TopicPartition] = (),
+    ) -> bool:
+        """Tell the coordinator which partitions the transaction is about to have as well; whether there were any. The
+        first time opens it. Raises as `Coordinators.open`."""
+        data = partition.joining()
+        there = [*((partition.target_topic, number) for number in sorted(data)), *places]
+        if there:
+            await self._coordinators.open(transactions.transactional_id, producer, there)
+            transactions.joined |= data
+        return bool(there)
+
+    def _due_in(self, partition: Partition, transactions: Transactions) -> float | None:
+        return transactions.due_in(
+            asyncio.get_running_loop().time(),
+            idle=partition.quiet,
+            caught_up=partition.caught_up,
+            leaving=partition.phase is not Phase.COPYING,
+        )
+
+    async def _append_progress(
+        self, partition: Partition, transactions: Transactions, producer: Producer, place: TopicPartition
+    ) -> None:
+        """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
+        appended then does not matter, for the transaction will not be committed."""
+        connector, source = self._settings.control.progress_connector, self._settings.aliases.source
+        key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
+        (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
+        data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
+        async with self._target.led(place) as leader:
+            connection = await self._target.connection(leader.broker, "progress")
+            version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
+            request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
+            said = answer_of((await connection.call(request)).responses[0].partition_responses[0])
+            if said.code != 0:
+                about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
+                raise kafka_error(said.code, about, self._target.alias, ("topic", place[0], "Write"))
+
+    def _id(self, partition: Partition) -> str:
+        return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
+
+
+PROGRESS_WITHIN = timedelta(seconds=30)
+
+
+def _goes_on(partition: Partition, transactions: Transactions) -> bool:
+    ends = partition.phase in SENDING or (partition.phase is Phase.SETTLING and partition.ends_first)
+    return partition.transactions is transactions and ends and partition.ends_whole
+
+
+def _seconds(interval: timedelta | None) -> float | None:
+    return None if interval is None else interval.total_seconds()

@@ -1,0 +1,112 @@
+"""What is wanted of a slot's partitions, as the flow's `Wanted` rows and the file say it. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lockstep_config.model import States
+from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
+from lockstep_protocol.verbs import Connector, Scope, ScopeKind
+from lockstep_runtime.auto_restart import is_spent
+from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
+
+__all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is wanted of one partition. Whoever copies it begins anew when `asked` changes."""
+
+    phase: Phase = Phase.RUNNING
+    asked: tuple[str, ...] = ()
+    """The new starts that were asked for."""
+
+    @property
+    def rests(self) -> str:
+        """The word for why it is not to be copied; "" when it is."""
+        return "" if self.phase is Phase.RUNNING else self.phase.word
+
+
+AS_USUAL = Order()
+RESTS = frozenset({Phase.PAUSED.word, Phase.STOPPED.word})
+
+
+def orders(
+    rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], states: States = NOTHING_STATED
+) -> Mapping[TopicPartition, Order]:
+    """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter. `states`:
+    what the file says."""
+    wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
+    if not wanted and states.source is None:
+        return dict.fromkeys(partitions, AS_USUAL)
+    now = WantedNow(wanted, states)
+    named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
+    of_slot = now.of(Scope.of(Connector.SOURCE), slot_scope(slot))
+    of_topics: dict[str, Order] = {}
+    found: dict[TopicPartition, Order] = {}
+    for topic, number in partitions:
+        if topic not in of_topics:
+            scope = Scope(ScopeKind.TOPIC, topic)
+            of_topics[topic] = Order(max(of_slot, now.of(scope)), _asked(now, scope))
+        found[topic, number] = around = of_topics[topic]
+        scope = Scope(ScopeKind.PARTITION, topic, number)
+        if str(scope) in named:
+            found[topic, number] = Order(max(around.phase, now.of(scope)), around.asked + _asked(now, scope))
+    return found
+
+
+def at_rest(
+    rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: States = NOTHING_STATED
+) -> list[PartitionProgress]:
+    """Those that an operator or the file wants to rest, or that rest still: of a slot that was killed no row says that
+    they do. One that has halted waits for somebody in any case."""
+    by_slot: dict[int, list[PartitionProgress]] = defaultdict(list)
+    for row in partitions:
+        by_slot[row.slot].append(row)
+    found: list[PartitionProgress] = []
+    for slot, some in by_slot.items():
+        ordered = orders(rows, slot, [(row.topic, row.partition) for row in some], states)
+        found += [
+            row
+            for row in some
+            if row.phase in RESTS or (row.phase != "halted" and ordered[row.topic, row.partition].rests)
+        ]
+    return found
+
+
+def _asked(now: WantedNow, scope: Scope) -> tuple[str, ...]:
+    return tuple(filter(None, now.restarts(scope)))
+
+
+def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
+    """Those below `slots` that somebody paused or stopped, or that failed too often: they are given nothing new to wait
+    there."""
+    now = WantedNow(rows)
+    return frozenset(
+        slot for slot in range(slots) if now.of(slot_scope(slot)) is not Phase.RUNNING or has_failed(rows, slot)
+    )
+
+
+def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
+    """The new starts that were asked for of a slot and of what it lies in."""
+    return WantedNow(rows).restarts(Scope.of(Connector.SOURCE), slot_scope(slot))
+
+
+def tries_of(rows: Mapping[str, Row], slot: int) -> Restarts:
+    """How often a slot has failed in a row; a row that says never, where there is none."""
+    none = Restarts(owner="data-plane", subject=str(slot_scope(slot)))
+    known = rows.get(none.key())
+    return known if isinstance(known, Restarts) else none
+
+
+def has_failed(rows: Mapping[str, Row], slot: int) -> bool:
+    """Whether a slot has failed too often, and waits for somebody to ask for a new start."""
+    return is_spent(tries_of(rows, slot), starts_asked(rows, slot))
+
+
+def slot_scope(slot: int) -> Scope:
+    """A slot, as commands name it."""
+    return Scope(ScopeKind.SLOT, number=slot)

@@ -1,0 +1,350 @@
+"""The edge around `partition.py`: what a slot does with what it fetches for its partitions, and with the answers to
+what it appends.
+
+One task tends each partition (`tending.py`). Batches and answers are handled in callbacks, without a task in between,
+because at one record a batch each switch costs more than the copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from lockstep_config import FlowSettings
+from lockstep_config.clients import client_id
+from lockstep_data_plane.core.append_sequence import Flight, Receipt
+from lockstep_data_plane.core.appended_skipper import Misnumbered
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition
+from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetcher import Fetching
+from lockstep_data_plane.fetch.flow_control import Room
+from lockstep_data_plane.produce.sender import Producing, Unanswered
+from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.progress.event_reporter import Telling
+from lockstep_data_plane.provenance.origin_lookup import OriginLookup
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.resume.resumer import Resuming
+from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.slot.error_handler import Failing
+from lockstep_data_plane.slot.partition_task import PASSING, Tending
+from lockstep_data_plane.wire.cluster import TopicPartition, cluster_of
+from lockstep_data_plane.wire.produce_codec import Answer
+from lockstep_data_plane.wire.topic_limits import target_limits
+from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_runtime.clock import now_ms
+from lockstep_runtime.rounds import Troubles
+
+__all__ = ["Copying"]
+
+LOOK_EVERY_S = 0.5
+"""How often silent brokers are looked for."""
+
+
+class Copying:
+    """The partitions of one slot, their two clusters, and what happens between them."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        producer_id: int,
+        ledger: Ledger,
+        troubles: Troubles,
+        topics: Mapping[str, MirroredTopic],
+        rows: Mapping[TopicPartition, PartitionProgress],
+        runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]],
+    ) -> None:
+        """`runs_of`: the rows that tell of a partition's offset runs, as they stand now."""
+        self._settings = settings
+        self._plane = settings.data_plane
+        self._keeps_names = settings.keeps_names
+        self._ledger = ledger
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self._moved: set[Partition] = set()
+        self._unmeasured: list[tuple[Partition, Sequence[Batch], int, int]] = []
+        self._left = 0
+        self._left_bytes = 0
+        self._changes: dict[Partition, asyncio.Event] = {}
+        self.others_end_by: float | None = None
+        """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
+        flow = settings.flow
+        self._source = cluster_of(
+            flow.source,
+            settings.clients.source_consumer,
+            client_id(settings, f"replication-consumer-{ledger.slot}", settings.clients.source_consumer),
+        )
+        self._target = cluster_of(
+            flow.target,
+            settings.clients.data_producer,
+            client_id(settings, f"replication-producer-{ledger.slot}", settings.clients.data_producer),
+        )
+        self._telling = Telling(settings, ledger, troubles, self._source, self._target)
+        self._failing = Failing(self._source, self._target, self._telling, on_failed=self._stop)
+        self.room = Room(self._plane, lambda p: self._fetching.nudge(p))
+        self._transacting = Transacting(
+            settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failing.failed
+        )
+        self._resuming = Resuming(
+            settings,
+            producer_id,
+            self._source,
+            self._target,
+            ledger,
+            rows,
+            lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
+            self._transacting,
+        )
+        self._origins = OriginLookup(
+            settings,
+            producer_id,
+            self._source,
+            self._target,
+            ledger,
+            deliver=self._judge,
+            delivered=self._traced,
+            passing=PASSING,
+            trouble=partial(self._telling.of_slot, "provenance"),
+        )
+        self._producing = Producing(self._target, self._on_answer)
+        self._fetching = Fetching(
+            self._source,
+            self._plane.fetch,
+            self._plane.isolation_level,
+            in_flight=self.room.in_flight,
+            has_room=lambda p: not self._origins.holds(p) and self.room.within_rate(p),
+            on_fetched=self._on_fetched,
+            on_delivered=self._delivered,
+            on_trouble=self._failing.source_cut,
+            limited=self.room.limited,
+        )
+
+        self._tending = Tending(
+            plane=self._plane,
+            target=self._target,
+            topics=topics,
+            runs_of=runs_of,
+            ledger=ledger,
+            telling=self._telling,
+            resuming=self._resuming,
+            transacting=self._transacting,
+            fetching=self._fetching,
+            producing=self._producing,
+            changes=self._changes,
+            others_end_by=lambda: self.others_end_by or 0.0,
+        )
+
+    @property
+    def appended(self) -> int:
+        """Records acknowledged by the target in this run."""
+        return self._left + sum(p.durable.counters.records for p in self.partitions.values())
+
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of their batches."""
+        return self._left_bytes + sum(p.durable.counters.bytes for p in self.partitions.values())
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes fetched and not yet acknowledged."""
+        return self.room.in_flight.held
+
+    async def close(self) -> None:
+        """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
+        self.room.close()
+        await self._transacting.close()
+        await self._fetching.close()
+        await self._origins.close()
+        await self._source.close()
+        await self._target.close()
+        await self._telling.close()
+
+    def check(self) -> None:
+        """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""
+        if (crash := self._fetching.crashed() or self._origins.crashed()) is not None:
+            raise crash
+        for cluster in (self._source, self._target):
+            if seconds := cluster.quota.news():
+                self._telling.throttled(cluster.alias, seconds)
+
+    async def end_silent(self) -> None:
+        """Until it is cancelled: ends connections whose broker went silent. A task of its own, for whoever writes
+        progress down may be waiting for that very broker."""
+        while True:
+            self._fetching.end_stuck()
+            self._producing.end_stuck()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def moved(self) -> Sequence[Partition]:
+        """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
+        not among them."""
+        moved = list(self._moved)
+        self._moved = {partition for partition in moved if partition.durable.lag}
+        return moved
+
+    def remove(self, tp: TopicPartition) -> None:
+        """The partition is released and written down."""
+        partition = self.partitions.pop(tp, None)
+        if partition is not None:
+            self._moved.discard(partition)
+            self._left += partition.durable.counters.records
+            self._left_bytes += partition.durable.counters.bytes
+            self._changes.pop(partition, None)
+            self._ledger.forget(partition)
+            self._origins.forget(partition)
+            self._fetching.holds(partition, 0)
+
+    def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
+        """The partition is to leave: what flies is awaited, and where it ended in the target's log is found; then it is
+        released. `rests`: why nobody is to copy it then, in a word that its progress bears. `goes_on`: another slot
+        copies it at once, and finds that by itself."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return
+        partition.rests = rests
+        happening = Happening.LEAVE if goes_on else Happening.REST
+        news = not partition.leaving or (goes_on and partition.locates)
+        if news and partition.phase is not Phase.RELEASED:
+            partition.on(happening)
+            if self.others_end_by is not None:
+                partition.doubt()
+            self._fetching.detach(partition)
+            self._transacting.look(partition)
+            self._look_at_held(partition)
+            self._changes[partition].set()
+
+    def topic_changed(self, topic: MirroredTopic) -> None:
+        """A topic's row came in: its limits count from now on, and a partition whose topic is another one now looks
+        again before it goes on."""
+        for partition in self.partitions.values():
+            if partition.topic != topic.source_topic:
+                continue
+            partition.limits = target_limits(self._plane, topic)
+            ids = (partition.durable.written.source_topic_id, partition.durable.written.target_topic_id)
+            if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
+                self._failing.failed(partition, "its topic was re-created")
+            elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
+                self._failing.failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
+
+    # -- one partition -------------------------------------------------------------------------------------------------
+
+    async def tend(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
+        """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
+        ends is found, and then it is released with this word."""
+        kind = KeyedPartition if self._plane.by_key else Partition
+        partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
+        partition.limits = target_limits(self._plane, topic)
+        if self._origins.concerns(partition.topic, partition.target_topic):
+            partition.traces = self._origins
+        self.partitions[tp] = partition
+        self._changes[partition] = asyncio.Event()
+        if rests is not None:
+            self.leave(tp, rests)
+        await self._tending.tend(partition, self._on_turn)
+
+    def _on_turn(self, partition: Partition) -> None:
+        self._moved.add(partition)
+        self._look_at_held(partition)
+
+    def _stop(self, partition: Partition) -> None:
+        """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
+        self._fetching.detach(partition)
+        self._transacting.look(partition)
+        self._look_at_held(partition)
+        self._changes[partition].set()
+
+    # -- between fetch and answer --------------------------------------------------------------------------------------
+
+    def _on_fetched(self, delivery: Delivery) -> None:
+        if delivery.partition.traces is not self._origins or not self._origins.takes(delivery):
+            self._judge(delivery)
+        self._look_at_held(delivery.partition)
+
+    def _look_at_held(self, partition: Partition) -> None:
+        """To be called whenever what the partition holds may be another size."""
+        self._fetching.holds(partition, partition.chain.bytes_held + self._origins.bytes_held(partition))
+
+    def _traced(self, partition: Partition) -> None:
+        self._look_at_held(partition)
+        self._delivered()
+        self._fetching.nudge(partition)
+
+    def _delivered(self) -> None:
+        self._producing.pump()
+        for measured in self._unmeasured:  # what has been sent waits for nobody's statistics
+            self._ledger.timings.fetched(*measured)
+        self._unmeasured.clear()
+
+    def _judge(self, delivery: Delivery) -> None:
+        p = delivery.partition
+        if not p.reads or p.incarnation != delivery.incarnation:
+            return
+        fetched = delivery.fetched
+        if fetched.code:
+            self._failing.fetch_refused(p, fetched.code)
+            return
+        self._moved.add(p)
+        self.room.took(p, len(fetched.records))
+        p.durable.source_end = (
+            fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
+        )
+        self._unmeasured.append((p, delivery.batches, len(fetched.records), now_ms()))
+        if not delivery.batches:
+            if p.durable.lag == 0:
+                self._telling.well(p)
+            return
+        try:
+            p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
+        except Misnumbered as exc:
+            self._failing.misnumbered(p, str(exc))
+        except BatchRefused as exc:
+            self._failing.refused(p, str(exc), None if p.to_number else exc.refusal)
+        if p.reads and p.to_number and p.position >= p.durable.source_end >= 0:
+            self._failing.misnumbered(
+                p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
+            )
+        if p.phase is Phase.LOCATING and not p.to_number:
+            self._stop(p)
+        self._producing.ready(p)
+        self._transacting.look(p)
+
+    def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+        if isinstance(answer, Answer) and answer.code == 0:
+            receipts, syncs = partition.acknowledged(flight, answer.base_offset)
+            for receipt in receipts:
+                if receipt.foreign and not self._keeps_names:
+                    self._telling.foreign(partition, receipt)
+            if receipts:
+                if answer.rewrote_times(flight.piece):
+                    self._telling.times_rewritten(partition)
+                self._fetching.nudge(partition)
+                if partition.transactions is None:
+                    self._counted(partition, receipts, syncs)
+        else:
+            partition.lost(flight)
+            if isinstance(answer, Unanswered):
+                self._failing.cut(partition, str(answer))
+            else:
+                self._failing.append_refused(partition, flight, answer)
+        self._look_at_held(partition)
+        self._transacting.look(partition)
+        if partition.phase is not Phase.COPYING:
+            self._changes[partition].set()
+
+    def _send(self, partition: Partition) -> None:
+        self._producing.ready(partition)
+        self._producing.pump()
+
+    def _committed(self, partition: Partition) -> None:
+        """A transaction of the partition has ended: what it held counts."""
+        self._counted(partition, *partition.committed())
+
+    def _counted(self, partition: Partition, receipts: Sequence[Receipt], syncs: tuple[tuple[int, int], ...]) -> None:
+        self._moved.add(partition)
+        if self._ledger.syncs is not None:
+            self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
+        if receipts:
+            self._ledger.timings.acknowledged(partition, receipts, now_ms())
+            partition.durable.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
+            self._telling.well(partition)

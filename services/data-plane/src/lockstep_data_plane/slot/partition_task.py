@@ -1,0 +1,194 @@
+"""What is done with a partition phase by phase, until it is released: resuming, settling, draining, quarantine.
+
+One task tends each partition; it sleeps but for changes of phase."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+
+from aiokafka.errors import KafkaError
+
+from lockstep_config.model import DataPlaneSettings
+from lockstep_data_plane.common.backoff import Pauses
+from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.fetch.fetcher import Fetching
+from lockstep_data_plane.produce.sender import Producing
+from lockstep_data_plane.progress.control_topic_writer import PROGRESS, Ledger
+from lockstep_data_plane.progress.event_reporter import Telling
+from lockstep_data_plane.resume.gap_resolver import Halt
+from lockstep_data_plane.resume.resumer import Resuming
+from lockstep_data_plane.resume.sequence_recovery import NotReplicated
+from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.slot.retry_gate import Awaiting
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.transaction_coordinator import Fenced
+from lockstep_protocol.state import MirroredTopic, OffsetRuns
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.waiting import set_within
+
+__all__ = ["PASSING", "Tending"]
+
+PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
+"""What goes by, or is somebody else's to mend while we keep trying."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tending:
+    """Sees partitions through their phases, each in a task of its own, with what the slot does all of it by."""
+
+    plane: DataPlaneSettings
+    target: Cluster
+    topics: Mapping[str, MirroredTopic]
+    runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
+    """The rows that tell of a partition's offset runs, as they stand now."""
+    ledger: Ledger
+    telling: Telling
+    resuming: Resuming
+    transacting: Transacting
+    fetching: Fetching
+    producing: Producing
+    changes: Mapping[Partition, asyncio.Event]
+    """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
+    others_end_by: Callable[[], float]
+    """Until when, by the loop's clock, a run that was cut off may append."""
+    awaiting: Awaiting = field(default_factory=Awaiting)
+
+    async def tend(self, partition: Partition, on_turn: Callable[[Partition], None]) -> None:
+        """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
+        changed, pauses = self.changes[partition], Pauses()
+        while partition.phase is not Phase.RELEASED:
+            on_turn(partition)
+            changed.clear()
+            if partition.phase is Phase.RESUMING:
+                await self._try_to_resume(partition, pauses)
+            elif self._ends_first(partition) and partition.quiet and self.transacting.busy(partition):
+                await self.transacting.ended(partition)
+            elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
+                await self._quarantine(partition, pauses)
+            elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
+                if self._settled(partition) is Phase.RESUMING:
+                    await self._breathe(partition, pauses)
+            elif partition.phase is Phase.LOCATING and not partition.to_number:
+                partition.on(Happening.LOCATED)
+            else:
+                await changed.wait()
+        self.fetching.detach(partition)
+        self.producing.detach(partition)
+        await self._ledger_flush(partition)
+
+    async def _breathe(self, partition: Partition, pauses: Pauses) -> None:
+        """Before resuming after a copy that failed."""
+        seconds = pauses.before_copying(monotonic(), fruitless=partition.fruitless)
+        if seconds:
+            await set_within(self.changes[partition], seconds)
+
+    def _ends_first(self, partition: Partition) -> bool:
+        """Whether the transaction under way is to end before anything else is done with the partition."""
+        return partition.phase is Phase.DRAINING or (partition.phase is Phase.SETTLING and partition.ends_first)
+
+    def _quarantines(self, partition: Partition) -> bool:
+        wanted = self.plane.on_refused.of(partition.topic) == "quarantine"
+        return wanted and partition.refusal is not None and not partition.leaving
+
+    async def _quarantine(self, partition: Partition, pauses: Pauses) -> None:
+        """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
+        both are acknowledged the partition waits, and what was kept is not kept again; a crash between them quarantines
+        again."""
+        refusal = partition.refusal
+        if refusal is None:
+            return
+        try:
+            row = await self.resuming.deciding.passing_over(partition, refusal.ranges)
+            if row is not None:
+                await self.ledger.quarantine(partition, refusal)
+                await self.ledger.write(row)
+                partition.durable.know(row)
+        except PASSING as exc:
+            await self._in_trouble(partition, exc, pauses)
+            return
+        except Halt as exc:
+            partition.refusal, partition.reason = None, str(exc)
+            return
+        if partition.can(Happening.QUARANTINED):
+            partition.on(Happening.QUARANTINED)
+
+    def _settled(self, partition: Partition) -> Phase:
+        if partition.phase is Phase.SETTLING:
+            return partition.on(Happening.SETTLED)
+        unsure = partition.locates and not partition.sure
+        phase = partition.on(Happening.UNSURE if unsure else Happening.DRAINED)
+        if phase is Phase.HALTED:
+            self.fetching.detach(partition)
+            self.telling.halted(partition)
+        return phase
+
+    async def _ledger_flush(self, partition: Partition) -> None:
+        try:
+            await self.ledger.flush([partition])
+        except ClusterTrouble as trouble:
+            self.telling.of_slot(PROGRESS, trouble)
+
+    async def _try_to_resume(self, partition: Partition, pauses: Pauses) -> None:
+        try:
+            await self._resume(partition)
+            pauses.resumed(monotonic())
+        except PASSING as exc:
+            await self._in_trouble(partition, exc, pauses)
+        except Halt as exc:
+            if partition.can(Happening.REFUSED):
+                partition.case, partition.refusal = exc.case.value, None
+                partition.on(Happening.REFUSED, str(exc))
+                self.telling.halted(partition)
+
+    async def _in_trouble(self, partition: Partition, trouble: BaseException, pauses: Pauses) -> None:
+        """Say so, and leave it alone before the next try."""
+        self.telling.trouble(partition, trouble)
+        await self.awaiting.after(trouble, self.changes[partition], pauses.before_resuming())
+
+    async def _resume(self, partition: Partition) -> None:
+        topic = self.topics[partition.topic]
+        if partition.locates:
+            await self._locate(partition)
+            return
+        row, end = await self.resuming.look(partition, topic)
+        if self.target.partitions(partition.target_topic) < topic.target_partitions:
+            await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
+        there = self.target.partitions(partition.target_topic)
+        if not there:
+            raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
+        if not partition.fits(there):
+            self.producing.detach(partition)
+        partition.spread_over(there)
+        await self.producing.attach(partition, alone=row.transactional)
+        if partition.phase is not Phase.RESUMING or partition.locates:
+            return
+        runs = self.runs_of(partition.tp)
+        transactions = self.transacting.begin(partition) if row.transactional else None
+        partition.resumed(row, end, runs, transactions)
+        self.fetching.attach(partition)
+        self.awaiting.got_through()
+        if partition.to_number:
+            self.telling.recovered(partition, row.upstream)
+
+    async def _locate(self, partition: Partition) -> None:
+        """Find out where the copy ends of a partition that rests; its row says so then. Raises Halt where nobody can
+        tell, and what passes."""
+        others_s = self.others_end_by() - asyncio.get_running_loop().time()
+        if others_s > 0 and await set_within(self.changes[partition], others_s):
+            return
+        found = await self.resuming.located(partition)
+        if partition.phase is not Phase.RESUMING or not partition.locates:
+            return
+        self.awaiting.got_through()
+        if found is None:
+            partition.on(Happening.FOUND)
+            return
+        partition.resumed(*found, self.runs_of(partition.tp))
+        if partition.to_number:
+            self.fetching.attach(partition)
+            self.telling.recovered(partition, found[0].upstream)

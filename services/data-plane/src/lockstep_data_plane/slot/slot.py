@@ -1,0 +1,333 @@
+"""A slot: what runs inside one Spark task, for as long as its assignment stands (`architecture.md` §5).
+
+It follows the flow's state topic, copies the partitions that its assignment names, and ends when the assignment says
+so. It takes nothing from the task's arguments but who it is: how far each partition is it reads from Kafka. It ends
+too when the certificates of this host are others: whoever runs it then begins anew."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
+
+from lockstep_config import clients as client_settings
+from lockstep_config.permissions import access_of
+from lockstep_data_plane.progress.control_topic_writer import PROGRESS, Ledger
+from lockstep_data_plane.progress.slot_spans import Copied, Stretches
+from lockstep_data_plane.slot.certificate_watch import Certificates
+from lockstep_data_plane.slot.desired_state import Order, orders
+from lockstep_data_plane.slot.engine import Copying
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.wire.cluster import TopicPartition
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.state import (
+    Assignment,
+    Leader,
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    SlotStatus,
+    Wanted,
+    decode_row,
+)
+from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.follow import Record, follow
+from lockstep_runtime.log import FlowLog
+from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.tracing import NO_TRACING, Tracing
+from lockstep_runtime.waiting import cancelled, set_within
+
+__all__ = ["Slot"]
+
+ALIVE_EVERY_S = 5.0
+"""How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as
+long."""
+
+TOGETHER_S = 0.25
+"""How long the first partition that leaves waits for others: they leave by the hundreds."""
+
+LOOK_AT_ALL_EVERY_S = 30.0
+"""How often every partition is looked at, also those at rest of which nobody has said anything: whether it does what is
+wanted of it, and whether all its progress is written down."""
+
+RENEWS_WITHIN_S = 10.0
+"""How long a slot drains that is to begin anew with other certificates. It does so because the former ones may serve no
+more, and whatever is in flight then the target's log tells."""
+
+CUT_OFF_ENDS_S = 5.0
+"""How long a run may append that was cut off before this one began. Spark kills the worker of a cancelled task after
+two seconds, and the workers of a killed JVM end within two."""
+
+RUNS = f"{OffsetRuns.kind}/".encode()
+
+
+class Slot:
+    """One slot of one flow. `run` returns when the slot has been told to end and everything has left it."""
+
+    def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
+        self._spec = spec
+        self._stretches = Stretches(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
+        self._settings = spec.settings
+        self._say = FlowLog("data-plane", spec.settings.flow)
+        self._troubles = Troubles(self._say, spec.driver_says)
+        self._topics: dict[str, MirroredTopic] = {}
+        self._rows: dict[TopicPartition, PartitionProgress] = {}
+        self._chunks: dict[bytes, dict[bytes, bytes]] = {}
+        """Rows of offset runs by partition and key, as they lie in the log: most are never looked at here."""
+        self._assignment = Assignment(slot=spec.slot)
+        self._wanted: dict[str, Wanted] = {}
+        self._orders: Mapping[TopicPartition, Order] = {}
+        self._succeeded = False
+        """Another instance has taken the lead since this run began, and starts slots of its own."""
+        self._changed = asyncio.Event()
+        self._ledger = Ledger(spec.settings, spec.slot, spec.run, self._say)
+        self._copying = Copying(
+            spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows, self._runs_of
+        )
+        self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._ended: list[TopicPartition] = []
+        """Of those that are tended, the ones whose task has ended: thousands are not to be looked at at every turn."""
+        self._begun_by: dict[TopicPartition, Order] = {}
+        """The order by which each partition that is tended was begun."""
+        self._ended_cleanly = True
+        """The run of this slot before this one let go of all that it had."""
+        self._located: dict[TopicPartition, Order] = {}
+        """Partitions at rest whose end was looked for in this run, with the order by which they rest: what was not
+        found is not looked for again by itself."""
+        self._alive_at = 0.0
+        self._looked_at_all = 0.0
+        self._certificates = Certificates(spec.settings, self._say)
+
+    @property
+    def renews(self) -> bool:
+        """Whether it has ended, or is to end, only to begin anew."""
+        return self._certificates.renewed and not self._assignment.ending
+
+    async def run(self) -> int:
+        """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
+        LogTruncated when the state topic was re-created."""
+        follower = follow(
+            client_settings.target_consumer(self._settings, f"slot-{self._spec.slot}"),
+            state_topic(self._settings.flow, self._settings.group_id),
+            on_records=self._fold,
+            alias=self._settings.flow.target,
+            access=access_of(self._settings, self._settings.flow.target),
+        )
+        try:
+            await self._ledger.start()
+            async with follower:
+                await follower.caught_up()
+                if not self._ended_cleanly:
+                    self._copying.others_end_by = asyncio.get_running_loop().time() + CUT_OFF_ENDS_S
+                await self._copy_until_told(asyncio.create_task(follower.failed()))
+        finally:
+            await self._copying.close()
+            await self._ledger.stop()
+        return self._copying.appended
+
+    async def _copy_until_told(self, lost: asyncio.Task[None]) -> None:
+        loop = asyncio.get_running_loop()
+        looking = asyncio.create_task(self._certificates.look(self._changed))
+        ending = asyncio.create_task(self._copying.end_silent())
+        flushed_at = 0.0
+        flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
+        try:
+            await self._tell("started")
+            await self._ledger.event(
+                "SlotStarted",
+                f"slot {self._spec.slot}",
+                f"slot {self._spec.slot}: {len(self._assignment.partitions)} partitions",
+                slot=self._spec.slot,
+                partitions=len(self._assignment.partitions),
+            )
+            changed = True
+            self._reconcile()  # a slot that has only to end looks for the end of what it was given, too
+            while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
+                self._check(lost, ending)
+                at_all = loop.time() - self._looked_at_all >= LOOK_AT_ALL_EVERY_S
+                if changed or at_all:
+                    self._reconcile()
+                if loop.time() - flushed_at >= flush_every or self._leaving:
+                    await self._flush(everything=at_all or self._leaving)
+                    flushed_at = loop.time()
+                if loop.time() - self._alive_at >= ALIVE_EVERY_S:
+                    await self._tell("started")
+                self._stretches.look(self._stretch)
+                due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
+                changed = await self._wait(due - loop.time())
+            if self._assignment.ending:
+                await self._flush(everything=True)
+                await self._tell("released")
+        finally:
+            self._stretches.look(self._stretch, last=True)
+            for task in (looking, lost, ending):
+                task.cancel()
+            await cancelled(self._tending.values())
+
+    def _stretch(self) -> Copied:
+        return Copied(
+            records=self._copying.appended,
+            bytes=self._copying.appended_bytes,
+            partitions=len(self._tending),
+            held_bytes=self._copying.held_bytes,
+            trouble="; ".join(self._troubles.now.values()),
+        )
+
+    @property
+    def _leaving(self) -> bool:
+        return self._assignment.ending or self._goes_on
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether another run goes on at once with what this one has."""
+        return self._succeeded or self.renews
+
+    async def _wait(self, seconds: float) -> bool:
+        """Until something changed, or this long; whether something did."""
+        changed = await set_within(self._changed, seconds)
+        if changed:
+            self._changed.clear()
+        return changed
+
+    def _check(self, *without_end: asyncio.Task[None]) -> None:
+        self._copying.check()
+        for task in without_end:
+            if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
+                raise exc
+        while self._ended:
+            tp = self._ended.pop()
+            task = self._tending.pop(tp)
+            order = self._begun_by.pop(tp)
+            if (partition := self._copying.partitions.get(tp)) is not None and partition.locates:
+                self._located[tp] = self._orders.get(tp, order)
+            self._copying.remove(tp)
+            task.result()
+
+    async def _tell(self, phase: str) -> None:
+        self._alive_at = asyncio.get_running_loop().time()
+        held, syncs = self._copying.partitions.values(), self._ledger.syncs
+        status = SlotStatus(
+            slot=self._spec.slot,
+            phase=phase,
+            run=self._spec.run,
+            generation=self._assignment.generation,
+            partitions=len(self._tending),
+            resting=sum(order.rests != "" for order in self._orders.values()),
+            held_bytes=self._copying.held_bytes,
+            held_records=sum(p.chain.records_held for p in held),
+            commit_window=self._ledger.commits.summary,
+            syncs=0 if syncs is None else syncs.sent,
+            sync_window=() if syncs is None else syncs.took.summary,
+        )
+        await self._guarded("slot status", self._ledger.write(status))
+
+    async def _flush(self, *, everything: bool) -> None:
+        moved = self._copying.moved()
+        if everything or PROGRESS in self._troubles.now:
+            self._looked_at_all = asyncio.get_running_loop().time()
+            moved = list(self._copying.partitions.values())
+        await self._guarded(PROGRESS, self._ledger.flush(moved))
+
+    async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
+        """A control topic that cannot be written delays progress, not the copying; it is said once and tried again."""
+        try:
+            await writing
+        except ClusterTrouble as trouble:
+            self._troubles.began(name, trouble)
+        else:
+            self._troubles.over(name)
+
+    # -- what the state topic says -------------------------------------------------------------------------------------
+
+    def _fold(self, records: Sequence[Record]) -> None:
+        for record in records:
+            if record.key is not None and record.key.startswith(RUNS):
+                self._fold_runs(record.key, record.value)
+                continue
+            row = decode_row(record.key or b"", record.value)
+            if isinstance(row, MirroredTopic):
+                self._topics[row.source_topic] = row
+                self._copying.topic_changed(row)
+            elif isinstance(row, PartitionProgress):
+                known = self._rows.get((row.topic, row.partition))
+                if known is None or not row.is_outdated_by(known):
+                    self._rows[row.topic, row.partition] = row
+                continue  # written several times a second, by us and by the other slots: nothing to reconcile
+            elif isinstance(row, Assignment) and row.slot == self._spec.slot:
+                if row.generation >= self._assignment.generation:
+                    self._assignment = row
+            elif isinstance(row, SlotStatus) and row.slot == self._spec.slot and row.run != self._spec.run:
+                self._ended_cleanly = row.phase == "released"
+                continue
+            elif isinstance(row, Wanted):
+                self._wanted[row.key()] = row
+            elif isinstance(row, Leader):
+                self._see_leader(row, record.offset)
+            else:
+                continue
+            self._changed.set()
+
+    def _see_leader(self, row: Leader, term: int) -> None:
+        if not self._succeeded and self._spec.is_succeeded_by(row, term):
+            self._succeeded = True
+            text = f"{row.instance} leads now and starts its own"
+            self._say.say(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
+
+    def _fold_runs(self, key: bytes, value: bytes | None) -> None:
+        chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})
+        if value is None:
+            chunks.pop(key, None)
+        else:
+            chunks[key] = value
+
+    def _runs_of(self, tp: TopicPartition) -> list[OffsetRuns]:
+        """The partition's offset runs as the state topic has them."""
+        found = self._chunks.get(b"%b%b/%d" % (RUNS, tp[0].encode(), tp[1]), {})
+        rows = (decode_row(key, value) for key, value in found.items())
+        return [row for row in rows if isinstance(row, OffsetRuns)]
+
+    def _reconcile(self) -> None:
+        mine = Counter(topic for topic, _ in self._assignment.partitions)
+        there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
+        self._copying.room.share_rate(mine, there)
+        assigned = set(self._assignment.partitions)
+        self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
+        if not self._goes_on:
+            for tp in assigned - self._tending.keys():
+                self._take_up(tp, self._orders[tp])
+        for tp in self._tending:
+            order = self._orders.get(tp)
+            if order is None or self._leaving or order != self._begun_by[tp]:
+                rests = order.rests if order is not None else ""
+                goes_on = self._goes_on or order is None or not (rests or self._assignment.ending)
+                self._copying.leave(tp, rests, goes_on=goes_on)
+
+    def _copied(self, topic: MirroredTopic) -> int:
+        return topic.copied(by_key=self._settings.data_plane.by_key)
+
+    def _take_up(self, tp: TopicPartition, order: Order) -> None:
+        topic = self._topics.get(tp[0])
+        if topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
+            return
+        at_rest = bool(order.rests) or self._assignment.ending
+        if at_rest and (self._is_located(tp) or self._located.get(tp) == order):
+            return
+        self._located.pop(tp, None)
+        self._begun_by[tp] = order
+        rests = order.rests if at_rest else None
+        task = asyncio.create_task(self._copying.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
+        task.add_done_callback(lambda _: self._has_ended(tp))
+        self._tending[tp] = task
+
+    def _is_located(self, tp: TopicPartition) -> bool:
+        """Whether nothing is to be found out of a partition at rest. What was killed wrote rows, but maybe not the
+        last one."""
+        row = self._rows.get(tp)
+        return row is None or bool(row.begins) or (row.located and self._ended_cleanly)
+
+    def _has_ended(self, tp: TopicPartition) -> None:
+        if not self._ended:
+            asyncio.get_running_loop().call_later(TOGETHER_S, self._changed.set)
+        self._ended.append(tp)

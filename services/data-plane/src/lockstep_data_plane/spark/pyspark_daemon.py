@@ -1,0 +1,41 @@
+"""Spark's Python daemon with the slot's modules in it, so that workers are forked ready.
+
+Named by `spark.python.daemon.module`; Spark runs it as `python -m lockstep_data_plane.spark.pyspark_daemon
+pyspark.worker`.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from pyspark import daemon
+
+__all__ = ["ends_with_jvm"]
+
+Serve = Callable[[socket.socket, bool], int]
+
+
+def ends_with_jvm(serve: Serve) -> Serve:
+    """PySpark's `worker`, which serves the tasks of one connection to the JVM, without a traceback for each worker
+    whose JVM was killed. The driver says in one line that the JVM ended. What a task raises is sent to the JVM before
+    it could get here."""
+
+    def served(connection: socket.socket, authenticated: bool) -> int:
+        try:
+            return serve(connection, authenticated)
+        except (EOFError, ConnectionError, struct.error):  # the last for a number that was cut off
+            return 1  # an exit code: the caller closes the connection and ends this process
+
+    return served
+
+
+if __name__ == "__main__":
+    # kio imports hypothesis where a developer has it installed: a third of a second, and nothing of it is used.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # None is Python's way to say "not there"
+    import_module("lockstep_data_plane.slot.worker")
+    vars(daemon)["worker"] = ends_with_jvm(daemon.worker)
+    daemon.manager()

@@ -1,0 +1,335 @@
+"""The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "Spark", `kafka-wire.md` §6).
+
+Each slot is a job of one task that does not end until the slot is told to. There is one restart path, the driver's own,
+so Spark's retries, speculation and dynamic allocation are off (`spark_conf.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from lockstep_config.spark import SparkSettings
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.spark.conf import Pod, executors_python, in_folder, settings_for, without_secrets
+from lockstep_data_plane.spark.jvm_tempdir import new_folder
+from lockstep_data_plane.spark.secrets import told_secretly
+
+__all__ = ["NoSpark", "SlotFailed", "Spark", "job_group"]
+
+log = logging.getLogger(__name__)
+
+_BOTH_AGAIN = "this process ends too, and its supervisor starts both again"
+
+
+class NoSpark(RuntimeError):
+    """Spark could not be started; the message says why and what to do."""
+
+
+class SlotFailed(RuntimeError):
+    """A slot's task ended by itself; the message is the first line of its cause."""
+
+
+def job_group(spec: SlotSpec) -> str:
+    """Spark's name for the job of one run of a slot; what cancelling it takes."""
+    return f"{spec.settings.flow} slot {spec.slot} {spec.run}"
+
+
+class Spark:
+    """One SparkContext, started in a thread of its own: it takes seconds, and everything else starts meanwhile."""
+
+    def __init__(self, settings: SparkSettings, slots: int) -> None:
+        """`slots`: how many there will be at most, which is how many places are asked for."""
+        self._settings = settings_for(settings, slots, _this_pod())
+        self._context: Future[Any] = Future()
+
+    def start(self) -> None:
+        """Begin. What goes wrong is raised by `context`."""
+
+        def run() -> None:
+            try:
+                context = self._start()
+            except BaseException as exc:  # noqa: BLE001  # handed to whoever asks for the context, whatever it is
+                self._context.set_exception(exc)
+                return
+            self._context.set_result(context)
+            _start_daemon(context)
+
+        threading.Thread(target=run, name="spark", daemon=True).start()
+
+    @property
+    def master(self) -> str:
+        """Spark's master, in its own form."""
+        return self._settings["spark.master"]
+
+    async def context(self) -> Any:
+        """The SparkContext. Raises NoSpark."""
+        return await asyncio.shield(asyncio.wrap_future(self._context))
+
+    def _start(self) -> Any:
+        if os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
+            raise NoSpark(
+                "Spark Connect (SPARK_REMOTE) has no job groups and ends long tasks: unset it and name a master instead"
+            )
+        from py4j.protocol import Py4JError
+        from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.java_gateway import launch_gateway
+
+        # Job groups are thread-local; each Python thread needs a JVM thread of its own.
+        os.environ["PYSPARK_PIN_THREAD"] = "true"
+        # Spark would take whichever python3 comes first on PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", executors_python(self._settings, sys.executable))
+        if self.master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        folder, lock = new_folder(Path(tempfile.gettempdir()))
+        settings = in_folder(self._settings, folder)
+        shown, secrets = without_secrets(settings)
+        conf, launching = SparkConf(), SparkConf()
+        conf.setAll(list(settings.items()))
+        launching.setAll(list(shown.items()))
+        reading, writing = os.pipe()
+        said = LastWords()
+        listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
+        listening.start()
+        try:
+            try:
+                with told_secretly(secrets, folder):
+                    gateway: Any = launch_gateway(launching, {"stderr": writing, "pass_fds": (lock,)})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
+            finally:
+                os.close(writing)
+        except (PySparkRuntimeError, OSError) as exc:
+            listening.join(2.0)
+            raise NoSpark(said.why("Spark's JVM ended while it started")) from exc
+        try:
+            gateway.jvm.java.io.File(str(folder)).deleteOnExit()  # by then all that is in it is gone
+            context: Any = SparkContext(conf=conf, gateway=gateway)
+            context._accumulatorServer.handle_error = _connection_ended
+            return context
+        except (Py4JError, OSError) as exc:
+            if (status := _exit_status(gateway)) is not None:
+                listening.join(2.0)
+                raise NoSpark(said.why(f"Spark's JVM ended while it started ({exit_words(status)})")) from exc
+            raise NoSpark(f"Spark did not start with master {self.master}: {_java_cause(str(exc))}") from exc
+
+    async def run_slot(self, spec: SlotSpec) -> int:
+        """Run a slot as a Spark job until it ends. Returns how many records it appended. Raises SlotFailed and
+        NoSpark."""
+        context = await self.context()
+        appended: int = await in_thread(job_group(spec), lambda: _run_job(context, spec))
+        return appended
+
+    async def cancel(self, spec: SlotSpec) -> None:
+        """End a slot's job at once; its Python worker is killed within two seconds. Nothing is lost: a chain of appends
+        continues from the target's log."""
+        context = await self.context()
+        await in_thread("cancel", lambda: _cancel_job(context, spec))
+
+    async def is_at_work(self, spec: SlotSpec) -> bool:
+        """Whether an executor has begun a slot's task, which need not have said anything yet."""
+        context = await self.context()
+        found: bool = await in_thread("at work", lambda: _is_at_work(context, spec))
+        return found
+
+    async def occupancy(self) -> str:
+        """How much of Spark is in use, for a slot that waits for a place."""
+        context = await self.context()
+        found: str = await in_thread("occupancy", lambda: _occupancy(context, self.master))
+        return found
+
+    async def address(self) -> str:
+        """Where Spark's own pages are; empty when they are off."""
+        context = await self.context()
+        return context.uiWebUrl or ""
+
+
+NOISE = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level")
+"""What every start of Spark says and nobody can act on."""
+
+
+class LastWords:
+    """What the JVM and the workers say on standard error: passed on, but for the noise, and the last line kept."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def pass_on(self, reading: int) -> None:
+        """Until the last process that can write has ended."""
+        with os.fdopen(reading, "rb") as lines:
+            for line in lines:
+                if not line.startswith(NOISE):
+                    self._last = line.decode(errors="replace").strip() or self._last
+                    sys.stderr.buffer.write(line)
+                    sys.stderr.buffer.flush()
+
+    def why(self, what: str) -> str:
+        """A sentence about a JVM that ended: what happened to it, and what it said."""
+        if self._last:
+            return f"{what}; the last it said: {self._last}"
+        return f"{what} and said nothing: something killed it, such as an operator, or the system for want of memory"
+
+
+def _connection_ended(*_: object) -> None:
+    """In place of the traceback that is printed when the JVM is killed: whoever runs a slot says that it ended."""
+    log.debug("Spark's connection for accumulators ended", exc_info=sys.exc_info())
+
+
+def _this_pod() -> Pod:
+    """The pod this process runs in, as Kubernetes tells every pod."""
+    account = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    if not os.environ.get("KUBERNETES_SERVICE_HOST") or not account.is_file():
+        return Pod()
+    return Pod(name=socket.gethostname(), namespace=account.read_text(encoding="utf-8").strip())
+
+
+def _start_daemon(context: Any) -> None:
+    """The first task of all starts the daemon that forks the slots' workers. If it fails, so does the first slot, and
+    says why."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError, OSError):
+        context.parallelize([0], 1).mapPartitions(list).count()
+
+
+def _run_job(context: Any, spec: SlotSpec) -> int:
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    group = job_group(spec)
+    try:
+        context.setJobGroup(group, f"{spec.settings.flow} slot {spec.slot}", interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", str(spec.settings.flow))
+        task = context.parallelize([spec], 1).setName(group).mapPartitions(copy)
+        return int(sum(task.collect()))
+    except (Py4JNetworkError, OSError) as exc:
+        raise NoSpark(_how_the_jvm_ended(context)) from exc
+    except Py4JError as exc:
+        if _has_stopped(context):
+            raise NoSpark(
+                f"Spark ended its own driver ({_java_cause(str(exc))}), and the slots with it; {_BOTH_AGAIN}"
+            ) from exc
+        raise SlotFailed(_first_cause(str(exc))) from exc
+
+
+def _cancel_job(context: Any, spec: SlotSpec) -> None:
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        # Also when the job is not there yet, for its thread may be slower than we are: it would run for ever.
+        context._jsc.sc().cancelJobGroupAndFutureJobs(job_group(spec))
+    except (Py4JNetworkError, OSError):
+        return  # no JVM, no job: whoever runs the slot hears of it
+
+
+def _is_at_work(context: Any, spec: SlotSpec) -> bool:
+    from py4j.protocol import Py4JError
+
+    try:
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    except (Py4JError, OSError):
+        return False  # no JVM, no job: whoever runs the slot hears of it
+    return any(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def _occupancy(context: Any, master: str) -> str:
+    from py4j.protocol import Py4JError
+
+    try:
+        infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
+        tasks = sum(info.numRunningTasks() for info in infos)
+    except (Py4JError, OSError):
+        return master
+    # On a cluster the driver is among them, and runs nothing.
+    executors = len(infos) if master.startswith("local") else len(infos) - 1
+    return f"{master} has executors: {executors}, running tasks: {tasks}"
+
+
+def _has_stopped(context: Any) -> bool:
+    """Whether the context can run nothing any more: its master has gone, or thrown it out."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def _exit_status(gateway: Any, within: float = 5.0) -> int | None:
+    """How the JVM ended; None while it runs."""
+    status: int | None = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        status = gateway.proc.wait(within)
+    return status
+
+
+def exit_words(status: int) -> str:
+    """An exit status for people: a signal by its name."""
+    return f"killed by {signal.Signals(-status).name}" if -status in set(signal.Signals) else f"exit status {status}"
+
+
+def _how_the_jvm_ended(context: Any) -> str:
+    """A sentence about a JVM that does not answer any more."""
+    status = _exit_status(context._gateway)
+    how = "does not answer" if status is None else f"ended ({exit_words(status)})"
+    return f"Spark's JVM {how}, and its slots with it; {_BOTH_AGAIN}"
+
+
+def _java_cause(text: str) -> str:
+    """The line of a Java stack trace that names the innermost cause."""
+    causes = [line.strip() for line in text.splitlines() if line.strip().startswith(("Caused by:", ": "))]
+    found = causes[-1] if causes else _first_cause(text)
+    return found.removeprefix("Caused by:").removeprefix(":").strip()[:500]
+
+
+def _first_cause(text: str) -> str:
+    """The line of a Java stack trace that says what Python raised, else its first line."""
+    _, _, traceback = text.rpartition("Traceback (most recent call last):")
+    raised = [line.strip() for line in traceback.splitlines() if line[:1].isalpha() and ": " in line]
+    return (raised or [line.strip() for line in text.splitlines() if line.strip()] or [text])[0][:500]
+
+
+def copy(specs: Iterator[SlotSpec]) -> Iterator[int]:
+    """The task's body, in Spark's Python worker. One spec comes in, the number of appended records goes out at the
+    end."""
+    from lockstep_data_plane.slot.worker import run_slot
+
+    for spec in specs:
+        yield run_slot(spec)
+
+
+async def in_thread(name: str, call: Any) -> Any:
+    """Run a blocking call in a daemon thread of its own: a slot's job blocks for months, a pool would run dry."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = call()
+        except BaseException as exc:  # noqa: BLE001  # handed to whoever awaits, whatever it is
+            error = exc
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future

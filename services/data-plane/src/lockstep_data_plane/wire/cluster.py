@@ -1,0 +1,303 @@
+"""A cluster as a slot sees it: who leads which partition, and connections to the leaders."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from lockstep_config.clients import aiokafka_connection
+from lockstep_data_plane.common.timeouts import USUAL, Patience, patience_of
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, NoSuchTopic, message
+from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE, NOT_ON_TOPIC
+from lockstep_data_plane.wire.throttle_notice import Quota
+
+__all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
+
+TopicPartition = tuple[str, int]
+
+NO_ERROR, UNKNOWN_TOPIC = 0, 3
+CONSUMER, DEBUGGING = -1, -2
+"""Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`kafka-wire.md` §2)."""
+
+BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
+SYSTEMS_CHOICE = "-1"
+"""The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB unless told
+otherwise, which is too little for a far broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads a partition, as the metadata said last."""
+
+    broker: int
+    epoch: int
+    topic_id: UUID | None
+
+
+class kafka_error(RuntimeError):  # noqa: N801  # reads as what it is: an error code of the protocol
+    """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
+    the resource, its name, and the operation, in the words of `lockstep_config.permissions`."""
+
+    def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
+        super().__init__(f"{about}: {_name(code)}")
+        self.code = code
+        self.alias = alias
+        self.needs = needs
+
+
+def _name(code: int) -> str:
+    from kio.schema.errors import ErrorCode
+
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return f"error {code}"
+
+
+class Cluster:
+    """Leaders and connections of one cluster. One instance belongs to one event loop."""
+
+    def __init__(
+        self,
+        alias: str,
+        bootstrap: Sequence[tuple[str, int]],
+        settings: Mapping[str, Any],
+        buffers: Mapping[int, int] | None = None,
+        patience: Patience = USUAL,
+    ) -> None:
+        """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
+        self.alias = alias
+        self.patience = patience
+        self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
+        self._bootstrap = tuple(bootstrap)
+        self._settings = dict(settings)
+        self._buffers = dict(buffers or {})
+        self.quota = Quota()
+        """What brokers say of quotas that we are over."""
+        self._answered: tuple[str, int] | None = None
+        self._brokers: dict[int, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._errors: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._ids: dict[str, UUID | None] = {}
+        self._lanes: dict[tuple[int, str], Connection] = {}
+        self._opening: dict[tuple[int, str], asyncio.Lock] = {}
+        self.cluster_id = ""
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        """Ask for the metadata of these topics, of any broker that answers: the last one that did, then all that are
+        known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried. Never creates
+        a topic."""
+        wanted = sorted(set(topics))
+        tried: list[str] = []
+        last = [address for address in self._brokers.values() if address == self._answered]
+        for address in [*dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap])]:
+            try:
+                connection = await self._lane_to(address)
+                self._learn(await connection.call(_metadata_request(connection, wanted)))
+                self._answered = address
+                return
+            except BrokerUnreachable as exc:
+                tried.append(str(exc))
+        raise BrokerUnreachable("; ".join(tried), self.alias)
+
+    async def topic_names(self) -> list[str]:
+        """Every topic that we may describe. Raises BrokerUnreachable."""
+        await self.refresh([])  # so that whom we ask is up
+        connection = await self.any_connection()
+        answer = await connection.call(_metadata_request(connection, None))
+        return [str(topic.name) for topic in answer.topics if topic.name is not None]
+
+    async def _lane_to(self, address: tuple[str, int]) -> Connection:
+        broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
+        return await self._open((broker, "metadata"), address)
+
+    def _learn(self, answer: Any) -> None:
+        self.cluster_id = answer.cluster_id or ""
+        self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
+        for topic in answer.topics:
+            name = str(topic.name)
+            self._errors[name] = int(topic.error_code)
+            known = [tp for tp in self._leaders if tp[0] == name]
+            for tp in known:
+                del self._leaders[tp]
+            self._counts[name] = len(topic.partitions)
+            self._ids[name] = None if topic.error_code != NO_ERROR else topic.topic_id
+            if topic.error_code != NO_ERROR:
+                continue
+            for p in topic.partitions:
+                if int(p.leader_id) >= 0:
+                    self._leaders[name, int(p.partition_index)] = Leader(
+                        int(p.leader_id), int(p.leader_epoch), topic.topic_id
+                    )
+
+    def leader(self, tp: TopicPartition) -> Leader | None:
+        """Who leads the partition, or None: not known, no leader just now, or no such topic."""
+        return self._leaders.get(tp)
+
+    def leader_of(self, tp: TopicPartition) -> Leader:
+        """As `leader`; raises BrokerUnreachable where there is none."""
+        leader = self._leaders.get(tp)
+        if leader is None:
+            # The metadata hides who leads what we may not describe.
+            if self._errors.get(tp[0]) == UNKNOWN_TOPIC:
+                raise NoSuchTopic(self.alias, tp[0])
+            hidden = self._errors.get(tp[0]) == NOT_ON_TOPIC
+            needs = ("topic", tp[0], "Describe") if hidden else None
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
+        return leader
+
+    @asynccontextmanager
+    async def led(self, tp: TopicPartition) -> AsyncIterator[Leader]:
+        """The partition's leader, to ask it something; the cluster is asked where none is known, and after any trouble
+        inside, for by then another may lead: whoever tries again finds out. Raises BrokerUnreachable."""
+        if tp not in self._leaders:
+            await self.refresh([tp[0]])
+        leader = self.leader_of(tp)
+        try:
+            yield leader
+        except Exception:
+            self._leaders.pop(tp, None)
+            raise
+
+    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> kafka_error:
+        """The error of an answer about the partition, `needs` being the operation on its topic that it takes. Where
+        another may lead by now nobody counts as its leader until the metadata is asked for again."""
+        if code in LED_ELSEWHERE:
+            self._leaders.pop(tp, None)
+        return kafka_error(code, about, self.alias, ("topic", tp[0], needs))
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
+        return self._counts.get(topic, 0)
+
+    def topic_id(self, tp: TopicPartition) -> str:
+        """The id of the partition's topic as Kafka prints it, as the metadata said last; "" where that is not
+        known."""
+        topic_id = self._ids.get(tp[0])
+        return "" if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+    def trouble(self, topic: str) -> int:
+        """The error code of the topic in the last metadata answer; 0: none."""
+        return self._errors.get(topic, NO_ERROR)
+
+    async def connection(self, broker: int, lane: str) -> Connection:
+        """The open connection of this lane to a broker; each lane is a connection of its own. Raises
+        BrokerUnreachable."""
+        if broker not in self._brokers:
+            raise BrokerUnreachable(f"broker {broker} is not in the metadata", self.alias)
+        return await self._open((broker, lane), self._brokers[broker])
+
+    async def any_connection(self) -> Connection:
+        """A connection to whichever broker is first in the metadata. Raises BrokerUnreachable."""
+        if not self._brokers:
+            raise BrokerUnreachable("no broker in the metadata", self.alias)
+        return await self.connection(min(self._brokers), "ask")
+
+    async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
+        connection = self._lanes.get(key)
+        if connection is not None and not connection.closed and (connection.host, connection.port) == address:
+            return connection
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._lanes.get(key)
+            if connection is None or connection.closed or (connection.host, connection.port) != address:
+                if connection is not None:
+                    connection.close()
+                try:
+                    connection = await Connection.open(*address, self._settings, self._buffers)
+                except BrokerUnreachable as exc:
+                    raise BrokerUnreachable(str(exc), self.alias) from exc
+                connection.on_throttled = self._throttled
+                connection.question_s = self.patience.question_s
+                self._lanes[key] = connection
+            return connection
+
+    def _throttled(self, seconds: float) -> None:
+        self.quota.throttled(seconds, time.monotonic())
+
+    async def close(self) -> None:
+        """Close every connection; outstanding questions fail."""
+        closing = [c.close() for c in self._lanes.values() if not c.closed]
+        self._lanes.clear()
+        for done in closing:
+            if done is not None:
+                await done
+
+    async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1) -> int:
+        """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says
+        (read_uncommitted: the high watermark). Raises kafka_error, BrokerUnreachable."""
+        return await self._offset(tp, timestamp, CONSUMER)
+
+    async def log_end(self, tp: TopicPartition) -> int:
+        """Where the leader's own log ends, beyond what is replicated. Raises as `end_offset`."""
+        return await self._offset(tp, -1, DEBUGGING)
+
+    async def _offset(self, tp: TopicPartition, timestamp: int, replica_id: int) -> int:
+        leader = self.leader_of(tp)
+        connection = await self.connection(leader.broker, "ask")
+        version = connection.version("list_offsets")
+        m = message("list_offsets", version, "request")
+        partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
+        topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
+        answer = await connection.call(m.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=(topic,)))
+        found = answer.topics[0].partitions[0]
+        if found.error_code != NO_ERROR:
+            about = f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}"
+            raise self.refused(tp, int(found.error_code), about, "Describe")
+        return int(found.offset)
+
+    async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
+        """Where the records of this leader epoch and all before it end in the partition's log, as its leader says
+        (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 where it cannot tell. Raises kafka_error, BrokerUnreachable."""
+        leader = self.leader_of(tp)
+        connection = await self.connection(leader.broker, "ask")
+        m = message("offset_for_leader_epoch", connection.version("offset_for_leader_epoch"), "request")
+        # The epoch that is fetched at afterwards, so that no other leader has been there between.
+        partition = m.OffsetForLeaderPartition(
+            partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
+        )
+        topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
+        answer = await connection.call(m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
+        found = answer.topics[0].partitions[0]
+        if found.error_code != NO_ERROR:
+            about = f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}"
+            raise self.refused(tp, int(found.error_code), about, "Describe")
+        return int(found.end_offset)
+
+
+def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
+    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
+    time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
+    bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
+    try:
+        security = aiokafka_connection(properties)
+    except OSError as exc:
+        raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
+    patience = patience_of(properties)
+    opening = {"request_timeout_ms": round(patience.opening_s * 1e3), "max_idle_ms": None}
+    settings = {"client_id": client_id, **opening, **security}
+    sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
+    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, patience)
+
+
+def _address(entry: str) -> tuple[str, int]:
+    host, _, port = entry.strip().rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _metadata_request(connection: Connection, topics: Sequence[str] | None) -> Any:
+    """None: of every topic."""
+    m = message("metadata", connection.version("metadata"), "request")
+    return m.MetadataRequest(
+        topics=None if topics is None else tuple(m.MetadataRequestTopic(topic_id=None, name=name) for name in topics),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+        **({"include_cluster_authorized_operations": False} if connection.version("metadata") == 10 else {}),
+    )

@@ -1,0 +1,320 @@
+"""One connection to one broker: kio's typed messages over aiokafka's connection.
+
+aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.sasl_session`); its own
+messages end at Fetch 11 and Produce 8, so requests and answers are kio's (but for the two requests that are sent for
+every record: `produce_wire.py`, `fetch_wire.py`), and once the connection is open its frames go
+past asyncio's streams (`frames.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from aiokafka.conn import CloseReason
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from kio.serial import entity_reader, entity_writer
+
+from lockstep_data_plane.wire.frame_protocol import Encoded, Frames, RequestBody
+from lockstep_runtime.refused_login import NOT_A_BROKER, refused_login, who_of
+from lockstep_runtime.sasl_session import SessionConnection
+
+__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "NoSuchTopic", "encoded", "message"]
+
+
+class Api(NamedTuple):
+    """An API we speak and the versions we know how to fill; all of them are flexible ones (Kafka 2.8 and newer)."""
+
+    key: int
+    oldest: int
+    newest: int
+
+
+APIS: Mapping[str, Api] = {
+    "produce": Api(0, 9, 13),
+    "fetch": Api(1, 12, 17),
+    "list_offsets": Api(2, 6, 8),  # 7 is of Kafka 3.0
+    "metadata": Api(3, 10, 12),
+    "find_coordinator": Api(10, 3, 4),
+    "init_producer_id": Api(22, 4, 4),
+    "offset_for_leader_epoch": Api(23, 4, 4),
+    "add_partitions_to_txn": Api(24, 3, 3),
+    "end_txn": Api(26, 3, 4),  # from 5 on each one changes the epoch (KIP-890): our chain keeps its own
+    "describe_producers": Api(61, 0, 0),
+}
+_NUMBER = struct.Struct(">i")
+_HEADER = struct.Struct(">hhi")
+"""API, version, number of the request; the client's id and the tags, of which we have none, stand behind them."""
+NAMES = {api.key: name for name, api in APIS.items()}
+
+
+class BrokerUnreachable(ConnectionError):
+    """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
+    known, `needs` the permission without which it would not say more (as `kafka_error`)."""
+
+    def __init__(self, sentence: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.alias = alias
+        self.needs = needs
+
+
+class NoSuchTopic(BrokerUnreachable):
+    """Nobody leads the partition, for the cluster has no such topic: it was deleted."""
+
+    def __init__(self, alias: str, topic: str) -> None:
+        super().__init__(f"{topic} is not there", alias)
+        self.topic = topic
+
+
+class BrokerLacks(BrokerUnreachable):
+    """A broker is too old for an API that the data plane needs: to us it is as good as away, until it is upgraded."""
+
+
+@cache
+def message(api: str, version: int, side: str) -> Any:
+    """kio's module with the entities of an API's `request` or `response` in this version."""
+    return import_module(f"kio.schema.{api}.v{version}.{side}")
+
+
+@cache
+def _writer(key: int, version: int) -> Callable[[RequestBody, Any], None]:
+    api = NAMES[key]
+    write: Callable[[Any, Any], None] = entity_writer(
+        getattr(message(api, version, "request"), _entity_name(api, "request"))
+    )
+    return write
+
+
+def encoded(entity: Any) -> Encoded:
+    """A message of kio's as it is sent."""
+    key, version = int(entity.__api_key__), int(entity.__version__)
+    body = RequestBody()
+    _writer(key, version)(body, entity)
+    return Encoded(key, version, body.parts)
+
+
+def _entity_name(api: str, side: str) -> str:
+    return "".join(part.title() for part in api.split("_")) + side.title()
+
+
+@cache
+def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
+    api = NAMES[key]
+    read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(
+        getattr(message(api, version, "response"), _entity_name(api, "response"))
+    )
+    return read
+
+
+class _Asked(NamedTuple):
+    """How an answer is read, when it was asked for, and who is to see it at once; stands where aiokafka keeps its own
+    request object."""
+
+    reader: Callable[[memoryview, int], tuple[Any, int]]
+    at: float
+    seen: Callable[[Any], None] | None
+
+    def read(self, frame: memoryview, correlation_id: int) -> Any:
+        """The answer, which must bear this correlation id. Raises KafkaConnectionError."""
+        if _NUMBER.unpack_from(frame)[0] != correlation_id:
+            raise KafkaConnectionError("the broker answered another question than the one that was next")
+        if frame[_NUMBER.size] != 0:
+            raise KafkaConnectionError(
+                "the broker sent tagged fields in a response header, which no version known here has"
+            )
+        entity, _ = self.reader(frame, _NUMBER.size + 1)
+        return entity
+
+
+class Connection(SessionConnection):
+    """A connection that also asks kio's messages. Answers come in the order of the questions (the broker mutes a
+    connection until its answer is out), so one connection per outstanding long poll.
+
+    An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
+    (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
+
+    _held: deque[tuple[bytes, int, _Asked, asyncio.Future[Any]]]
+    """What was asked while a login is due, in order."""
+
+    round_trip_s = 0.0
+    """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
+
+    resting_until = 0.0
+    """The moment (of `time.monotonic`) before which nothing is to be asked."""
+
+    question_s = 30.0
+    """How long `call` waits for an answer."""
+
+    on_throttled: Callable[[float], None] | None = None
+    """Called with the seconds that the broker wants us to stay away."""
+
+    @classmethod
+    async def open(
+        cls, host: str, port: int, settings: Mapping[str, Any], buffers: Mapping[int, int] | None = None
+    ) -> Connection:
+        """Connect, authenticate, learn the broker's versions. `buffers`: sizes of the socket's (SO_RCVBUF, SO_SNDBUF)
+        where they are not to be the system's. Raises BrokerUnreachable with the address and the cause."""
+        connection = cls(host, port, **settings)
+        try:
+            await connection.connect()
+        except (OSError, TimeoutError, KafkaError, EOFError) as exc:
+            raise BrokerUnreachable(f"{host}:{port}: {connection._why(exc)}") from exc
+        for option, size in (buffers or {}).items():
+            connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
+        connection._leave_the_stream()
+        return connection
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._held = deque()
+        client = self._client_id.encode()
+        self._who = struct.pack(f">h{len(client)}sb", len(client), client, 0)
+
+    def _leave_the_stream(self) -> None:
+        """From now on each answer is taken from the socket by `Frames`; nothing is on its way at this moment."""
+        self._read_task.cancel()
+        self._writer.transport.set_protocol(Frames(self._protocol, self._answered, self._lost))
+
+    def _answered(self, frame: memoryview) -> None:
+        if not self._requests:
+            raise KafkaConnectionError("the broker answered a question that was not asked")
+        correlation_id, asked, future = self._requests[0]
+        if not isinstance(asked, _Asked):
+            self._handle_frame(bytes(frame))  # aiokafka's own question: a login
+            return
+        entity = asked.read(frame, correlation_id)
+        self._requests.popleft()
+        self._note_drained()
+        self._heard(asked.at, entity)
+        if future.done():
+            return
+        try:
+            if asked.seen is not None:
+                asked.seen(entity)
+        except Exception as exc:  # noqa: BLE001  # for whoever awaits the answer, as if it had been raised there
+            future.set_exception(exc)
+        else:
+            future.set_result(entity)
+
+    def _lost(self, cause: Exception | None) -> None:
+        self.close(CloseReason.CONNECTION_BROKEN, cause)
+
+    async def _do_version_lookup(self) -> None:
+        asked_at = time.monotonic()
+        await super()._do_version_lookup()
+        self.round_trip_s = time.monotonic() - asked_at
+
+    def version(self, api: str) -> int:
+        """The newest version of an API that both sides know. Raises BrokerLacks."""
+        ours = APIS[api]
+        low, high = self._versions.get(ours.key, (0, -1))
+        chosen = min(ours.newest, high)
+        if api == "metadata" and high < 0:
+            raise BrokerLacks(f"{self.host}:{self.port}: {NOT_A_BROKER}")
+        if chosen < max(ours.oldest, low):
+            raise BrokerLacks(
+                f"{self.host}:{self.port} speaks {api} up to version {high}, we need {ours.oldest}: Kafka 2.8 or newer"
+            )
+        return int(chosen)
+
+    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+        """Send a request, at once unless the connection is to log in again first, and return its answer's future, which
+        fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises BrokerUnreachable
+        when the connection is closed already.
+
+        `seen` is given the answer as soon as it is read, a turn of the event loop before anybody who awaits the
+        future; the future has what it raises."""
+        if self._writer is None:
+            raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
+        key, version, parts = entity if isinstance(entity, Encoded) else encoded(entity)
+        correlation_id = self._next_correlation_id()
+        size = _HEADER.size + len(self._who) + sum(map(len, parts))
+        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._who, *parts))
+        future: asyncio.Future[Any] = self._loop.create_future()
+        asked = (frame, correlation_id, _Asked(_reader(key, version), time.monotonic(), seen), future)
+        if self.holding:
+            self._held.append(asked)
+        else:
+            self._put(*asked)
+        return future
+
+    def _put(self, frame: bytes, correlation_id: int, asked: _Asked, future: asyncio.Future[Any]) -> None:
+        self._requests.append((correlation_id, asked, future))
+        self._last_action = time.monotonic()
+        try:
+            self._writer.write(frame)
+        except OSError as exc:
+            self.close()
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
+
+    def _let_go(self) -> None:
+        while self._held and self._writer is not None:
+            self._put(*self._held.popleft())
+        super()._let_go()
+
+    def close(self, reason: CloseReason | None = None, exc: BaseException | None = None) -> Any:
+        while self._held:
+            error = KafkaConnectionError(f"Connection at {self.host}:{self.port} closed")
+            error.__cause__ = exc
+            future = self._held.popleft()[-1]
+            if not future.done():
+                future.set_exception(error)
+        return super().close(reason, exc)
+
+    def _heard(self, asked_at: float, answer: Any) -> None:
+        self._last_action = now = time.monotonic()
+        self.round_trip_s = min(self.round_trip_s, now - asked_at)
+        throttled_s = answer.throttle_time.total_seconds()
+        if throttled_s > 0:
+            self.resting_until = max(self.resting_until, now + throttled_s)
+            if self.on_throttled is not None:
+                self.on_throttled(throttled_s)
+
+    @property
+    def rests_for(self) -> float:
+        """Seconds for which nothing is to be asked, for we are over a quota; 0: ask."""
+        return max(0.0, self.resting_until - time.monotonic()) if self.resting_until else 0.0
+
+    async def rested(self) -> None:
+        """Wait until the connection may be asked something."""
+        while (seconds := self.rests_for) > 0:
+            await asyncio.sleep(seconds)
+
+    async def call(self, entity: Any) -> Any:
+        """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
+        is then closed, since later answers on it could not come either."""
+        await self.rested()
+        try:
+            async with asyncio.timeout(self.question_s):
+                return await self.ask(entity)
+        except TimeoutError as exc:
+            self.close()
+            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
+        except KafkaError as exc:
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
+
+    def _why(self, exc: BaseException) -> str:
+        login = {"sasl.mechanism": self._sasl_mechanism, "sasl.username": self._sasl_plain_username}
+        return refused_login(_cause(exc), who_of(login))
+
+    @property
+    def unanswered(self) -> int:
+        """Requests whose answer is still out."""
+        return len(self._requests) + len(self._held)
+
+    @property
+    def closed(self) -> bool:
+        return self._writer is None
+
+
+def _cause(exc: BaseException) -> str:
+    """The innermost reason, in one line, for people."""
+    while exc.__cause__ is not None:
+        exc = exc.__cause__
+    return str(exc) or type(exc).__name__

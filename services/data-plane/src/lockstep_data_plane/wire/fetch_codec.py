@@ -1,0 +1,124 @@
+"""A fetch as Kafka has it on the wire: what is asked, and what the answer says of each partition.
+
+The request is written here and not by kio, which takes it field by field: where records come one by one, that is most
+of what a question costs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.wire.cluster import TopicPartition
+from lockstep_data_plane.wire.connection import APIS
+from lockstep_data_plane.wire.error_codes import DIVERGED
+from lockstep_data_plane.wire.fetch_session import Plan, Wanted
+from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, by_topic, string
+from lockstep_data_plane.wire.frame_protocol import Encoded, Parts
+
+__all__ = ["Fetched", "fetch_request", "read_answer", "topic_names"]
+
+BY_TOPIC_ID = 13
+"""The first version that names topics by their ids, and only so."""
+
+REPLICA_IN_TAGS = 15
+"""The first version that says only in a tag who fetches, and nothing where that is no broker (KIP-903)."""
+
+API_KEY = APIS["fetch"].key
+UNKNOWN = -1
+_PARTITION = struct.Struct(">iiqiqi")
+_HEAD = struct.Struct(">iiibii")
+_NUMBER = struct.Struct(">i")
+
+READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
+NOBODY = -1
+
+
+class Fetched(NamedTuple):
+    """What a fetch says of one partition. `code`: Kafka's, or DIVERGED."""
+
+    tp: TopicPartition
+    code: int
+    high_watermark: int
+    last_stable: int
+    aborted: tuple[tuple[int, int], ...]
+    records: bytes
+    read_from: int = NOBODY
+    """The broker that the leader would rather have us read from (KIP-392); then nothing else is said."""
+
+
+def fetch_request(
+    version: int,
+    wanted: Sequence[Wanted],
+    settings: FetchSettings,
+    *,
+    isolation: str = "read_uncommitted",
+    wait_ms: int | None = None,
+    session: Plan | None = None,
+    rack: str = "",
+    partition_bytes: int | None = None,
+    max_bytes: int | None = None,
+    by_id: bool = True,
+) -> Encoded:
+    """A fetch of these partitions from these offsets, by topic id where this version speaks of ids and its topics have
+    one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
+    to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
+    `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
+
+    Each partition goes with the leader epoch that we know, so that a broker of another one refuses it, and with that of
+    the record before the one it is to begin with, so that a log without that record says so (KIP-320, KIP-595)."""
+    version = version if by_id else min(version, BY_TOPIC_ID - 1)
+    named_by_id = version >= BY_TOPIC_ID
+    at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes
+    topics: dict[UUID | str | None, list[Parts]] = {}
+    for (topic, number), leader, offset, before in wanted:
+        entry = (_PARTITION.pack(number, leader.epoch, offset, before, UNKNOWN, at_most), NO_TAGS)
+        topics.setdefault(leader.topic_id if named_by_id else topic, []).append(entry)
+    forgotten: dict[UUID | str | None, list[Parts]] = {}
+    for (topic, number), leader in session.forgotten if session is not None else ():
+        forgotten.setdefault(leader.topic_id if named_by_id else topic, []).append((_NUMBER.pack(number),))
+    session_id, epoch = (0, UNKNOWN) if session is None else (session.session_id, session.epoch)
+    head = _HEAD.pack(
+        settings.max_wait_ms if wait_ms is None else wait_ms,
+        settings.min_bytes,
+        settings.max_bytes if max_bytes is None else max_bytes,
+        READ_COMMITTED[isolation],
+        session_id,
+        epoch,
+    )
+    replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
+    return Encoded(API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), string(rack), NO_TAGS])
+
+
+def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
+    """The names of these topics, by what an answer may call them: their ids, and their names."""
+    names: dict[Any, str] = {}
+    for (topic, _), leader, _, _ in wanted:
+        names[leader.topic_id] = names[topic] = topic
+    return names
+
+
+def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str]) -> Iterator[Fetched]:
+    """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
+    for. ``names``: `topic_names` of what was asked for."""
+    if answer.error_code != 0:
+        for tp, _, _, _ in wanted:
+            yield Fetched(tp, int(answer.error_code), -1, -1, (), b"")
+        return
+    by_id = int(answer.__version__) >= BY_TOPIC_ID
+    for topic in answer.responses:
+        name = names.get(topic.topic_id if by_id else topic.topic)
+        if name is None:
+            continue
+        for p in topic.partitions:
+            yield Fetched(
+                (name, int(p.partition_index)),
+                int(p.error_code) or (DIVERGED if p.diverging_epoch.end_offset != UNKNOWN else 0),
+                int(p.high_watermark),
+                int(p.last_stable_offset),
+                tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),
+                p.records or b"",
+                int(p.preferred_read_replica),
+            )

@@ -1,0 +1,93 @@
+"""Reading a stretch of a partition's log, to find out where a copy stands. Nothing that is read here is copied."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from lockstep_config.model import FetchSettings
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.rebuild import read
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
+
+__all__ = ["Cursor", "end_of", "log_between"]
+
+AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
+
+UNSAID = -1
+"""No leader epoch."""
+
+ENOUGH, AGAIN_MS = 3, 200
+"""An answer may hold nothing although there is something: a new leader does not know yet what is replicated, a remote
+segment is not there in time. So many in a row say that the broker does not give it; all but the first may take so
+long."""
+
+
+async def log_between(
+    cluster: Cluster, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
+) -> AsyncIterator[tuple[list[Batch], AbortedTransactions]]:
+    """The batches from the one that holds `offset` to the one before `end`, all of them, with the aborted transactions
+    that each answer names; under read_committed they end at the last stable offset. Raises kafka_error and
+    BrokerUnreachable, the latter also where the leader does not give what it has."""
+    in_vain = 0
+    while offset < end:
+        if in_vain == ENOUGH:
+            raise BrokerUnreachable(
+                f"cluster {cluster.alias} gives nothing of {tp[0]}-{tp[1]} at offset {offset}, "
+                f"though its log was said to go up to {end}"
+            )
+        leader = cluster.leader_of(tp)
+        connection = await cluster.connection(leader.broker, "tail")
+        # Whoever leads now: what is read is held against what is known of this log, or was said of its end.
+        wanted = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]
+        wait_ms = AGAIN_MS if in_vain else None
+        by_id = leader.topic_id is not None
+        request = fetch_request(
+            connection.version("fetch"), wanted, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
+        )
+        answer = await connection.call(request)
+        if not connection.rests_for:  # or it answers without records because we are over a quota
+            in_vain += 1
+        for fetched in read_answer(wanted, answer, topic_names(wanted)):
+            if fetched.code != 0:
+                about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
+                raise cluster.refused(tp, fetched.code, about, "Read")
+            if isolation == "read_committed":
+                end = min(end, fetched.last_stable)
+            if batches := list(scan(fetched.records)):
+                yield batches, AbortedTransactions(fetched.aborted)
+                offset, in_vain = end_of(batches[-1]), 0
+
+
+class Cursor:
+    """How far the log of one partition was read, so that what has come since can be read on."""
+
+    def __init__(self, cluster: Cluster, tp: TopicPartition) -> None:
+        self._cluster = cluster
+        self._tp = tp
+        self._topic_id = ""
+        self._position = -1
+
+    async def unread(self, anew: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
+        """The batches up to where the log ends now; one counts as read when the next is asked for. `anew` is called
+        before those that do not continue what was read: at first, and when the log was truncated, is another topic's of
+        the same name, or has lost what was not read. Raises as `log_between`."""
+        topic_id = self._cluster.topic_id(self._tp)
+        start = await self._cluster.end_offset(self._tp, timestamp=-2)
+        end = await self._cluster.end_offset(self._tp)
+        if topic_id != self._topic_id or not start <= self._position <= end:
+            self._topic_id, self._position = topic_id, start
+            anew()
+        async for batches, _ in log_between(self._cluster, self._tp, self._position, end):
+            yield batches
+            self._position = end_of(batches[-1])
+
+
+def end_of(batch: Batch) -> int:
+    """The offset behind a batch of a log."""
+    if batch.magic < 2:  # its header says nothing of the offsets inside
+        return max((record.offset for record in read(batch)), default=batch.base_offset) + 1
+    return batch.last_offset + 1
