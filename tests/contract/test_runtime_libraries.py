@@ -18,8 +18,8 @@ from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
-from lockstep_runtime.faust_membership import UNKNOWN_MEMBER
-from lockstep_runtime.sasl_session import SessionConnection
+from lockstep_runtime.kafka.sasl_session import SessionConnection
+from lockstep_runtime.membership.faust_membership import UNKNOWN_MEMBER
 
 
 def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:

@@ -22,8 +22,8 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.names import commands_topic
 from lockstep_protocol.state import GroupStatus, Leader, Wanted
 from lockstep_protocol.verbs import Scope, connector_of
-from lockstep_runtime.fold import owner_of
-from lockstep_runtime.leadership import label_of
+from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.state.state_fold import owner_of
 from tests.conftest import Pair
 from tests.faults.replicas import SUBJECTS, Checkpoints, Replicas, Subject, until
 from tests.harness.clusters import Record, produce

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lockstep_runtime import java
+from lockstep_runtime.util import java
 
 __all__ = ["NoJava", "archive_name", "find_java", "java_version", "jvm_performance"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lockstep_config.spark import SparkSettings
 from lockstep_data_plane.spark.conf import Pod, settings_for
-from lockstep_runtime import java
+from lockstep_runtime.util import java
 from tests.harness.java import archive_name, find_java
 
 __all__ = ["options", "write"]

@@ -20,14 +20,14 @@ from lockstep_acl_sync.ownership import Ownership
 from lockstep_config import clients, load
 from lockstep_protocol.names import events_topic, state_topic
 from lockstep_protocol.state import AclStatus, CopiedAcl, Leader, Row, decode_row
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.context import Clock, FlowContext
-from lockstep_runtime.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.errors import StoodDown
-from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.follow import follow
-from lockstep_runtime.leadership import Leadership
-from lockstep_runtime.metrics import Metrics
+from lockstep_runtime.flow.context import Clock, FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
+from lockstep_runtime.kafka.topic_follower import follow
+from lockstep_runtime.state.leadership import Leadership
+from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_runtime.util.errors import StoodDown
 from tests.harness.acls import AclScene, acl, acls_of, add, remove, remove_all, until
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, create_topic, produce

@@ -14,9 +14,9 @@ from confluent_kafka.admin import AclBinding
 
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.state import MirroredTopic
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import NotPermitted
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.util.errors import NotPermitted
 from tests.harness.acls import WITHIN, AclScene, acl, acls_of, add, remove, until
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, produce

@@ -11,8 +11,8 @@ import pytest
 
 from lockstep_data_plane.wire.cluster import Cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.harness.broker import Broker, Quorum
 from tests.harness.commands import lockstep
 from tests.harness.services import two_cluster_file

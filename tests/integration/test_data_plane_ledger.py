@@ -12,8 +12,8 @@ from lockstep_data_plane.core.quarantine_entry import Quarantined, Refusal
 from lockstep_data_plane.progress.control_topic_writer import Ledger
 from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import PartitionProgress
-from lockstep_runtime.errors import NotAppended
-from lockstep_runtime.log import FlowLog
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.errors import NotAppended
 from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic, read_topic, set_configs
 from tests.harness.mirror import MirroredFlow

@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from lockstep_heartbeat.listening import Listener
 from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.records import Heartbeat
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.errors import ClusterUnreachable, NotAppended
-from lockstep_runtime.facts import FactLog, FactProducer
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterUnreachable, NotAppended
 from tests.harness.broker import Broker, free_port
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic
 from tests.harness.eventually import eventually
@@ -46,8 +46,8 @@ def first_lost(
 async def test_an_administration_that_nobody_answers_goes_on_with_another_client(
     broker_b: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = first_lost(monkeypatch, "lockstep_runtime.requests.AdminClient", AdminClient)
-    monkeypatch.setattr("lockstep_runtime.requests.QUICK", 1.0)
+    made = first_lost(monkeypatch, "lockstep_runtime.kafka.admin_requests.AdminClient", AdminClient)
+    monkeypatch.setattr("lockstep_runtime.kafka.admin_requests.QUICK", 1.0)
     admin = Admin("B", conf(broker_b))
     for _ in range(2):
         with pytest.raises(ClusterUnreachable):
@@ -59,7 +59,7 @@ async def test_an_administration_that_nobody_answers_goes_on_with_another_client
 async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = first_lost(monkeypatch, "lockstep_runtime.facts.Producer", Producer)
+    made = first_lost(monkeypatch, "lockstep_runtime.kafka.control_producer.Producer", Producer)
     create_topic(broker_b.bootstrap, topic_name)
     producer = FactProducer("B", conf(broker_b), within=1.0)
     facts = FactLog(producer, topic_name)

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from datetime import timedelta
 
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.util.errors import ClusterTrouble
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, commit_offset, create_topic, produce, unique_name
 from tests.harness.proxy import Proxy

@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_protocol.murmur2 import partition_for
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.described import AclBinding, NewTopic
-from lockstep_runtime.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
-from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.follow import Record, follow, replay
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import AclBinding, NewTopic
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.topic_follower import Record, follow, replay
+from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
 from tests.harness.broker import Broker, free_port
 from tests.harness.clusters import Record as Written
 from tests.harness.clusters import create_topic, delete_topic, end_offsets, produce, produce_transaction, unique_name
@@ -137,8 +137,8 @@ async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
                 asked.clear()
             return super().poll(timeout)
 
-    monkeypatch.setattr("lockstep_runtime.reader.Consumer", Losing)
-    monkeypatch.setattr("lockstep_runtime.reader.LOOK_EVERY", 2.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.Consumer", Losing)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.LOOK_EVERY", 2.0)
     create_topic(broker_b.bootstrap, topic_name, partitions=2)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
     seen: list[Record] = []
@@ -178,8 +178,8 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
                 raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
             return super().get_watermark_offsets(partition, timeout, cached)
 
-    monkeypatch.setattr("lockstep_runtime.reader.Consumer", Lost)
-    monkeypatch.setattr("lockstep_runtime.reader.LOOK_EVERY", 1.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.Consumer", Lost)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.LOOK_EVERY", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     _write(broker_b, topic_name, range(10))
     seen: list[Record] = []
@@ -200,7 +200,7 @@ async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
 async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
     topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lockstep_runtime.reader.LOOK_EVERY", 1.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.LOOK_EVERY", 1.0)
     with Broker("away") as broker:
         create_topic(broker.bootstrap, topic_name)
         _write(broker, topic_name, range(10))

@@ -14,9 +14,9 @@ import pytest
 
 from lockstep_config import load
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic
-from lockstep_runtime import faust_membership
-from lockstep_runtime.faust_membership import FaustMembership
-from lockstep_runtime.flow_runner import FlowRunner, GroupLost
+from lockstep_runtime.membership import faust_membership
+from lockstep_runtime.membership.faust_membership import FaustMembership
+from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost
 from tests.harness import eventually, threads
 from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic, delete_topic

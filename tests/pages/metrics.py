@@ -12,9 +12,9 @@ import lockstep_acl_sync.metrics
 import lockstep_checkpoint.metrics
 import lockstep_data_plane.driver.metrics
 import lockstep_heartbeat.metrics
-import lockstep_runtime.common_metrics
+import lockstep_runtime.flow.common_metrics
 import lockstep_topic_sync.metrics
-from lockstep_runtime.metrics import Metric
+from lockstep_runtime.telemetry.metrics import Metric
 
 __all__ = ["DECLARED", "PAGE", "SERVICES", "WITH_TLS", "declared_by", "filled"]
 
@@ -27,10 +27,10 @@ SERVICES: Mapping[str, tuple[Metric, ...]] = {
     "checkpoint": lockstep_checkpoint.metrics.METRICS,
     "heartbeat": lockstep_heartbeat.metrics.METRICS,
 }
-COMMON = lockstep_runtime.common_metrics.METRICS
+COMMON = lockstep_runtime.flow.common_metrics.METRICS
 DECLARED: Mapping[str, tuple[Metric, ...]] = {"every service": COMMON, **SERVICES}
 
-WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.common_metrics.OF_TLS)
+WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
 """What a page shows beside that where its flows have certificates."""
 
 BLOCK = re.compile(r"(<!-- metrics of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -38,7 +38,7 @@ BLOCK = re.compile(r"(<!-- metrics of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.
 
 def declared_by(service: str) -> set[str]:
     """The names of the samples that a service's page shows."""
-    return {metric.shown_as for metric in (*lockstep_runtime.common_metrics.shown_by(service), *SERVICES[service])}
+    return {metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.shown_by(service), *SERVICES[service])}
 
 
 def filled(page: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from lockstep_checkpoint.groups import hidden, is_consumer_group
 from lockstep_protocol.filters import DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE, NameFilter
 from lockstep_protocol.names import Flow, service_group
-from lockstep_runtime.errors import NotPermitted
+from lockstep_runtime.util.errors import NotPermitted
 
 DEFAULTS = NameFilter(DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE)
 

@@ -15,9 +15,9 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus, decode_row
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.follow import Record
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.topic_follower import Record
 from tests.unit.runtime.flow_context import leading
 
 GROUP = "orders"  # falls to partition 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lockstep_cli.services import ServicePlan, arguments
 from lockstep_protocol.names import Flow
-from lockstep_runtime.door import Door
+from lockstep_runtime.http.access import Door
 
 
 def test_a_service_gets_the_runs_door_but_a_port_of_its_own_and_no_token_on_its_command_line() -> None:

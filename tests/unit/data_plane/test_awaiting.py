@@ -10,7 +10,7 @@ import pytest
 from lockstep_data_plane.slot import retry_gate
 from lockstep_data_plane.slot.retry_gate import Awaiting
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterTrouble
 
 LONG = 3_600.0
 

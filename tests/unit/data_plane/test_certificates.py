@@ -12,7 +12,7 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.slot import certificate_watch
 from lockstep_data_plane.slot.certificate_watch import Certificates
 from lockstep_protocol.names import Flow
-from lockstep_runtime.log import FlowLog
+from lockstep_runtime.telemetry.log import FlowLog
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 

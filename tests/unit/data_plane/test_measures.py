@@ -14,13 +14,13 @@ from lockstep_data_plane.driver.metrics_collector import CASES, Measures, SlotRu
 from lockstep_protocol.behind import Log
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
-from lockstep_runtime import common_metrics
-from lockstep_runtime.context import Clock
-from lockstep_runtime.follow import Record
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.metrics import Metrics
-from lockstep_runtime.state_log import StateLog
-from lockstep_runtime.wanted import WantedNow
+from lockstep_runtime.flow import common_metrics
+from lockstep_runtime.flow.context import Clock
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.state.desired_state import WantedNow
+from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.metrics import Metrics
 
 T = 1_700_000_000_000
 FLOW = Flow("A", "B")

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
-from lockstep_runtime.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
+from lockstep_runtime.kafka.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
 from tests.harness.eventually import eventually
 
 DESCRIBE_PRODUCERS, HANDSHAKE, AUTHENTICATE = 61, 17, 36
@@ -93,7 +93,7 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
         bounds.append((low, high))
         return low
 
-    monkeypatch.setattr("lockstep_runtime.sasl_session.random.uniform", least)
+    monkeypatch.setattr("lockstep_runtime.kafka.sasl_session.random.uniform", least)
     peer = Peer()
     peer.connection._begin_login()
     await peer.log_in(session_ms=1700)
@@ -135,7 +135,7 @@ async def test_nothing_is_asked_in_a_session_that_is_too_short_to_renew() -> Non
 
 
 async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_runtime.sasl_session.TRIES", 1)
+    monkeypatch.setattr("lockstep_runtime.kafka.sasl_session.TRIES", 1)
     peer = Peer()
     peer.connection._begin_login()
     held = peer.connection.ask(describe("a"))

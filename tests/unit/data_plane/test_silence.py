@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lockstep_data_plane.common.liveness_timer import Silence
 from lockstep_protocol.state import SlotStatus
-from lockstep_runtime.looks import AWAY_S
+from lockstep_runtime.util.suspend_detector import AWAY_S
 
 HOUR_MS = 3_600_000
 STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=10 * HOUR_MS)

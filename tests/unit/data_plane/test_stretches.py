@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_data_plane.progress.slot_spans import Copied, Stretches
-from lockstep_runtime.tracing import Attribute, NoTracing
+from lockstep_runtime.telemetry.tracing import Attribute, NoTracing
 
 S = 1_000_000_000
 

@@ -35,14 +35,15 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows import NewerVersion
 from lockstep_protocol.state import ROWS, Row
-from lockstep_runtime import log, service, tracing
-from lockstep_runtime.door import Door
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
-from lockstep_runtime.follow import Record
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.metrics import Metrics
-from lockstep_runtime.pages import Pages
-from lockstep_runtime.tracing_start import start_tracing
+from lockstep_runtime.http.access import Door
+from lockstep_runtime.http.server import Pages
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.service import service
+from lockstep_runtime.telemetry import log, tracing
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
 from tests.harness.collector import Collector
 from tests.unit.cli.reports import reported
 from tests.unit.golden.sources import a_file

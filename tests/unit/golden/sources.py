@@ -30,7 +30,7 @@ from lockstep_protocol.schemas import names as schema_names
 from lockstep_protocol.schemas import schema
 from lockstep_protocol.state import ROWS, decode_row
 from lockstep_protocol.verbs import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
-from lockstep_runtime import control_topics
+from lockstep_runtime.kafka import control_topics
 from tests.pages import configuration as configuration_page
 from tests.pages import metrics as metrics_page
 

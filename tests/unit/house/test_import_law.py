@@ -12,7 +12,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 WIRE = frozenset(
     f"lockstep_data_plane.{module}" for module in ("cluster", "connection", "fetching", "producing", "resume")
-) | {"lockstep_runtime.sasl_session", "lockstep_runtime.group_protocols"}
+) | {"lockstep_runtime.kafka.sasl_session", "lockstep_runtime.kafka.group_protocols"}
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from lockstep_config import load
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Row
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.context import Clock, FlowContext
-from lockstep_runtime.follow import Record
-from lockstep_runtime.leadership import Leadership, label_of
-from lockstep_runtime.metrics import Metrics
-from lockstep_runtime.tracing import NO_TRACING, Tracing
+from lockstep_runtime.flow.context import Clock, FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.state.leadership import Leadership, label_of
+from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 
 __all__ = ["flow_context", "leading", "read_row"]
 

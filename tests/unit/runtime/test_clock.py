@@ -2,8 +2,8 @@
 
 import time
 
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.context import Clock
+from lockstep_runtime.flow.context import Clock
+from lockstep_runtime.util.clock import now_ms
 
 
 def test_the_present_in_milliseconds() -> None:

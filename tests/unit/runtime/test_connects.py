@@ -6,7 +6,7 @@ import asyncio
 import socket
 from datetime import timedelta
 
-from lockstep_runtime.admin import connects
+from lockstep_runtime.kafka.admin import connects
 
 SOON = timedelta(seconds=5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lockstep_runtime.contents import Steady, contents
+from lockstep_runtime.util.file_digest import Steady, contents
 
 
 def test_what_is_in_a_file_counts_not_how_it_came_there(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.state import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
-from lockstep_runtime.errors import StoodDown
-from lockstep_runtime.leadership import HEARD_WITHIN, SESSION_TIMEOUT
+from lockstep_runtime.state.leadership import HEARD_WITHIN, SESSION_TIMEOUT
+from lockstep_runtime.util.errors import StoodDown
 from tests.unit.runtime.flow_context import flow_context, leading
 
 ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0

@@ -12,9 +12,9 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.rows import NewerVersion
 from lockstep_protocol.state import Wanted
 from lockstep_protocol.verbs import Scope
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.desk import CommandDesk
-from lockstep_runtime.follow import Record
+from lockstep_runtime.flow.command_handler import CommandDesk
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.topic_follower import Record
 from tests.unit.runtime.flow_context import flow_context, read_row
 
 SOURCE = "connector:MirrorSourceConnector"

@@ -12,8 +12,8 @@ import pytest
 
 from lockstep_config import FlowSettings, clients
 from lockstep_config.clients import StoresUnusable
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.flow_runner import FlowRunner
+from lockstep_runtime.membership.flow_runner import FlowRunner
+from lockstep_runtime.util.errors import ClusterTrouble
 
 from .flow_context import flow_context
 

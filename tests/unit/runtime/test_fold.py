@@ -18,7 +18,7 @@ from lockstep_protocol.state import (
     Row,
     Wanted,
 )
-from lockstep_runtime.fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_of
+from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_of
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:

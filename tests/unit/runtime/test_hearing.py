@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_runtime.hearing import DEAF_AFTER, Hearing
-from lockstep_runtime.looks import AWAY_S
+from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, Hearing
+from lockstep_runtime.util.suspend_detector import AWAY_S
 
 
 def deaf_after(heard_until: float, *, unreachable_until: float = 0.0, frozen_from: float | None = None) -> float:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.http_wire import BadRequest, Request, parse, rendered, same_token
+from lockstep_runtime.http.parser import BadRequest, Request, parse, rendered, same_token
 
 
 def test_a_request_as_prometheus_sends_it() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_runtime.java import major_version, missing_java
+from lockstep_runtime.util.java import major_version, missing_java
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.lacking import lacking, words
+from lockstep_runtime.kafka.missing_acl import lacking, words
 
 TOPIC, GROUP, CLUSTER = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,

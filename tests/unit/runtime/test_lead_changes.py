@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.lead_changes import OFTEN, PERIOD_S, LeadChanges
+from lockstep_runtime.membership.lead_changes import OFTEN, PERIOD_S, LeadChanges
 
 
 def test_as_many_changes_as_restarts_make_are_not_reported() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.leadership import Leadership, Standing, label_of
+from lockstep_runtime.state.leadership import Leadership, Standing, label_of
 
 
 @dataclass

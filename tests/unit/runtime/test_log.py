@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep_runtime.log import FlowLog, LogFormat, configure
+from lockstep_runtime.telemetry.log import FlowLog, LogFormat, configure
 
 
 @pytest.fixture(autouse=True)

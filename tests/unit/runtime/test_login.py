@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient
 
 from lockstep_config.oauth import TokenSettings
 from lockstep_config.token_source import TokenCallback, TokenSource
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.errors import ClusterUnreachable
-from lockstep_runtime.facts import FactProducer
-from lockstep_runtime.login import logged_in
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.client_factory import logged_in
+from lockstep_runtime.kafka.control_producer import FactProducer
+from lockstep_runtime.util.errors import ClusterUnreachable
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 

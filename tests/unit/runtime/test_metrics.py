@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lockstep_config.certificate_ends import KEYSTORE, CertificateEnds
 from lockstep_protocol.names import Flow
-from lockstep_runtime.common_metrics import certificate_samples, memory_samples, standing_samples
-from lockstep_runtime.memory import resident
-from lockstep_runtime.metrics import Metric, Metrics, Sample, Type
+from lockstep_runtime.flow.common_metrics import certificate_samples, memory_samples, standing_samples
+from lockstep_runtime.telemetry.metrics import Metric, Metrics, Sample, Type
+from lockstep_runtime.util.memory import resident
 
 DONE = Metric("done", Type.COUNTER, ("flow",), "Done")
 LEVEL = Metric("level", Type.GAUGE, ("flow",), "Level")

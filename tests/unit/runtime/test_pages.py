@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_cli.children import answers_ready
-from lockstep_runtime import pages as module
-from lockstep_runtime.door import Door, DoorUnusable
-from lockstep_runtime.metrics import Metrics
-from lockstep_runtime.pages import Pages
+from lockstep_runtime.http import server as module
+from lockstep_runtime.http.access import Door, DoorUnusable
+from lockstep_runtime.http.server import Pages
+from lockstep_runtime.telemetry.metrics import Metrics
 
 WITHIN = 20.0
 NOTHING_BUT_STATUS = [

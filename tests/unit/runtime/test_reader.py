@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from lockstep_config.permissions import NO_ACCESS
-from lockstep_runtime.reader import Reader
+from lockstep_runtime.kafka.topic_reader import Reader
 
 
 @pytest.mark.parametrize("most_ms", ["20", "1000", "60000"])

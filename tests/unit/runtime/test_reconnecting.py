@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.reconnecting import LONGEST_S, Reconnecting
+from lockstep_runtime.kafka.reconnect_backoff import LONGEST_S, Reconnecting
 
 A, B = ("a", 9092), ("b", 9092)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_runtime.refused_login import advertised_by_no_name, refused_login, who_of
+from lockstep_runtime.kafka.auth_errors import advertised_by_no_name, refused_login, who_of
 
 USER = "user mirror (SCRAM-SHA-512)"
 

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ListConsumerGroupsResult
 
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.described import AclBinding
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
-from lockstep_runtime.outcome import Outcome
-from lockstep_runtime.requests import IN_FLIGHT, in_pieces, together
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
+from lockstep_runtime.kafka.admin_types import AclBinding
+from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 
 
 async def asked_of(numbers: Sequence[int], size: int) -> tuple[list[list[int]], int]:

@@ -3,9 +3,9 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.backoff import Backoff
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable
-from lockstep_runtime.retry import Verdict, classify
+from lockstep_runtime.kafka.error_verdicts import Verdict, classify
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from lockstep_config import FlowSettings, load
 from lockstep_config.clients import connections
 from lockstep_config.layering import Side
 from lockstep_protocol.names import Flow
-from lockstep_runtime import rotation
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rotation import Rotation
+from lockstep_runtime.flow import rotation
+from lockstep_runtime.flow.rotation import Rotation
+from lockstep_runtime.telemetry.log import FlowLog
 
 A_TO_B = Flow("A", "B")
 TEXT = """clusters = A, B

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 
 from lockstep_config.permissions import Remedy
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rounds import SAID_AT_ONCE, Rounds, Troubles
+from lockstep_runtime.flow.periodic import SAID_AT_ONCE, Rounds, Troubles
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
 from tests.harness.eventually import eventually
 
 LONG = timedelta(hours=1)

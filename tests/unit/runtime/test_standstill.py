@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.standstill import Standstill
+from lockstep_runtime.util.stall_detector import Standstill
 
 
 def test_it_takes_two_looks_at_the_same_position() -> None:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_runtime import log
-from lockstep_runtime.errors import ClusterTrouble, StoodDown
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
-from lockstep_runtime.tracing_choice import Choice, choice_of
-from lockstep_runtime.tracing_start import start_tracing
+from lockstep_runtime.telemetry import log
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
+from lockstep_runtime.telemetry.tracing_config import Choice, choice_of
+from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
 from tests.harness.broker import free_port
 from tests.harness.collector import Collector
 
@@ -113,7 +113,8 @@ def test_what_is_not_spoken_is_said(environment: dict[str, str], words: str) -> 
 
 def test_without_tracing_opentelemetry_is_not_loaded() -> None:
     code = (
-        "import sys, lockstep_runtime.service, lockstep_runtime.tracing_start, lockstep_data_plane.slot.worker, "
+        "import sys, lockstep_runtime.service.service, lockstep_runtime.telemetry.tracing_start; "
+        "import lockstep_data_plane.slot.worker, "
         "lockstep_topic_sync.app; assert not [one for one in sys.modules if one.startswith('opentelemetry')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
@@ -128,7 +129,7 @@ def test_without_a_work_steps_and_notes_are_nothing() -> None:
 
 
 def test_where_the_packages_are_missing_one_line_says_so(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lockstep_runtime.spans", None)
+    monkeypatch.setitem(sys.modules, "lockstep_runtime.telemetry.spans", None)
     assert start_tracing("topic-sync", "one", {}, SAY) is NO_TRACING
     (line,) = said.getvalue().splitlines()
     assert "tracing is off" in line

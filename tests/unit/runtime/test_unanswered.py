@@ -1,6 +1,6 @@
 """When a client that nobody answers is given up."""
 
-from lockstep_runtime.unanswered import Unanswered
+from lockstep_runtime.kafka.client_reset import Unanswered
 
 
 def test_another_client_is_tried_now_and_then() -> None:

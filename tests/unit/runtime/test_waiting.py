@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lockstep_runtime.waiting import cancelled, done_within, set_within, share_kept_s
+from lockstep_runtime.util.asyncio_util import cancelled, done_within, set_within, share_kept_s
 
 
 async def test_an_event_that_comes_in_time_is_seen_at_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.command import service_command
+from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Let who may read a source topic read its remote topic: every ten minutes
 (sync.topic.acls.interval.seconds), and at once for a new topic, ACLs that the target lacks are added.

@@ -20,9 +20,9 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.state import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
-from lockstep_runtime.tracing import note
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.telemetry.tracing import note
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
 
 __all__ = ["AclSync", "build"]
 
@@ -232,5 +232,5 @@ def _detail(binding: AclBinding) -> dict[str, Any]:
 
 
 def build(ctx: FlowContext) -> AclSync:
-    """The service of one flow, for `lockstep_runtime.service`."""
+    """The service of one flow, for `lockstep_runtime.service.service`."""
     return AclSync(ctx)

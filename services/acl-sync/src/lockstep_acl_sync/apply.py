@@ -9,10 +9,10 @@ from confluent_kafka import KafkaError
 
 from lockstep_acl_sync.bindings import AclBinding
 from lockstep_acl_sync.tokens import by_tokens
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.described import AclBinding as DescribedAcl
-from lockstep_runtime.errors import NotPermitted, RequestRefused
-from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import AclBinding as DescribedAcl
+from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
 __all__ = ["AclsChanged", "NoAuthorizer", "OAuthRules", "add_acls", "delete_acls", "read_acls"]
 

@@ -1,6 +1,6 @@
 """What acl-sync's page shows beside what every service shows."""
 
-from lockstep_runtime.metrics import Metric, Type
+from lockstep_runtime.telemetry.metrics import Metric, Type
 
 __all__ = ["ACLS", "ADDED", "DELETED", "METRICS"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.command import service_command
+from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Say where each consumer group of the source stands on the target: every minute
 (emit.checkpoints.interval.seconds) a checkpoint to SOURCE.checkpoints.internal for each partition in which a group has

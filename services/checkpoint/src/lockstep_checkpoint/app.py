@@ -30,13 +30,13 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_protocol.verbs import Connector, Scope
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ControlTopic, offset_syncs_topic
-from lockstep_runtime.group_protocols import list_group_protocols
-from lockstep_runtime.metrics import Sample
-from lockstep_runtime.source_offsets import SourceOffsets
-from lockstep_runtime.tracing import happened, note
-from lockstep_runtime.waiting import cancelled
+from lockstep_runtime.flow.connect_offsets import SourceOffsets
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.control_topics import ControlTopic, offset_syncs_topic
+from lockstep_runtime.kafka.group_protocols import list_group_protocols
+from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_runtime.telemetry.tracing import happened, note
+from lockstep_runtime.util.asyncio_util import cancelled
 
 __all__ = ["CheckpointFlow", "build"]
 
@@ -328,5 +328,5 @@ async def together(*works: Awaitable[None]) -> None:
 
 
 def build(ctx: FlowContext) -> CheckpointFlow:
-    """The service of one flow, for `lockstep_runtime.service`."""
+    """The service of one flow, for `lockstep_runtime.service.service`."""
     return CheckpointFlow(ctx)

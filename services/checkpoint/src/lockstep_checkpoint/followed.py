@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.backoff import Backoff
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import ClusterTrouble, LogTruncated, NotPermitted, TopicMissing
-from lockstep_runtime.follow import Record, follow
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rounds import Troubles
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import ClusterTrouble, LogTruncated, NotPermitted, TopicMissing
 
 __all__ = ["FollowedTopic"]
 

@@ -15,9 +15,9 @@ from datetime import timedelta
 from lockstep_checkpoint.plan import CheckpointRule, Committed, consumes_mirrored
 from lockstep_protocol.filters import Names, should_replicate_group
 from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.described import GroupOffset
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import GroupOffset
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
 
 __all__ = ["SourceGroups", "SourceLook", "hidden", "is_consumer_group", "offsets_of"]
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from lockstep_checkpoint.written import WrittenCheckpoints
 from lockstep_config import clients
 from lockstep_protocol.records import Checkpoint
-from lockstep_runtime.backoff import Backoff
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import ClusterTrouble, LogTruncated, NotPermitted
-from lockstep_runtime.follow import Record, follow
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import ClusterTrouble, LogTruncated, NotPermitted
 
 __all__ = ["CheckpointMemory"]
 

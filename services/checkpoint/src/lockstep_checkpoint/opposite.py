@@ -11,10 +11,10 @@ from lockstep_checkpoint.places import Opposite
 from lockstep_config import clients
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.control_topics import ControlTopic
-from lockstep_runtime.fold import StateFold
-from lockstep_runtime.follow import Record
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.state.state_fold import StateFold
 
 __all__ = ["OppositeFlow"]
 

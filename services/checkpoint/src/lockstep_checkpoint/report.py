@@ -12,8 +12,8 @@ from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOU
 from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.records import Checkpoint
 from lockstep_protocol.state import GroupStatus
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.sayings import SAID, Sayings
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.telemetry.log_dedup import SAID, Sayings
 
 __all__ = ["GONE", "GroupReport", "Standing"]
 

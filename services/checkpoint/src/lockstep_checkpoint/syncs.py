@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from lockstep_checkpoint.followed import FollowedTopic
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.codec import MalformedRecord, decode_offset_sync
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.control_topics import ControlTopic
-from lockstep_runtime.follow import Record
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.telemetry.log import FlowLog
 
 __all__ = ["OffsetSyncsFollower"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.command import service_command
+from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Copy records from source to target, in raw batches, inside Spark tasks (slots).
 

@@ -11,9 +11,9 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.driver.driver import Driver, slots_of
 from lockstep_data_plane.spark.session import Spark
 from lockstep_data_plane.spark.submission import BadSubmission, joined, submitted_to
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.java import missing_java
-from lockstep_runtime.log import JsonLines
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.telemetry.log import JsonLines
+from lockstep_runtime.util.java import missing_java
 
 __all__ = ["build", "start_spark"]
 
@@ -41,7 +41,7 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
 
 
 def build(ctx: FlowContext) -> Driver:
-    """The driver of one flow, for `lockstep_runtime.service`."""
+    """The driver of one flow, for `lockstep_runtime.service.service`."""
     root = logging.getLogger()
     as_json = any(isinstance(handler.formatter, JsonLines) for handler in root.handlers)
     return Driver(ctx, started[-1], logging.getLevelName(root.level).lower(), "json" if as_json else "text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.command import service_command
+from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Show that each flow lives: every second (emit.heartbeats.interval.seconds) a record to the topic
 `heartbeats` on the flow's target, as MirrorMaker 2 does, so that its MirrorClient sees hops and upstream clusters.

@@ -17,11 +17,11 @@ from lockstep_protocol.codec import encode_heartbeat
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import FlowPulse, Row
 from lockstep_protocol.verbs import Connector, Scope
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.metrics import Sample
-from lockstep_runtime.source_offsets import SourceOffsets
+from lockstep_runtime.flow.connect_offsets import SourceOffsets
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["Heartbeats", "build"]
 
@@ -141,5 +141,5 @@ class Heartbeats:
 
 
 def build(ctx: FlowContext) -> Heartbeats:
-    """The service of one flow, for `lockstep_runtime.service`."""
+    """The service of one flow, for `lockstep_runtime.service.service`."""
     return Heartbeats(ctx)

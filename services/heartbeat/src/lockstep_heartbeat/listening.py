@@ -13,10 +13,10 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from lockstep_heartbeat.upstream import Heard, heard
 from lockstep_protocol.codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
-from lockstep_runtime.errors import ClusterUnreachable
-from lockstep_runtime.login import logged_in
-from lockstep_runtime.reader import bounds
-from lockstep_runtime.unanswered import Unanswered
+from lockstep_runtime.kafka.client_factory import logged_in
+from lockstep_runtime.kafka.client_reset import Unanswered
+from lockstep_runtime.kafka.topic_reader import bounds
+from lockstep_runtime.util.errors import ClusterUnreachable
 
 __all__ = ["Listener"]
 

@@ -1,6 +1,6 @@
 """What heartbeat's page shows beside what every service shows."""
 
-from lockstep_runtime.metrics import Metric, Type
+from lockstep_runtime.telemetry.metrics import Metric, Type
 
 __all__ = ["AGE", "BEATS", "METRICS", "UPSTREAM_AGE", "UPSTREAM_HOPS", "UPSTREAM_LATENCY"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.command import service_command
+from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Keep the topics of each flow in step: create remote topics with the partitions and configs of their source
 topics, add partitions, and set what differs in their configs. Nothing is ever deleted on the target.

@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 from lockstep_protocol.commands import Command
 from lockstep_protocol.state import MirroredTopic, Row
 from lockstep_protocol.verbs import Scope
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.sayings import SAID, Sayings
-from lockstep_runtime.tracing import note
-from lockstep_runtime.waiting import share_kept_s
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.telemetry.log_dedup import SAID, Sayings
+from lockstep_runtime.telemetry.tracing import note
+from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
@@ -395,5 +395,5 @@ class TopicSync:
 
 
 def build(ctx: FlowContext) -> TopicSync:
-    """The service of one flow, for `lockstep_runtime.service`."""
+    """The service of one flow, for `lockstep_runtime.service.service`."""
     return TopicSync(ctx)

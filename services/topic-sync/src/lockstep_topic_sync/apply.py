@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.described import NewTopic
-from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import NewTopic
+from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_topic_sync.plan import Alter, Create, Grow
 
 __all__ = ["Applied", "alter", "create", "grow"]

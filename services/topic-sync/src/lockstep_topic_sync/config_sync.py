@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
 from lockstep_protocol.state import MirroredTopic
-from lockstep_runtime.context import FlowContext
+from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.configs_turn import Turns
 from lockstep_topic_sync.inventory import Configs, config_pieces, read_configs

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.described import ConfigSource, TopicConfig, TopicDescription
-from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import ConfigSource, TopicConfig, TopicDescription
+from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_topic_sync.plan import Config, Topic
 
 __all__ = ["Configs", "Topics", "as_topic", "config_pieces", "read_configs", "read_topics"]

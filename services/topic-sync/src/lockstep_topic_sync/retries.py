@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from lockstep_runtime.backoff import Backoff
+from lockstep_runtime.util.backoff import Backoff
 
 __all__ = ["Retries"]
 

@@ -9,7 +9,7 @@ import click
 
 from lockstep_cli import config, legacy, moving, offsets, probe, rack, status, steering, watch
 from lockstep_cli.options import file_argument, run_options
-from lockstep_runtime.door import Door
+from lockstep_runtime.http.access import Door
 
 __all__ = ["main"]
 

@@ -17,11 +17,11 @@ from lockstep_config.permissions import access_of
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_protocol.verbs import Scope
-from lockstep_runtime.admin import PROBE, Admin
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.errors import ClusterTrouble, NotPermitted, RequestRefused, TopicMissing
-from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.follow import Record, follow
+from lockstep_runtime.kafka.admin import PROBE, Admin
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterTrouble, NotPermitted, RequestRefused, TopicMissing
 
 __all__ = ["ask", "first_of", "members_of", "new_question", "producing"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep_config import FlowSettings, clients
 from lockstep_config.permissions import access_of
-from lockstep_runtime.admin import Admin
+from lockstep_runtime.kafka.admin import Admin
 
 __all__ = ["source_of", "target_of"]
 

@@ -36,7 +36,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
     from lockstep_config import ConfigurationError
     from lockstep_config.python_classes import ClassFailed
     from lockstep_protocol.rows import NewerVersion
-    from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
+    from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
 
     code: int
     try:

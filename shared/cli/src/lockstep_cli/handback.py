@@ -14,8 +14,8 @@ from lockstep_config.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
 from lockstep_protocol.verbs import Connector, Scope
-from lockstep_runtime.auto_restart import is_spent
-from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["HandBack", "Held", "hand_back_of", "not_drained"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lockstep_cli.options import run_options
-from lockstep_runtime.door import Door
+from lockstep_runtime.http.access import Door
 
 __all__ = ["command"]
 
@@ -43,7 +43,7 @@ Exit codes:
 
 
 def _options(command: Any) -> Any:
-    from lockstep_runtime.legacy_options import legacy_options
+    from lockstep_runtime.service.mm1_options import legacy_options
 
     return legacy_options()(run_options(command))
 
@@ -54,7 +54,7 @@ def _options(command: Any) -> Any:
 @_options
 def command(door: Door, log_level: str | None, log_format: str, **legacy: Any) -> None:
     from lockstep_cli import run as running
-    from lockstep_runtime.legacy_options import files_of
+    from lockstep_runtime.service.mm1_options import files_of
 
     files = files_of(legacy)
     if files is None:

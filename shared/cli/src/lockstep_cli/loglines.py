@@ -1,7 +1,7 @@
 """One log out of many: a service's JSON log line as a value, and that value as a line for people or for programs. Pure.
 
-The keys are those of `lockstep_runtime.log`, which a run does not import: it would bring in half of what the services
-need.
+The keys are those of `lockstep_runtime.telemetry.log`, which a run does not import: it would bring in half of what the
+services need.
 """
 
 from __future__ import annotations

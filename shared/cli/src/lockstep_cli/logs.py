@@ -11,8 +11,8 @@ from lockstep_cli.judging import Logs, latest
 from lockstep_config import FlowSettings
 from lockstep_protocol.behind import Log
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["LogReader"]
 

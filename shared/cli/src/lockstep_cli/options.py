@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lockstep_runtime.beside_configuration import beside_configuration
-from lockstep_runtime.door_options import door_options
-from lockstep_runtime.legacy_options import PARAMETERS, files_of, legacy_options
+from lockstep_runtime.http.options import door_options
+from lockstep_runtime.service.config_options import beside_configuration
+from lockstep_runtime.service.mm1_options import PARAMETERS, files_of, legacy_options
 
 if TYPE_CHECKING:
     from lockstep_config.legacy_files import LegacyFiles

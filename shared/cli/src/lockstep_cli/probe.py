@@ -21,8 +21,8 @@ from lockstep_cli.options import file_argument, output_option, timeout_option
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_config.permissions import Grant
-    from lockstep_runtime.admin import Admin
-    from lockstep_runtime.follow import Record
+    from lockstep_runtime.kafka.admin import Admin
+    from lockstep_runtime.kafka.topic_follower import Record
 
 __all__ = ["command"]
 
@@ -94,7 +94,7 @@ async def _probe_flow(
     flow = str(settings.flow)
 
     async def look(check: str, work: Awaitable[str]) -> bool:
-        from lockstep_runtime.errors import ClusterTrouble
+        from lockstep_runtime.util.errors import ClusterTrouble
 
         try:
             tell(Finding(flow, check, True, await work))
@@ -128,8 +128,8 @@ class Missing(Exception):
 
 
 async def _reached(cluster: Admin, within: float) -> str:
-    from lockstep_runtime.admin import PROBE
-    from lockstep_runtime.errors import AdvertisedAstray, ClusterTrouble
+    from lockstep_runtime.kafka.admin import PROBE
+    from lockstep_runtime.util.errors import AdvertisedAstray, ClusterTrouble
 
     try:
         await cluster.probe(min(PROBE, timedelta(seconds=within)))
@@ -227,7 +227,7 @@ async def _arrival(
     from lockstep_cli.asking import first_of
     from lockstep_config import clients
     from lockstep_config.permissions import access_of
-    from lockstep_runtime.follow import follow
+    from lockstep_runtime.kafka.topic_follower import follow
 
     arrived = asyncio.Event()
 

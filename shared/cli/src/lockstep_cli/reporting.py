@@ -43,8 +43,8 @@ from lockstep_protocol.state import (
     Wanted,
 )
 from lockstep_protocol.verbs import SERVICES, Connector, Scope, ScopeKind, connector_of
-from lockstep_runtime.auto_restart import is_spent
-from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["report_of"]
 

@@ -15,9 +15,9 @@ from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_servi
 from lockstep_cli.supervise import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.legacy_files import LegacyFiles, load_legacy
-from lockstep_runtime.door import Door, DoorUnusable
-from lockstep_runtime.java import missing_java
-from lockstep_runtime.legacy_options import legacy_arguments
+from lockstep_runtime.http.access import Door, DoorUnusable
+from lockstep_runtime.service.mm1_options import legacy_arguments
+from lockstep_runtime.util.java import missing_java
 
 __all__ = ["CannotStart", "check", "route", "run", "run_or_say"]
 

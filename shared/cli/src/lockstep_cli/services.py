@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
-from lockstep_runtime.beside_configuration import REMARKS_TOLD
-from lockstep_runtime.door import Door
+from lockstep_runtime.http.access import Door
+from lockstep_runtime.service.config_options import REMARKS_TOLD
 
 __all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
 

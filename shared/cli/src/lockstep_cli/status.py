@@ -78,7 +78,7 @@ async def _status(
 ) -> int:
     from lockstep_cli.flows import flows_of
     from lockstep_cli.tables import as_json, as_tables
-    from lockstep_runtime.errors import ClusterTrouble
+    from lockstep_runtime.util.errors import ClusterTrouble
 
     meant = flows_of(file, flows, every=not flows)
     answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
@@ -119,7 +119,7 @@ def console() -> Console:
 
 
 def _sentence(trouble: Exception) -> str:
-    from lockstep_runtime.errors import TopicMissing
+    from lockstep_runtime.util.errors import TopicMissing
 
     return f"{trouble}: the flow has never run" if isinstance(trouble, TopicMissing) else str(trouble)
 
@@ -132,7 +132,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     from lockstep_cli.logs import LogReader
     from lockstep_cli.reporting import report_of
     from lockstep_cli.services import SERVICES
-    from lockstep_runtime.clock import now_ms
+    from lockstep_runtime.util.clock import now_ms
 
     target = target_of(settings)
     await target.probe(timedelta(seconds=timeout))
@@ -165,8 +165,8 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     from lockstep_config import clients
     from lockstep_protocol.names import state_topic
     from lockstep_protocol.state import MalformedRow
-    from lockstep_runtime.fold import StateFold
-    from lockstep_runtime.follow import Record, replay
+    from lockstep_runtime.kafka.topic_follower import Record, replay
+    from lockstep_runtime.state.state_fold import StateFold
 
     fold = StateFold()
     unreadable: dict[bytes, str] = {}

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from lockstep_cli.children import Child, answers_ready, start
 from lockstep_cli.restart import EndRun, decide, ending
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.util.asyncio_util import set_within
 
 __all__ = ["GRACE", "INTERRUPTED", "UNCLEAN", "Supervisor"]
 

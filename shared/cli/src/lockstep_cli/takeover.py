@@ -19,7 +19,7 @@ from lockstep_config.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, PartitionProgress, Row
 from lockstep_protocol.verbs import Connector
-from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
 
 __all__ = [
     "Found",

@@ -26,12 +26,12 @@ from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_requests import OffsetChange, listing
 from lockstep_protocol.state import Handover, Row
 from lockstep_protocol.verbs import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
-from lockstep_runtime.errors import ClusterTrouble, TopicMissing
-from lockstep_runtime.facts import FactLog
-from lockstep_runtime.follow import Record, replay
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_producer import FactLog
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
+from lockstep_runtime.kafka.topic_follower import Record, replay
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterTrouble, TopicMissing
 
 __all__ = [
     "carry_out",

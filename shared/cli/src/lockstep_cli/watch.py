@@ -21,7 +21,7 @@ from lockstep_cli.options import file_argument, output_option
 if TYPE_CHECKING:
     from lockstep_cli.decoding import RowChanges, Seen
     from lockstep_config import FlowSettings
-    from lockstep_runtime.follow import Record
+    from lockstep_runtime.kafka.topic_follower import Record
 
 __all__ = ["command"]
 
@@ -181,8 +181,8 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
     from lockstep_config.permissions import access_of
-    from lockstep_runtime.errors import LogTruncated, NotPermitted, TopicMissing
-    from lockstep_runtime.follow import follow
+    from lockstep_runtime.kafka.topic_follower import follow
+    from lockstep_runtime.util.errors import LogTruncated, NotPermitted, TopicMissing
 
     access = access_of(view.settings, view.alias)
     from_beginning = view.reads_from_beginning

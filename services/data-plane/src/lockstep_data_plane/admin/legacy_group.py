@@ -16,10 +16,10 @@ from lockstep_data_plane.admin.group_positions import due, mark_of, placed
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.offset_requests import RefusedOffsets
 from lockstep_protocol.state import LegacyGroup, PartitionProgress
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.described import GroupDescription, GroupOffset
-from lockstep_runtime.errors import ClusterTrouble, RequestRefused
-from lockstep_runtime.outcome import Outcome
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
+from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.util.errors import ClusterTrouble, RequestRefused
 
 __all__ = ["PositionsOfGroup"]
 

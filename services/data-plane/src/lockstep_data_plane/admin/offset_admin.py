@@ -22,9 +22,9 @@ from lockstep_protocol.commands import Command
 from lockstep_protocol.offset_requests import OffsetChange, changes_of
 from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus
 from lockstep_protocol.verbs import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.source_offsets import SourceOffsets, offsets_answer, offsets_listed
-from lockstep_runtime.wanted import Phase
+from lockstep_runtime.flow.connect_offsets import SourceOffsets, offsets_answer, offsets_listed
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.state.desired_state import Phase
 
 __all__ = ["Placing"]
 

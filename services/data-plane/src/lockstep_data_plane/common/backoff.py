@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lockstep_runtime.backoff import Backoff
+from lockstep_runtime.util.backoff import Backoff
 
 __all__ = ["Pauses"]
 

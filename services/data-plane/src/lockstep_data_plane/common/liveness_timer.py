@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.looks import Looks
+from lockstep_runtime.util.suspend_detector import Looks
 
 __all__ = ["Silence"]
 

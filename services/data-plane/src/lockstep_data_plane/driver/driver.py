@@ -36,11 +36,11 @@ from lockstep_protocol.state import (
     Wanted,
 )
 from lockstep_protocol.verbs import Scope
-from lockstep_runtime.context import Answer, FlowContext
-from lockstep_runtime.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
-from lockstep_runtime.errors import ClusterUnreachable, StoodDown, ToldToEnd
-from lockstep_runtime.waiting import set_within, to_next_tick
-from lockstep_runtime.wanted import Phase
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
+from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
+from lockstep_runtime.util.errors import ClusterUnreachable, StoodDown, ToldToEnd
 
 __all__ = ["Driver", "slots_of"]
 
@@ -55,7 +55,7 @@ def slots_of(settings: FlowSettings) -> int:
 
 
 class Driver:
-    """A flow's data plane, for `lockstep_runtime.service`. One Spark for all flows of the process."""
+    """A flow's data plane, for `lockstep_runtime.service.service`. One Spark for all flows of the process."""
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
         {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus}

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from lockstep_data_plane.driver.slot_supervisor import Running
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.waiting import to_next_tick
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.asyncio_util import to_next_tick
 
 __all__ = ["Unled"]
 

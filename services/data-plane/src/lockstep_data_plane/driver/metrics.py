@@ -1,7 +1,7 @@
 """What the data plane's page shows beside what every service shows. Its slots have no pages: what they know comes
 through their rows in the state topic."""
 
-from lockstep_runtime.metrics import Metric, Type
+from lockstep_runtime.telemetry.metrics import Metric, Type
 
 __all__ = ["METRICS"]
 

@@ -15,11 +15,11 @@ from lockstep_data_plane.driver.monotonic_counter import Count
 from lockstep_data_plane.slot.desired_state import has_failed
 from lockstep_protocol.behind import SILENT_AFTER_S, is_of_another_log
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
-from lockstep_runtime import common_metrics as common
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.metrics import Sample
-from lockstep_runtime.wanted import Phase
-from lockstep_runtime.window import Rate, stats
+from lockstep_runtime.flow import common_metrics as common
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_runtime.util.sliding_window import Rate, stats
 
 __all__ = ["Measures", "SlotRun"]
 

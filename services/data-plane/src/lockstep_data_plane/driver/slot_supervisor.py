@@ -14,11 +14,11 @@ from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, Spark
 from lockstep_protocol.state import SlotStatus
 from lockstep_protocol.verbs import RESTART, Connector
-from lockstep_runtime.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
-from lockstep_runtime.backoff import Backoff
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.errors import StoodDown
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import StoodDown
 
 __all__ = ["Running"]
 

@@ -13,9 +13,9 @@ from lockstep_data_plane.driver.metrics_collector import Measures
 from lockstep_data_plane.slot.desired_state import Order, orders
 from lockstep_protocol.behind import NOT_ASKED, Log, is_of_another_log
 from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.waiting import share_kept_s
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.asyncio_util import share_kept_s
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["SourceWatch"]
 

@@ -26,7 +26,7 @@ from lockstep_data_plane.wire.error_codes import FENCED_LEADER_EPOCH
 from lockstep_data_plane.wire.fetch_codec import NOBODY, fetch_request, read_answer, topic_names
 from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, Plan, Wanted
 from lockstep_data_plane.wire.frame_protocol import Encoded
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.util.asyncio_util import set_within
 
 if TYPE_CHECKING:
     from lockstep_data_plane.fetch.fetcher import Fetching

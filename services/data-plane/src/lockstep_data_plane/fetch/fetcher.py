@@ -18,7 +18,7 @@ from lockstep_data_plane.fetch.memory_budget import InFlight, Terms
 from lockstep_data_plane.fetch.preferred_replica import Replicas
 from lockstep_data_plane.wire.cluster import Cluster, Leader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_runtime.waiting import cancelled
+from lockstep_runtime.util.asyncio_util import cancelled
 
 __all__ = ["SHARDS", "Fetching"]
 

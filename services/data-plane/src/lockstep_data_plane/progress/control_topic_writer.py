@@ -23,13 +23,13 @@ from lockstep_protocol.codec import encode_source_progress, encode_source_progre
 from lockstep_protocol.events import Event, words_of
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
-from lockstep_runtime.admin import Admin
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.facts import FactLog, FactProducer
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.window import Window
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["PROGRESS", "Ledger"]
 

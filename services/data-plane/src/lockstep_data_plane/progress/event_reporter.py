@@ -14,8 +14,8 @@ from lockstep_data_plane.progress.control_topic_writer import Ledger
 from lockstep_data_plane.wire.cluster import Cluster, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
 from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_runtime.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
-from lockstep_runtime.rounds import Troubles
+from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
 
 __all__ = ["Telling"]
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from lockstep_protocol.codec import encode_offset_sync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.records import OffsetSync
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.facts import FactLog
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.window import Window
+from lockstep_runtime.kafka.control_producer import FactLog
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["SyncLog"]
 

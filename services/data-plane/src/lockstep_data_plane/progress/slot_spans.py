@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lockstep_runtime.tracing import NO_TRACING, Attribute, Tracing
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Attribute, Tracing
 
 __all__ = ["Copied", "Stretches"]
 

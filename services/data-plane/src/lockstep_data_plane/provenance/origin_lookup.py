@@ -20,8 +20,8 @@ from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.wire.cluster import Cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import state_topic
-from lockstep_runtime.backoff import AWAY_AT_MOST_S, Backoff
-from lockstep_runtime.waiting import cancelled
+from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_runtime.util.backoff import AWAY_AT_MOST_S, Backoff
 
 __all__ = ["OriginLookup"]
 

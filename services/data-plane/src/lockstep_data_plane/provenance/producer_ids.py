@@ -12,8 +12,8 @@ from lockstep_data_plane.wire.cluster import cluster_of, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Origin, Row
-from lockstep_runtime.context import FlowContext
-from lockstep_runtime.errors import ClusterUnreachable
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.errors import ClusterUnreachable
 
 __all__ = ["flow_origin", "new_producer_id", "origin_of", "origin_row"]
 

@@ -20,7 +20,7 @@ from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.resume.transaction_runner import Transacting
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_protocol.state import MirroredTopic, PartitionProgress
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["Resuming", "newest"]
 

@@ -24,8 +24,8 @@ from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, answer_o
 from lockstep_data_plane.wire.transaction_coordinator import Coordinators, Fenced, Producer
 from lockstep_protocol.codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
-from lockstep_runtime.clock import now_ms
-from lockstep_runtime.waiting import cancelled, set_within
+from lockstep_runtime.util.asyncio_util import cancelled, set_within
+from lockstep_runtime.util.clock import now_ms
 
 __all__ = ["Transacting"]
 

@@ -10,9 +10,9 @@ import asyncio
 from lockstep_config import FlowSettings
 from lockstep_config.layering import SIDES
 from lockstep_config.rotation import named_by
-from lockstep_runtime.contents import Steady, contents
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rotation import try_each
+from lockstep_runtime.flow.rotation import try_each
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.file_digest import Steady, contents
 
 __all__ = ["Certificates"]
 

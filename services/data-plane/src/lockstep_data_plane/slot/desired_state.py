@@ -10,8 +10,8 @@ from lockstep_config.model import States
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
 from lockstep_protocol.verbs import Connector, Scope, ScopeKind
-from lockstep_runtime.auto_restart import is_spent
-from lockstep_runtime.wanted import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
 

@@ -13,7 +13,7 @@ from lockstep_data_plane.progress.event_reporter import Telling
 from lockstep_data_plane.wire.cluster import Cluster
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.wire.produce_codec import Answer
-from lockstep_runtime.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["Failing"]
 

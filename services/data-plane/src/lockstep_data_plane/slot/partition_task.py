@@ -28,8 +28,8 @@ from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_erro
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.transaction_coordinator import Fenced
 from lockstep_protocol.state import MirroredTopic, OffsetRuns
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["PASSING", "Tending"]
 

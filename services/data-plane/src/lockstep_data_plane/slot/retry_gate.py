@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_runtime.waiting import set_within
+from lockstep_runtime.util.asyncio_util import set_within
 
 __all__ = ["AT_MOST_S", "Awaiting"]
 

@@ -32,12 +32,12 @@ from lockstep_protocol.state import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.errors import ClusterTrouble
-from lockstep_runtime.follow import Record, follow
-from lockstep_runtime.log import FlowLog
-from lockstep_runtime.rounds import Troubles
-from lockstep_runtime.tracing import NO_TRACING, Tracing
-from lockstep_runtime.waiting import cancelled, set_within
+from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
+from lockstep_runtime.util.asyncio_util import cancelled, set_within
+from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["Slot"]
 

@@ -8,9 +8,10 @@ import sys
 
 from lockstep_data_plane.slot.slot import Slot
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_runtime import log, memory
-from lockstep_runtime.tracing import NO_TRACING, Tracing
-from lockstep_runtime.tracing_start import start_tracing
+from lockstep_runtime.telemetry import log
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
+from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.util import memory
 
 __all__ = ["run_slot"]
 

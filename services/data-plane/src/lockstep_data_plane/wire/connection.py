@@ -1,9 +1,9 @@
 """One connection to one broker: kio's typed messages over aiokafka's connection.
 
-aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.sasl_session`); its own
-messages end at Fetch 11 and Produce 8, so requests and answers are kio's (but for the two requests that are sent for
-every record: `produce_wire.py`, `fetch_wire.py`), and once the connection is open its frames go
-past asyncio's streams (`frames.py`)."""
+aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.kafka.sasl_session`);
+its own messages end at Fetch 11 and Produce 8, so requests and answers are kio's (but for the two requests that are
+sent for every record: `produce_wire.py`, `fetch_wire.py`), and once the connection is open its frames go past asyncio's
+streams (`frames.py`)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.wire.frame_protocol import Encoded, Frames, RequestBody
-from lockstep_runtime.refused_login import NOT_A_BROKER, refused_login, who_of
-from lockstep_runtime.sasl_session import SessionConnection
+from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, refused_login, who_of
+from lockstep_runtime.kafka.sasl_session import SessionConnection
 
 __all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "NoSuchTopic", "encoded", "message"]
 

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
-from lockstep_runtime.backoff import Backoff
+from lockstep_runtime.util.backoff import Backoff
 
 __all__ = ["Coordinators", "Fenced", "Producer"]
 

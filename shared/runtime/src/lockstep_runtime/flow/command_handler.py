@@ -1,0 +1,166 @@
+"""Commands of an operator: carried out once by whoever leads, each answered by an event with its id (`architecture.md`
+§4).
+
+Nothing is remembered but what lies in Kafka. A new leader reads all commands and all answers first and carries out
+what has no answer; afterwards commands come from the group. A command may so be carried out twice when its leader
+ends between act and answer: verbs are idempotent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from lockstep_config.python_classes import ClassFailed
+from lockstep_protocol import verbs
+from lockstep_protocol.commands import Command, decode_command
+from lockstep_protocol.events import decode_event
+from lockstep_protocol.rows import NewerVersion
+from lockstep_protocol.verbs import (
+    ANSWERS,
+    OFFSETS_ALTER,
+    OFFSETS_RESET,
+    PAUSE,
+    REFRESH,
+    RESTART,
+    RESUME,
+    STOP,
+    Scope,
+    ScopeKind,
+)
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.state.desired_state import Phase, after, doubts
+from lockstep_runtime.util.errors import ClusterTrouble
+
+__all__ = ["CommandDesk"]
+
+ABOUT_WORK = (PAUSE, RESUME, STOP, RESTART)
+"""Verbs that say what is wanted: a row, which whoever works obeys."""
+
+
+class CommandDesk:
+    """The commands of one flow, as one service sees them."""
+
+    def __init__(self, ctx: FlowContext, carry_out: Callable[[Command, Scope], Awaitable[Answer | None]]) -> None:
+        self._ctx = ctx
+        self._carry_out = carry_out
+        self._taken: set[str] = set()
+        self._answered: set[str] = set()
+        self._inbox: asyncio.Queue[Command | NewerVersion] = asyncio.Queue()
+
+    def answered(self, records: Sequence[Record]) -> None:
+        """Fold events: those that answer a command in our name. Raises NewerVersion."""
+        for record in records:
+            # Nearly no event answers anything; do not parse the others.
+            if record.value is None or b'"answers":""' in record.value:
+                continue
+            try:
+                event = decode_event(record.value)
+            except NewerVersion:
+                raise
+            except (ValueError, TypeError) as exc:
+                self._ctx.log.debug("event ignored", f"offset {record.offset}: {exc}")
+                continue
+            if event.answers and event.service == self._ctx.service:
+                self._answered.add(event.answers)
+
+    def received(self, records: Sequence[Record]) -> None:
+        """Take in commands, old or new; what is not for us, known already or malformed is dropped. One of a newer
+        release ends `serve`: it may be for us, and nobody would answer."""
+        for record in records:
+            if record.value is None:
+                continue
+            try:
+                command = decode_command(record.value)
+            except NewerVersion as newer:
+                self._inbox.put_nowait(newer)
+                continue
+            except (ValueError, TypeError) as exc:
+                self._ctx.log.warn("command ignored", f"partition {record.partition} offset {record.offset}: {exc}")
+                continue
+            if not self._ours(record.partition, command) or command.id in self._taken:
+                continue
+            self._taken.add(command.id)
+            self._inbox.put_nowait(command)
+
+    def _ours(self, partition: int, command: Command) -> bool:
+        if command.service:
+            return command.service == self._ctx.service
+        # What goes to everybody in another partition is about a group, and meant for who divides groups.
+        if partition != 0 and not self._ctx.divided:
+            return False
+        try:
+            return self._ctx.service in verbs.asked(command.verb, Scope.parse(command.subject))
+        except ValueError:
+            return True  # nobody knows whose it is, so each refuses it
+
+    async def serve(self) -> None:
+        """Carry out and answer, one at a time, for ever. Raises NewerVersion."""
+        while True:
+            command = await self._inbox.get()
+            if isinstance(command, NewerVersion):
+                raise command
+            if command.id in self._answered:
+                continue
+            try:
+                kind, reason, detail = await self._judge(command)
+            except (ClusterTrouble, ClassFailed) as trouble:
+                kind, reason, detail = "CommandRefused", str(trouble), {}
+            text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
+            extra = {"reason": reason} if reason else {}
+            await self._ctx.event(
+                kind,
+                command.subject,
+                text,
+                answers=command.id,
+                loud=bool(reason),
+                quiet=False,
+                verb=command.verb,
+                **extra,
+                **detail,
+            )
+
+    async def _judge(self, command: Command) -> tuple[str, str, dict[str, object]]:
+        try:
+            answer = await self._answer(command)
+        except ValueError as exc:
+            return "CommandRefused", str(exc), {}
+        return answer.kind, "", dict(answer.detail)
+
+    async def _answer(self, command: Command) -> Answer:
+        ctx, verb = self._ctx, command.verb
+        scope = Scope.parse(command.subject)
+        asked = verbs.asked(verb, scope)
+        if ctx.service not in asked:
+            raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
+        if verb == REFRESH:
+            if not ctx.to_run:
+                what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
+                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
+            await ctx.rounds.refresh()
+            return Answer(ANSWERS[verb])
+        if verb in ABOUT_WORK:
+            return await self._want(command, scope)
+        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not Phase.STOPPED:
+            # Connect's own rule: who copies would write over what was altered.
+            raise ValueError(f"the offsets of a {scope.name} are changed only while it is stopped: stop it first")
+        if (answer := await self._carry_out(command, scope)) is None:
+            raise ValueError(f"{ctx.service} cannot {verb} yet")
+        return answer
+
+    async def _want(self, command: Command, scope: Scope) -> Answer:
+        """Write down what is wanted. That it is done, the state of whoever does it says."""
+        ctx = self._ctx
+        about = Scope.of(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
+        if why := doubts(command.verb, about, ctx.state.rows):
+            raise ValueError(why)
+        stated = ctx.wanted.stated(ctx.connector)
+        if command.verb == RESUME and about.kind is ScopeKind.CONNECTOR and stated is not None:
+            raise ValueError(
+                f"the {ctx.connector.value} is {stated.phase} by {stated.key}: the file says so, which no command "
+                "changes; remove the line, or write running, and start again"
+            )
+        row = after(ctx.wanted.row(about), command.verb, command.id)
+        await ctx.state.write_if_changed(row)
+        return Answer(ANSWERS[command.verb], {"scope": row.scope, "wanted": row.phase})

@@ -1,0 +1,194 @@
+"""Metrics that every service has: its standing in each flow, its rounds, and what Kafka Connect's workers would say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from lockstep_config.certificate_ends import CertificateEnds, first_end
+from lockstep_protocol.names import Flow
+from lockstep_runtime.telemetry.metrics import Metric, Sample, Type
+
+__all__ = [
+    "ASSIGNED_TASKS",
+    "CERTIFICATE_EXPIRES",
+    "CHECKPOINT",
+    "CONNECTOR_STATUS",
+    "FAILED_TASKS",
+    "HEARTBEAT",
+    "MEMORY",
+    "METRICS",
+    "ROUNDS",
+    "ROUND_FAILURES",
+    "SOURCE",
+    "TASKS",
+    "Standing",
+    "certificate_samples",
+    "connector",
+    "memory_samples",
+    "quoted",
+    "shown_by",
+    "standing_samples",
+]
+
+SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
+"""MM2's connectors. Ours of the first is the data plane; topic-sync and acl-sync are part of it and count as none."""
+
+CONNECTORS = {"data-plane": SOURCE, "checkpoint": CHECKPOINT, "heartbeat": HEARTBEAT}
+
+STANDING = ("flow", "service")
+
+READY = Metric("lockstep_ready", Type.GAUGE, STANDING, "1 when the flow's control topics have been replayed")
+ACTING = Metric("lockstep_acting", Type.GAUGE, STANDING, "1 while this replica leads and acts in the flow")
+DEGRADED = Metric("lockstep_degraded", Type.GAUGE, STANDING, "1 while something of the flow fails and is retried")
+
+ROUNDS = Metric(
+    "lockstep_rounds",
+    Type.COUNTER,
+    (*STANDING, "round"),
+    "Rounds of periodic work that were done, failed ones included",
+)
+ROUND_FAILURES = Metric(
+    "lockstep_round_failures",
+    Type.COUNTER,
+    (*STANDING, "round"),
+    "Rounds that a cluster refused or did not answer; each is tried again with back-off",
+)
+
+MEMORY = Metric(
+    "lockstep_memory_bytes",
+    Type.GAUGE,
+    ("service", "part"),
+    "Resident memory: of the service's own process (`service`), and of all that it started (`spark`: the JVM and the"
+    " slots of the data plane; what they share counts for each)",
+)
+CERTIFICATE_EXPIRES = Metric(
+    "lockstep_certificate_expires_timestamp_seconds",
+    Type.GAUGE,
+    ("flow", "cluster", "use"),
+    "When the first of the certificates in use ends, Unix seconds, by what it is for: `keystore` is what we show,"
+    " `truststore` what the brokers' are checked against, `token-truststore` a token endpoint's; absent without TLS,"
+    " and for the system's own",
+)
+
+CONNECTOR_COUNT = Metric(
+    "kafka_connect_worker_connector_count",
+    Type.GAUGE,
+    (),
+    "Flows for which this process acts as one of MirrorMaker 2's connectors",
+    like="kafka.connect:type=connect-worker-metrics connector-count",
+)
+ASSIGNED_CONNECTORS = Metric(
+    "kafka_connect_coordinator_assigned_connectors",
+    Type.GAUGE,
+    (),
+    "The same: what a process acts for is what it is assigned",
+    like="kafka.connect:type=connect-coordinator-metrics assigned-connectors",
+)
+TASKS = Metric(
+    "kafka_connect_worker_task_count",
+    Type.GAUGE,
+    (),
+    "Slots that run; one for each flow of checkpoint and heartbeat",
+    like="kafka.connect:type=connect-worker-metrics task-count",
+)
+ASSIGNED_TASKS = Metric(
+    "kafka_connect_coordinator_assigned_tasks",
+    Type.GAUGE,
+    (),
+    "Slots that have partitions, also while they do not run; one for each flow of checkpoint and heartbeat",
+    like="kafka.connect:type=connect-coordinator-metrics assigned-tasks",
+)
+REBALANCING = Metric(
+    "kafka_connect_worker_rebalance_rebalancing",
+    Type.GAUGE,
+    (),
+    "Flows whose replicas are dividing the work anew",
+    like="kafka.connect:type=connect-worker-rebalance-metrics rebalancing",
+)
+CONNECTOR_STATUS = Metric(
+    "kafka_connect_connector_status",
+    Type.GAUGE,
+    ("connector", "task", "status"),
+    "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it is"
+    " being retried, `unassigned` before it has begun; of a slot also `paused` and `stopped`",
+    like="kafka.connect:type=connector-task-metrics status",
+)
+FAILED_TASKS = Metric(
+    "kafka_connect_worker_connector_failed_task_count",
+    Type.GAUGE,
+    ("connector",),
+    "How many of them are `failed`",
+    like="kafka.connect:type=connect-worker-metrics connector-failed-task-count",
+)
+
+OF_ALL = (READY, ACTING, DEGRADED, MEMORY, CONNECTOR_COUNT, ASSIGNED_CONNECTORS, REBALANCING)
+OF_TLS = (CERTIFICATE_EXPIRES,)
+OF_ROUNDS = (ROUNDS, ROUND_FAILURES)
+OF_TASKS = (TASKS, ASSIGNED_TASKS, CONNECTOR_STATUS, FAILED_TASKS)
+
+METRICS = (*OF_ALL, *OF_TLS, *OF_ROUNDS, *OF_TASKS)
+
+
+def shown_by(service: str) -> tuple[Metric, ...]:
+    """Those of them that a service's page has: the data plane works in no rounds, topic-sync and acl-sync have no
+    tasks. With TLS it has those about certificates too."""
+    return (*OF_ALL, *(OF_ROUNDS if service != "data-plane" else ()), *(OF_TASKS if service in CONNECTORS else ()))
+
+
+class Standing(Protocol):
+    """How a service stands in one flow."""
+
+    @property
+    def flow(self) -> Flow: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def acting(self) -> bool: ...
+    @property
+    def degraded(self) -> bool: ...
+    @property
+    def rebalancing(self) -> bool: ...
+
+
+def quoted(value: str) -> str:
+    """As JMX shows a value with special characters, and as the dashboards for it ask for it: in double quotes."""
+    return f'"{value}"'
+
+
+def connector(flow: Flow, kind: str) -> str:
+    """The label that names a connector, as Strimzi names it."""
+    return quoted(f"{flow}.{kind}")
+
+
+def standing_samples(service: str, flows: Iterable[Standing]) -> Iterator[Sample]:
+    """What a service's standing in each of its flows comes to."""
+    kind = CONNECTORS.get(service)
+    for one in flows:
+        labels = (str(one.flow), service)
+        yield Sample(READY, labels, one.ready)
+        yield Sample(ACTING, labels, one.acting)
+        yield Sample(DEGRADED, labels, one.degraded)
+        yield Sample(REBALANCING, (), one.rebalancing)
+        acts = kind is not None and one.acting
+        yield Sample(CONNECTOR_COUNT, (), acts)
+        yield Sample(ASSIGNED_CONNECTORS, (), acts)
+        if kind in (CHECKPOINT, HEARTBEAT):
+            yield Sample(TASKS, (), acts)
+            yield Sample(ASSIGNED_TASKS, (), acts)
+            yield Sample(FAILED_TASKS, (connector(one.flow, kind),), acts and one.degraded)
+            if acts:
+                status = "failed" if one.degraded else "running"
+                yield Sample(CONNECTOR_STATUS, (connector(one.flow, kind), "0", status), 1)
+
+
+def memory_samples(service: str, bytes_by_part: Mapping[str, int]) -> Iterator[Sample]:
+    """What a service's processes hold (`memory.resident`)."""
+    for part, held in bytes_by_part.items():
+        yield Sample(MEMORY, (service, part), held)
+
+
+def certificate_samples(flow: Flow, ends: Iterable[CertificateEnds], now: float) -> Iterator[Sample]:
+    """Of the certificates that a flow's clients were made with; `now` in Unix seconds."""
+    for one in ends:
+        yield Sample(CERTIFICATE_EXPIRES, (str(flow), one.cluster, one.use), first_end(one, now))

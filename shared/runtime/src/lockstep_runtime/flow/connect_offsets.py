@@ -1,0 +1,110 @@
+"""A connector's source offsets as Connect keeps them on the target: listed, altered and reset as Connect's REST API
+would (`offset_requests`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lockstep_config import clients
+from lockstep_protocol.commands import Command
+from lockstep_protocol.offset_requests import OffsetChange, change_in, changes_of, listing, record_of
+from lockstep_protocol.verbs import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
+from lockstep_runtime.kafka.topic_follower import Record, replay
+from lockstep_runtime.util.errors import TopicMissing
+
+__all__ = ["SourceOffsets", "offsets_answer", "offsets_listed"]
+
+LISTED = 5_000
+"""Entries in one answer at most: an event is one record, and brokers take 1 MiB."""
+
+READ_WITHIN_S = 30.0
+
+
+class SourceOffsets:
+    """Those of one connector of a flow. Whoever keeps it stands still while they are changed: the desk sees to that."""
+
+    def __init__(self, ctx: FlowContext, connector: Connector) -> None:
+        self._ctx = ctx
+        self._connector = connector
+        control = ctx.settings.control
+        self._topic = source_offsets_topic(control)
+        self.name = control.progress_connector if connector is Connector.SOURCE else connector.value
+        """As which it keeps them."""
+
+    async def carry_out(self, command: Command) -> Answer | None:
+        """For a connector whose offsets have no function: they are records, and nothing else. None for other verbs.
+        Raises ValueError (RefusedOffsets) and ClusterTrouble."""
+        if command.verb == OFFSETS_LIST:
+            return offsets_listed((await self.known()).values())
+        if command.verb == OFFSETS_ALTER:
+            changes = changes_of(self._connector, command.arguments)
+            await self.write(changes)
+            return offsets_answer(command.verb, len(changes))
+        if command.verb == OFFSETS_RESET:
+            return offsets_answer(command.verb, await self.reset())
+        return None
+
+    async def known(self) -> Mapping[bytes, OffsetChange]:
+        """What the topic says now, by the keys as they lie there, without what was reset. Raises ClusterTrouble, and
+        ValueError where it cannot be read to its end."""
+        ctx, found = self._ctx, dict[bytes, OffsetChange]()
+
+        def take(records: Sequence[Record]) -> None:
+            for record in records:
+                change = change_in(self.name, record.key, record.value)
+                if change is not None and record.key is not None:
+                    found.pop(record.key, None)
+                    if change.offset is not None:
+                        found[record.key] = change
+
+        conf = clients.target_consumer(ctx.settings, ctx.service)
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                await replay(conf, self._topic.name, on_records=take, alias=ctx.target.alias, access=ctx.target.access)
+        except TopicMissing:
+            return {}
+        except TimeoutError as exc:
+            raise ValueError(
+                f"cluster {ctx.target.alias}: topic {self._topic.name} cannot be read to its end: is a transaction "
+                "left open there? Ask again in a minute"
+            ) from exc
+        return found
+
+    async def write(self, changes: Iterable[OffsetChange]) -> None:
+        """Append them, as Connect would; the topic is created where it is missing. Raises ClusterTrouble, after which
+        some may be there."""
+        await self._append(record_of(self.name, change) for change in changes)
+
+    async def reset(self) -> int:
+        """A tombstone for each that is known; how many there were. Raises as `known` and `write`."""
+        known = await self.known()
+        await self._append((key, None) for key in known)
+        return len(known)
+
+    async def _append(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        ctx = self._ctx
+        await ensure_control_topics(ctx.target, [self._topic])
+        ctx.must_act()
+        await ctx.facts(self._topic.name).append_all(records)
+
+
+def offsets_answer(verb: str, entries: int) -> Answer:
+    """They were changed: how many."""
+    return Answer(ANSWERS[verb], {"entries": entries})
+
+
+def offsets_listed(entries: Iterable[OffsetChange]) -> Answer:
+    """As Connect lists them, in a fixed order, at most `LISTED`; `left_out` says how many more there are."""
+    listed: list[dict[str, Any]] = listing(entries)["offsets"]
+    listed.sort(key=_by_topic)
+    return Answer(ANSWERS[OFFSETS_LIST], {"offsets": listed[:LISTED], "left_out": max(0, len(listed) - LISTED)})
+
+
+def _by_topic(entry: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """Fields backwards: the topic, then the partition as a number."""
+    values = [value for _, value in sorted(entry["partition"].items(), reverse=True)]
+    return [(value if isinstance(value, int) else 0, str(value)) for value in values]

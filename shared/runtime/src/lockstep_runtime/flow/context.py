@@ -1,0 +1,270 @@
+"""What the runtime gives a service for each flow, and what it asks of it. No Faust here: everything but `app.py` may
+import it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from lockstep_config import FlowSettings
+from lockstep_protocol.commands import Command
+from lockstep_protocol.events import Event, words_of
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
+from lockstep_protocol.state import Row
+from lockstep_protocol.verbs import Scope, connector_of
+from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS
+from lockstep_runtime.flow.periodic import Rounds
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.state.desired_state import Phase, WantedNow
+from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, Standing
+from lockstep_runtime.state.state_fold import owner_of
+from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing, happened
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import StoodDown
+
+__all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time as an argument. `wall_ms` is Unix milliseconds, `monotonic` seconds that go on while the machine sleeps."""
+
+    wall_ms: Callable[[], int] = now_ms
+    monotonic: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a command is answered: by an event of this kind (past tense, such as `Refreshed`), with its detail as JSON
+    values."""
+
+    kind: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FlowService(Protocol):
+    """One service's work in one flow; built once per flow by `build(ctx)`, which must not do I/O."""
+
+    wants: ClassVar[frozenset[type[Row]]]
+    """The kinds of state rows that the service reads; all others are absent from `ctx.state`."""
+
+    async def run(self) -> None:
+        """The main loop: started each time we begin to act, cancelled when we stand down or end (then drain, within 5
+        s).
+
+        Returning early ends nothing else. A `ClusterTrouble` that gets out is logged, and run is started again with
+        back-off; any other exception ends the process with exit code 1.
+        """
+
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
+        """Carry out what an operator asked about `scope`; None refuses it as unknown. Only verbs about offsets come
+        here: `refresh`, and what is wanted of the work, is the runtime's. Raise ValueError with a sentence to refuse
+        it with that reason. The same command may come twice."""
+
+    def status(self) -> Mapping[str, Any]:
+        """JSON values for /status."""
+
+
+@runtime_checkable
+class Rests(Protocol):
+    """A service that has something to do while its connector is stopped."""
+
+    async def rest(self) -> None:
+        """Started each time we begin to act for a stopped connector, or it is stopped; cancelled as `run` is. What gets
+        out is treated as what `run` raises, but that no restart is counted."""
+
+
+class FlowContext:
+    """All a service needs in one flow. Made by `lockstep_runtime.service.service`; `source`, `target`, `state` work
+    once it runs."""
+
+    def __init__(
+        self,
+        service: str,
+        settings: FlowSettings,
+        *,
+        instance: str,
+        source: Admin,
+        target: Admin,
+        leadership: Leadership,
+        metrics: Metrics,
+        clock: Clock,
+        divided: bool,
+        pauses_itself: bool = False,
+        tracing: Tracing = NO_TRACING,
+    ) -> None:
+        self.service = service
+        self.settings = settings
+        """Others by their credentials whenever the main loop begins, and never meanwhile: what clients are made with is
+        taken from here when they are made."""
+        self.flow: Flow = settings.flow
+        self.instance = instance
+        self.source = source
+        self.target = target
+        self.metrics = metrics
+        self.clock = clock
+        self.log = FlowLog(service, self.flow)
+        self.leadership = leadership
+        self.state = StateLog(self.log, clock.wall_ms, self._term_of)
+        self.rounds = Rounds(self.log, clock.monotonic, self._round_ended, self._traced)
+        self._tracing = tracing
+        self.heard_at: float | None = None
+        """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
+        self.connector = connector_of(service)
+        """MM2's connector that we are part of."""
+        self.pauses_itself = pauses_itself
+        """Whether the main loop goes on while its connector is paused; it then asks `wanted` what to leave alone."""
+        self.divided = divided
+        """Whether replicas divide the work by commands partition."""
+        self._events: FactLog | None = None
+        self._acts: FactProducer | None = None
+
+    # -- what is wanted ------------------------------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> WantedNow:
+        """What operators and the file want of the flow's work, current to within a fetch."""
+        return WantedNow(self.state.rows, self.settings.states)
+
+    @property
+    def to_run(self) -> bool:
+        """Whether our main loop is to run now."""
+        phase = self.wanted.connector(self.connector)
+        return phase is Phase.RUNNING or (phase is Phase.PAUSED and self.pauses_itself)
+
+    # -- leadership ----------------------------------------------------------------------------------------------------
+
+    @property
+    def heard(self) -> bool:
+        """Whether our group was heard from within half its session time-out: what it gave us is ours still."""
+        return self.heard_at is not None and self.clock.monotonic() - self.heard_at <= HEARD_WITHIN
+
+    @property
+    def acting(self) -> bool:
+        """Whether we may act now: we lead (any share of the work), and `heard`. Ask again before each act on the
+        outside."""
+        return self.heard and bool(self.leadership.leading())
+
+    def must_act(self) -> None:
+        """Raises StoodDown unless `acting`. Call before each act on a cluster; `run` need not catch it."""
+        if not self.acting:
+            raise StoodDown(f"{self.service} {self.flow} does not lead now")
+
+    @property
+    def term(self) -> int:
+        """The term in which we lead the flow; 0 while we do not. Where work is divided use `term_for`."""
+        return self.leadership.term(0)
+
+    def owns(self, key: str) -> bool:
+        """Divided work: whether the share of `key` (a group's id: murmur2 over the commands partitions) is ours to
+        act on."""
+        return self.acting and self.leadership.leads(self.partition_of(key))
+
+    def term_for(self, key: str) -> int:
+        """Divided work: the term in which we lead the share of `key`, 0 while we do not."""
+        return self.leadership.term(self.partition_of(key))
+
+    def partition_of(self, key: str) -> int:
+        """Which commands partition a key falls to; always 0 where work is not divided."""
+        return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
+
+    @property
+    def standing(self) -> Standing:
+        return max((self.leadership.standing(p) for p in range(COMMANDS_PARTITIONS)), key=list(Standing).index)
+
+    def _term_of(self, row: Row) -> int:
+        self.must_act()
+        label = owner_of(row)
+        if label is None:
+            return self.leadership.term(0)
+        if not (term := self.leadership.term_of(label)):
+            raise StoodDown(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
+        return term
+
+    def _term_about(self, subject: str) -> int:
+        mine = self.leadership.leading()
+        share = self.partition_of(subject)
+        return self.leadership.term(share if share in mine else min(mine, default=0))
+
+    # -- saying what happened ------------------------------------------------------------------------------------------
+
+    async def event(
+        self,
+        kind: str,
+        subject: str = "",
+        text: str = "",
+        *,
+        answers: str = "",
+        loud: bool = False,
+        quiet: bool = False,
+        **detail: Any,
+    ) -> None:
+        """Append an event and log it as one line: `TopicCreated` reads "topic created", `text` follows (default: the
+        subject; a warning if `loud`, at level debug if `quiet`). It bears the term in which we lead the subject's share
+        of the work, else that of the least share we lead. What happened is said even if we do not lead any more (term
+        0).
+
+        Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
+        """
+        keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
+        if answers:
+            keys["answers"] = answers
+        level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
+        self.log.say(words_of(kind), text or subject, level=level, **keys)
+        happened(kind, subject=subject)
+        event = Event(
+            kind=kind,
+            service=self.service,
+            flow=str(self.flow),
+            subject=subject,
+            at_ms=self.clock.wall_ms(),
+            term=self._term_about(subject),
+            instance=self.instance,
+            answers=answers,
+            detail=detail,
+        )
+        if self._events is None:
+            raise StoodDown("the events topic is not open")
+        key, value = event.encode()
+        await self._events.append(key, value, partition=0)
+
+    def facts(self, topic: str) -> FactLog:
+        """Append to another control topic of the target (heartbeats, checkpoints). Such records bear no term, so what
+        is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
+        if self._acts is None:
+            raise StoodDown("the target has not been reached yet")
+        return FactLog(self._acts, topic)
+
+    async def every(
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+    ) -> None:
+        """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
+        `Rounds.every`."""
+        await self.rounds.every(name, interval, round_, rest=rest)
+
+    def _round_ended(self, name: str, failed: bool) -> None:
+        labels = (str(self.flow), self.service, name)
+        self.metrics.of(ROUNDS, *labels).add()
+        self.metrics.of(ROUND_FAILURES, *labels).add(failed)
+
+    def _traced(self, name: str) -> AbstractContextManager[None]:
+        """One name for all rounds of a kind, whatever the flow."""
+        return self._tracing.work(
+            f"{self.service} {name}", flow=str(self.flow), service=self.service, round=name, instance=self.instance
+        )
+
+    # -- from the edge -------------------------------------------------------------------------------------------------
+
+    def open(self, acts: FactProducer, events: FactLog) -> None:
+        self._acts = acts
+        self._events = events

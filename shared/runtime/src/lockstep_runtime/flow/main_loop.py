@@ -1,0 +1,150 @@
+"""The main loop of one service in one flow, as long as it is wanted: gated, begun anew when asked, restarts counted.
+
+It knows nothing of leadership: it is run while we lead, and cancelled when we stand down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from lockstep_protocol.state import Restarts, Row, Wanted
+from lockstep_protocol.verbs import RESTART, Scope
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
+
+__all__ = ["Work"]
+
+
+class Work:
+    """`run` is the service's main loop, `rest` what it does while its connector is stopped."""
+
+    def __init__(
+        self,
+        ctx: FlowContext,
+        run: Callable[[], Awaitable[None]],
+        rest: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._ctx = ctx
+        self._run = run
+        self._rest = rest
+        self._scope = Scope.of(ctx.connector)
+        self._changed = asyncio.Event()
+        self._allowed = allowed_for(ctx.connector, ctx.settings.auto_restart)
+        ctx.state.listen(self._saw)
+
+    def _saw(self, row: Row) -> None:
+        if isinstance(row, Wanted):
+            self._changed.set()
+
+    async def go_on(self) -> None:
+        """For ever: the main loop while its connector is to run. What it raises gets out, a ClusterTrouble after it
+        was counted where restarts are limited."""
+        ctx = self._ctx
+        while True:
+            await self._may_begin()
+            began, asked = ctx.clock.monotonic(), self._asked
+            try:
+                await self._until_unwanted(asked)
+            except BaseException as exc:
+                if (trouble := _trouble_in(exc)) is not None:
+                    await self._count(ctx.clock.monotonic() - began, str(trouble))
+                raise
+            ctx.rounds.forget()
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return self._ctx.wanted.restarts(self._scope)
+
+    async def _may_begin(self) -> None:
+        ctx = self._ctx
+        said = False
+        while True:
+            self._changed.clear()
+            row = self._restarts()
+            spent = is_spent(row, self._asked)
+            if ctx.to_run and not spent:
+                break
+            if not said:
+                word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
+                ctx.log.say("not running", f"{ctx.connector.value} is {word}")
+                said = True
+            if self._rest is not None and self._rests():
+                await self._while(self._rests, self._rest)
+            else:
+                await self._changed.wait()
+        if row.reason:
+            await ctx.state.write_if_changed(again(row, self._asked))
+        if said:
+            ctx.log.say("running again", ctx.connector.value)
+
+    async def _until_unwanted(self, asked: tuple[str, ...]) -> None:
+        """The main loop, until it is no longer to run, or to begin anew; it has drained when this returns."""
+        await self._while(lambda: self._ctx.to_run and self._asked == asked, self._run)
+
+    async def _while(self, wanted: Callable[[], bool], work: Callable[[], Awaitable[None]]) -> None:
+        """Some work for as long as it is wanted; it has drained when this returns. Raises what it raises."""
+        running = asyncio.ensure_future(work())
+        try:
+            while True:
+                self._changed.clear()
+                if not wanted():
+                    break
+                news = asyncio.ensure_future(self._changed.wait())
+                try:
+                    # Work that returns has nothing more to do, which is no reason to begin it again.
+                    await asyncio.wait(
+                        {news} if running.done() else {news, running}, return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:
+                    news.cancel()
+                if running.done():
+                    await running
+        finally:
+            await _drained(running)
+
+    def _rests(self) -> bool:
+        """Whether what there is to do while it is stopped is to be done now."""
+        wanted = self._ctx.wanted.connector(self._ctx.connector)
+        return wanted is Phase.STOPPED and not is_spent(self._restarts(), self._asked)
+
+    def _restarts(self) -> Restarts:
+        ctx = self._ctx
+        share = min(ctx.leadership.leading(), default=0)
+        owner = label_of(ctx.service, share, divided=ctx.divided)
+        return ctx.state.get(Restarts, owner, "service") or Restarts(owner=owner)
+
+    async def _count(self, worked_s: float, reason: str) -> None:
+        if is_unlimited(self._allowed):
+            return
+        ctx = self._ctx
+        row = next_after(self._restarts(), self._allowed, worked_s, reason, self._asked)
+        await ctx.state.write_if_changed(row)
+        if is_spent(row, self._asked):
+            text = f"{ctx.connector.value}, {ctx.service}: {reason}; waits for the command {RESTART} {self._scope}"
+            await ctx.event("ServiceFailed", str(self._scope), text, loud=True, reason=reason, failures=row.count)
+
+
+async def _drained(running: asyncio.Future[None]) -> None:
+    """End it and wait. A mistake of ours on the way out gets out, whatever ended it."""
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    if not running.cancelled() and (left := running.exception()) is not None and not _expected(left):
+        raise left
+
+
+def _trouble_in(exc: BaseException) -> ClusterTrouble | None:
+    """The trouble that ended a main loop, also one of its tasks."""
+    if isinstance(exc, BaseExceptionGroup):
+        return next((found for one in exc.exceptions if (found := _trouble_in(one)) is not None), None)
+    return exc if isinstance(exc, ClusterTrouble) else None
+
+
+def _expected(left: BaseException) -> bool:
+    """A drain that could not say goodbye: the cluster is away, or somebody else leads."""
+    if isinstance(left, BaseExceptionGroup):
+        return all(map(_expected, left.exceptions))
+    return isinstance(left, ClusterTrouble | StoodDown | asyncio.CancelledError)

@@ -1,0 +1,120 @@
+"""Who may come to the pages, and how: address, TLS, bearer token. Files are read again when they change."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lockstep_runtime.http.parser import same_token
+
+__all__ = ["Certificate", "Door", "DoorUnusable"]
+
+
+class DoorUnusable(Exception):
+    """The pages cannot be served so; the text says what is wrong and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the pages are and who may read them. Port 0: a free one. Without a token whoever reaches the port may read
+    everything; with one, `/live` and `/ready` stay open and say nothing but the word."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    certificate: Path | None = None
+    key: Path | None = None
+    token_file: Path | None = None
+    token: str = field(default="", repr=False)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a token is asked for."""
+        return bool(self.token_file or self.token)
+
+    def wanted_token(self) -> str:
+        """The token, as its file says now; "" where nobody is let in because the file cannot be read. Raises nothing:
+        a file that is just being exchanged is no reason to end."""
+        if self.token_file is None:
+            return self.token
+        try:
+            return self.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def admits(self, token: str) -> bool:
+        """Whether who comes with this token may read what is not for everybody."""
+        return not self.guarded or same_token(token, self.wanted_token())
+
+    def check(self) -> None:
+        """Raises DoorUnusable for a token that is none, and for half of a certificate's pair."""
+        if self.token_file is not None and self.token:
+            raise DoorUnusable("--token-file and LOCKSTEP_TOKEN both give a token: keep one")
+        if self.token_file is not None and not self.wanted_token():
+            raise DoorUnusable(f"--token-file {self.token_file} cannot be read or is empty: write the token into it")
+        if (self.certificate is None) != (self.key is None):
+            raise DoorUnusable("--tls-cert and --tls-key go together: give both, or neither")
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is better known of a door that others can reach."""
+        if _is_loopback(self.host):
+            return ()
+        found = []
+        if not self.guarded:
+            found.append("whoever reaches them may read status and metrics: --token-file asks for a token")
+        if self.certificate is None:
+            found.append(
+                "the token goes over the network in clear text: --tls-cert and --tls-key encrypt it"
+                if self.guarded
+                else "they are not encrypted: --tls-cert and --tls-key are for that"
+            )
+        return tuple(found)
+
+
+class Certificate:
+    """A server's TLS with a certificate and its key from files. `context` stays the same object for ever."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Raises DoorUnusable where the two do not serve."""
+        self._certificate = certificate
+        self._key = key
+        self._seen = self._stamps()
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            self._load(self.context)
+        except (OSError, ssl.SSLError) as exc:
+            raise DoorUnusable(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {exc}") from exc
+
+    def renew(self) -> str | None:
+        """Use the files' new content for connections from now on, if they changed. None: they did not; "": they do
+        now; else why they cannot be used, after which the old ones serve on."""
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return None
+        try:
+            # Tried on a context of its own first: half of a pair would spoil the one in use.
+            self._load(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))
+            self._load(self.context)
+        except (OSError, ssl.SSLError) as exc:
+            return f"{self._certificate} and {self._key} cannot be used: {exc}"
+        self._seen = stamps
+        return ""
+
+    def _load(self, context: ssl.SSLContext) -> None:
+        # A key that wants a password is an error, not a question on the terminal.
+        context.load_cert_chain(self._certificate, self._key, password="")
+
+    def _stamps(self) -> tuple[tuple[int, int, int], ...]:
+        try:
+            return tuple((s.st_mtime_ns, s.st_size, s.st_ino) for s in (self._certificate.stat(), self._key.stat()))
+        except OSError:
+            return ()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,61 @@
+"""The flags by which pages are bound, encrypted and guarded: the same for a service and for `lockstep run`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lockstep_runtime.http.access import Door
+
+__all__ = ["door_options"]
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def door_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds `host` (an option's name), `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable,
+    and hands the command what they and LOCKSTEP_TOKEN describe, as `door`, on a free port."""
+    options = [
+        click.option(
+            host,
+            "host",
+            default="127.0.0.1",
+            show_default=True,
+            envvar="LOCKSTEP_HOST",
+            help="Address of the pages; 0.0.0.0 for every one of this machine.",
+        ),
+        click.option(
+            "--tls-cert",
+            type=FILE,
+            envvar="LOCKSTEP_TLS_CERT",
+            help="Serve the pages over TLS with this certificate (PEM, with its chain); read again when it changes.",
+        ),
+        click.option("--tls-key", type=FILE, envvar="LOCKSTEP_TLS_KEY", help="Its private key (PEM, not encrypted)."),
+        click.option(
+            "--token-file",
+            type=FILE,
+            envvar="LOCKSTEP_TOKEN_FILE",
+            help="Show /status and /metrics only to who sends the token in this file (Authorization: Bearer ...). "
+            "LOCKSTEP_TOKEN gives the token itself. /live and /ready stay open.",
+        ),
+    ]
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_door(
+            *, host: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None, **others: Any
+        ) -> Any:
+            token = os.environ.get("LOCKSTEP_TOKEN", "").strip()
+            return command(door=Door(host, 0, tls_cert, tls_key, token_file, token), **others)
+
+        opened: Callable[..., Any] = with_door
+        for option in reversed(options):
+            opened = option(opened)
+        return opened
+
+    return add

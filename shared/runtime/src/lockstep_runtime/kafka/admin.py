@@ -1,0 +1,109 @@
+"""One cluster's administration: asyncio around librdkafka's AdminClient.
+
+Every method raises `ClusterUnreachable` when no broker answered, `NotPermitted` when the call as a whole was denied and
+`RequestRefused` when the cluster refused it as a whole. Where a call is about many resources, what became of each is
+in the
+`Outcome`. Nothing is retried here: whoever calls does so in rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from datetime import timedelta
+
+from confluent_kafka.admin import ClusterMetadata, ConfigResource
+
+from lockstep_runtime.kafka.acl_requests import AclRequests
+from lockstep_runtime.kafka.admin_requests import REACH, operations_of
+from lockstep_runtime.kafka.group_requests import GroupRequests
+from lockstep_runtime.kafka.topic_requests import TopicRequests
+from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
+
+__all__ = ["Admin", "connects"]
+
+PROBE = timedelta(seconds=5)
+"""How long one attempt to reach the cluster takes at most. MM2's admin.timeout.ms (a minute) is for requests, not for
+finding out.
+"""
+
+
+async def connects(host: str, port: int, within: timedelta) -> str | None:
+    """Why no connection can be opened there; None: one can."""
+    try:
+        async with asyncio.timeout(within.total_seconds()):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return f"no connection within {within.total_seconds():g} s"
+    except socket.gaierror as exc:
+        return f"the name cannot be resolved: {exc.strerror}"
+    except ConnectionRefusedError:
+        return "connection refused"
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    writer.close()
+    return None
+
+
+class Admin(TopicRequests, AclRequests, GroupRequests):
+    """Administers one cluster: topics, ACLs, groups, and the cluster itself."""
+
+    async def probe(self, within: timedelta = PROBE) -> None:
+        """Return when a broker answers. Raises ClusterUnreachable after `within`, with what librdkafka complained
+        of.
+        """
+        await self._metadata(within.total_seconds())
+
+    async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
+        """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach
+        the bootstrap address first and these afterwards. Raises as `probe`."""
+        told = (await self._metadata(within.total_seconds())).brokers.values()
+        found = await asyncio.gather(*(connects(str(one.host), one.port, within) for one in told))
+        return {
+            f"broker {one.id} at {one.host}:{one.port}": why
+            for one, why in zip(told, found, strict=True)
+            if why is not None
+        }
+
+    async def cluster_id(self) -> str:
+        """The cluster's own id: two aliases with the same one are the same cluster."""
+        return str((await self._up()).cluster_id)
+
+    async def broker_count(self) -> int:
+        """Brokers that are up now."""
+        return len(await self._brokers())
+
+    async def cluster_operations(self) -> frozenset[str]:
+        """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
+        # librdkafka (2.16) takes an answer that lists no broker, as a cluster that is just starting gives it, for one
+        # without an error and aborts the process: such a cluster is not asked, and no other more often than need be.
+        await self._up()
+        asked = (await self._connected()).describe_cluster(
+            include_authorized_operations=True, request_timeout=self._timeout
+        )
+        return operations_of(await self._one(asked, "describe", "the cluster"))
+
+    async def _brokers(self) -> list[int]:
+        """Ids of those that are up now, at least one."""
+        return list((await self._up()).brokers)
+
+    async def _up(self) -> ClusterMetadata:
+        """Of a cluster of which at least one broker is up."""
+        metadata = await self._metadata(self._quick)
+        if not metadata.brokers:
+            raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
+        return metadata
+
+    async def _metadata(self, within_s: float) -> ClusterMetadata:
+        list_topics = (await self._connected()).list_topics
+        return await self._blocking(*REACH, list_topics, topic=None, timeout=within_s)
+
+    async def broker_config(self, name: str) -> str | None:
+        """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
+        resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
+        (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
+        try:
+            entries = await self._one(future, "describe configs of", "the brokers")
+        except NotPermitted:
+            return None
+        return (entries[name].value or "") if name in entries else None

@@ -1,0 +1,238 @@
+"""How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself.
+
+What is asked of many resources goes in pieces, `IN_FLIGHT` of them at once: a request that names 10,000 topics runs
+into timeouts, and its answer is larger than everything else a service holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lockstep_config.permissions import NO_ACCESS, Access
+from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, NOT_VERIFIED, advertised_by_no_name, refused_login, who_of
+from lockstep_runtime.kafka.client_factory import certificate_trouble, logged_in
+from lockstep_runtime.kafka.client_reset import Unanswered
+from lockstep_runtime.kafka.error_verdicts import Verdict, classify
+from lockstep_runtime.kafka.missing_acl import lacking, words
+from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.telemetry.tracing import step
+from lockstep_runtime.util.errors import (
+    AdvertisedAstray,
+    ClusterTrouble,
+    ClusterUnreachable,
+    NotPermitted,
+    RequestRefused,
+)
+
+__all__ = ["IN_FLIGHT", "QUICK", "REACH", "Requests", "in_pieces", "operations_of", "together"]
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+T = TypeVar("T")
+V = TypeVar("V")
+
+QUICK = 10.0
+"""Seconds a listing may take at most: it is what notices that a cluster is gone, and a minute would be late."""
+
+IN_FLIGHT = 2
+"""Pieces asked for at a time: the next one is under way while an answer is taken in."""
+
+
+async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
+    """The answers to `items` asked `size` at a time, in order. What one piece raises gets out, and ends the others."""
+    every = list(items)
+    asked: deque[asyncio.Future[R]] = deque()
+    try:
+        for at in range(0, len(every), size):
+            asked.append(asyncio.ensure_future(ask(every[at : at + size])))
+            if len(asked) >= IN_FLIGHT:
+                yield await asked.popleft()
+        while asked:
+            yield await asked.popleft()
+    finally:
+        for left in asked:
+            left.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
+    """All pieces as one outcome."""
+    whole: Outcome[V] = Outcome()
+    async for piece in pieces:
+        whole.add(piece)
+    return whole
+
+
+ASKING = {
+    # It would write each reconnect to stderr; error_cb hears the same and we say it once.
+    "log_level": 0,
+    # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the
+    # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
+    # groups would be answered any more.
+    "metadata.recovery.strategy": "none",
+    # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
+    # state, and to ask is to connect at once: while the cluster is away that is a core (docs/decisions/0053).
+    "enable.sparse.connections": False,
+    "reconnect.backoff.max.ms": 2_000,
+}
+
+
+REACH = ("reach", "the cluster")
+"""Operation and resource of the question for metadata."""
+
+
+def operations_of(described: Any) -> frozenset[str]:
+    """What we may do with something that was described with its authorized operations, in Kafka's upper-case words."""
+    return frozenset(operation.name for operation in described.authorized_operations or ())
+
+
+async def _result(future: Future[Any]) -> Any:
+    """Thousands are settled by one answer: only one that is not there yet is waited for in the loop."""
+    return future.result() if future.done() else await asyncio.wrap_future(future)
+
+
+async def _end(former: list[AdminClient | None], after: float = 0.0) -> None:
+    """Lets go of a client that nobody else holds, after so many seconds: its end waits for its threads."""
+    await asyncio.sleep(after)
+    await asyncio.to_thread(former.clear)
+
+
+class Requests:
+    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
+    concurrent use within one event loop."""
+
+    def __init__(
+        self,
+        alias: str,
+        conf: Mapping[str, Any],
+        timeout: timedelta = timedelta(seconds=60),
+        access: Access = NO_ACCESS,
+    ) -> None:
+        self.alias = alias
+        self.access = access
+        self._timeout = timeout.total_seconds()
+        self._quick = min(self._timeout, QUICK)
+        self._complaints: deque[str] = deque(maxlen=8)
+        self._client: AdminClient | None = None
+        self._making = asyncio.Lock()
+        self._unanswered = Unanswered()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._use(conf)
+
+    def _use(self, conf: Mapping[str, Any]) -> None:
+        self.bootstrap = str(conf.get("bootstrap.servers", ""))
+        self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
+
+    async def renew(self, conf: Mapping[str, Any]) -> None:
+        """Ask with these settings from now on. Nothing is to be under way."""
+        self._use(conf)
+        former, self._client = [self._client], None
+        await _end(former)
+
+    async def _connected(self) -> AdminClient:
+        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        async with self._making:
+            if self._client is None:
+                self._client = await asyncio.to_thread(logged_in, AdminClient, self._conf, self.alias)
+            return self._client
+
+    def _give_up_client(self) -> None:
+        """The next request makes another one. What is under way with this one ends by itself, within its timeout."""
+        log.debug(
+            "connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias}
+        )
+        former, self._client = [self._client], None
+        task = asyncio.ensure_future(_end(former, self._timeout))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _complain(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._complaints.append(error.str())
+
+    async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
+        with self._step(operation, resource):
+            try:
+                return await asyncio.to_thread(call, **kwargs)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource) from exc
+
+    async def _one(self, future: Any, operation: str, resource: str) -> Any:
+        with self._step(operation, resource):
+            try:
+                return await _result(future)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource) from exc
+
+    @contextmanager
+    def _step(self, operation: str, resource: str) -> Iterator[None]:
+        """What gets out of it in order was answered."""
+        with step(f"admin {operation}", cluster=self.alias, resource=resource):
+            yield
+        self._unanswered.answered()
+        if self._client is not None:
+            self._client.poll(0)  # what error_cb has to hear of one broker that is away would be kept for ever
+        self._complaints.clear()
+
+    async def _many(
+        self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
+    ) -> Outcome[Any]:
+        outcome: Outcome[Any] = Outcome()
+        if not futures:
+            return outcome
+        with self._step(operation, f"{len(futures)} of them"):
+            # They are settled one after the other: waiting for each would wake the loop as often.
+            with suppress(KafkaException):
+                await _result(list(futures.values())[-1])
+            for subject, future in futures.items():
+                try:
+                    outcome.done[key(subject)] = await _result(future)
+                except KafkaException as exc:
+                    self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
+        return outcome
+
+    @staticmethod
+    def _sort(outcome: Outcome[Any], key: str, trouble: ClusterTrouble) -> None:
+        if isinstance(trouble, NotPermitted):
+            outcome.denied[key] = trouble
+        elif isinstance(trouble, RequestRefused):
+            outcome.failed[key] = trouble
+        else:
+            raise trouble  # no broker answered: there is nothing to say about single resources
+
+    async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
+        if self._client is not None:
+            self._client.poll(0)  # lets error_cb hear what happened on the wire
+        if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
+            return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
+        verdict = classify(error.code())
+        if verdict is Verdict.UNREACHABLE:
+            why = self._complaints[-1] if self._complaints else error.str()
+            unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
+            self._complaints.clear()
+            if self._unanswered.again():
+                self._give_up_client()
+            if unnamed is not None:
+                return AdvertisedAstray(self.alias, self.bootstrap, unnamed)
+            if NOT_VERIFIED in why:
+                # librdkafka says the same of each certificate that it does not accept.
+                told = await asyncio.to_thread(certificate_trouble, self._conf)
+                why = told or why
+            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, who_of(self._conf)))
+        self._unanswered.answered()
+        if verdict is Verdict.DENIED:
+            remedy = self.access.remedy(*lacking(error.code(), operation, resource))
+            return NotPermitted(self.alias, words(operation), resource, remedy)
+        return RequestRefused(self.alias, operation, resource, error.code(), error.str())

@@ -1,0 +1,60 @@
+"""What librdkafka's clients do not do by themselves: wait for a token, and tell what is wrong with a certificate, their
+own, which they read when they are made, or a broker's."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException
+
+from lockstep_config.token_source import TokenCallback, TokenUnavailable
+from lockstep_runtime.util.errors import ClusterUnreachable
+
+__all__ = ["certificate_trouble", "logged_in"]
+
+HANDSHAKE_S = 5.0
+
+C = TypeVar("C")
+
+
+def logged_in(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alias: str) -> C:
+    """A client with these settings. Under OAUTHBEARER the token is there before: without one confluent-kafka blocks for
+    ten seconds and does not tell why; with one it still blocks for one. Raises ClusterUnreachable with the reason,
+    also where certificates, keys or stores do not serve: they did when the configuration was loaded, so somebody is
+    replacing them just now, one after the other."""
+    callback = conf.get("oauth_cb")
+    bootstrap = str(conf.get("bootstrap.servers", ""))
+    if isinstance(callback, TokenCallback):
+        try:
+            callback.source.token()
+        except TokenUnavailable as exc:
+            raise ClusterUnreachable(alias, bootstrap, f"no access token: {exc}") from exc
+    try:
+        return make(dict(conf))
+    except KafkaException as exc:
+        why = exc.args[0].str()
+        if "ssl." not in why:
+            raise
+        raise ClusterUnreachable(alias, bootstrap, why) from exc
+
+
+def certificate_trouble(conf: Mapping[str, Any]) -> str | None:
+    """Shakes hands once with the first bootstrap broker, as librdkafka does with these settings, and gives OpenSSL's
+    own words for what is wrong with its certificate. None: nothing, or the broker is away."""
+    host, _, port = str(conf.get("bootstrap.servers", "")).partition(",")[0].rpartition(":")
+    try:
+        context = ssl.create_default_context(cadata=conf.get("ssl.ca.pem"))
+        context.check_hostname = conf.get("ssl.endpoint.identification.algorithm") != "none"
+        host = host.strip("[]")
+        with (
+            socket.create_connection((host, int(port)), HANDSHAKE_S) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return None
+    except ssl.SSLCertVerificationError as exc:
+        return str(exc)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,238 @@
+"""Append facts to control topics: every append is acknowledged by all in-sync replicas before it returns.
+
+One `FactProducer` a cluster and process, any number of `FactLog`s on it. Records without an explicit partition go
+where MM2's own
+producer would put them (murmur2 of the key).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from lockstep_config.permissions import NO_ACCESS, Access
+from lockstep_runtime.kafka.client_factory import logged_in
+from lockstep_runtime.kafka.client_reset import Unanswered
+from lockstep_runtime.kafka.error_verdicts import Verdict, classify
+from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, NotPermitted
+
+__all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
+
+log = logging.getLogger(__name__)
+
+IDLE = 0.2
+"""Seconds one poll without anything in flight blocks."""
+
+APPENDING = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    # Java's default partitioner; with another hash the same key lands elsewhere and compaction keeps both.
+    "partitioner": "murmur2_random",
+    # One append for what comes together. With 0 each record is a request, and while a busy broker owes more answers
+    # than may be in flight, librdkafka asks its socket a hundred thousand times a second.
+    "linger.ms": "2",
+    "allow.auto.create.topics": "false",
+    "log_level": "0",
+}
+
+
+OF_ITS_TIME = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
+"""Of several records in one request the broker says the first of some and the second of others."""
+
+CLOCK_OFF = (
+    "the broker does not accept a record (INVALID_TIMESTAMP or INVALID_RECORD), most likely because this machine's "
+    "clock is further from the broker's than the topic allows (message.timestamp.after.max.ms): set the clock"
+)
+
+LOST = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError._FATAL}
+)
+"""What a producer says that knows of no broker any more, or does nothing more for another reason."""
+
+WITHIN = 30.0
+"""Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
+
+ACTS_WITHIN = 5.0
+"""The same for records that bear no term: shorter than a take-over, so that they do not outlast one in a queue."""
+
+
+class FactProducer:
+    """One producer with a thread that serves its acknowledgements. What is not acknowledged `within` seconds raises
+    NotAppended. `access` is what we need on the cluster."""
+
+    def __init__(
+        self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN, access: Access = NO_ACCESS
+    ) -> None:
+        self.alias = alias
+        self._access = access
+        self._conf = {**conf, **APPENDING, "message.timeout.ms": f"{within * 1000:.0f}"}
+        self._stopping = threading.Event()
+        self._wanted = threading.Event()
+        self._started = False
+        self._making = asyncio.Lock()
+        self._replacing = threading.Lock()
+        self._unanswered = Unanswered()
+        self._lost = False
+
+    async def start(self) -> None:
+        """Begin, unless it has begun, in the loop that appends. Does not need the cluster: appends wait for it. Raises
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        if self._started:
+            return
+        async with self._making:
+            if self._started:
+                return
+            self._loop = asyncio.get_running_loop()
+            self._producer = await asyncio.to_thread(self._made)
+            self._started = True
+            self._thread = threading.Thread(target=self._serve, name=f"facts {self.alias}", daemon=True)
+            self._thread.start()
+
+    def _made(self) -> Producer:
+        return logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
+
+    async def stop(self, within: float = 3.0) -> None:
+        """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
+        if not self._started:
+            return
+        await asyncio.to_thread(self._producer.flush, within)
+        self._stopping.set()
+        self._wanted.set()
+        await asyncio.to_thread(self._thread.join, 2.0)
+        self._producer.purge()
+        await asyncio.to_thread(self._producer.flush, 1.0)
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> asyncio.Future[tuple[int, int]]:
+        """Queue one record, once started; the future holds (partition, offset) or raises NotAppended or
+        NotPermitted."""
+        future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
+        try:
+            with self._replacing:
+                self._producer.produce(
+                    topic,
+                    value=value,
+                    key=key,
+                    partition=-1 if partition is None else partition,
+                    timestamp=0 if timestamp_ms is None else timestamp_ms,  # 0: librdkafka's clock
+                    headers=list(headers),
+                    on_delivery=partial(self._delivered, future),
+                )
+        except BufferError:
+            future.set_exception(NotAppended(self.alias, topic, "too many records wait for the cluster already"))
+        except KafkaException as exc:
+            self._lost |= exc.args[0].code() in LOST
+            future.set_exception(self._trouble(topic, exc.args[0]))
+        self._wanted.set()
+        return future
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            if len(self._producer):
+                self._producer.poll(IDLE)
+            else:
+                # Errors of the connection pile up unless somebody polls, hence not without a limit.
+                self._wanted.wait(5.0)
+                self._wanted.clear()
+                self._producer.poll(0)
+            if self._lost:
+                self._lost = False
+                if self._unanswered.again():
+                    self._replace()
+
+    def _replace(self) -> None:
+        """Go on with another producer. What the former one holds is not appended, or was without our knowing: it must
+        not come after what is sent from now on."""
+        try:
+            fresh = self._made()
+        except (ClusterUnreachable, KafkaException) as exc:
+            log.debug("no other producer", extra={"text": str(exc), "cluster": self.alias})
+            return  # what is lost next comes here again
+        log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
+        with self._replacing:
+            former, self._producer = self._producer, fresh
+        former.purge()
+        former.flush(1.0)
+
+    def _delivered(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:
+        topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset()
+        trouble = None if error is None else self._trouble(topic, error)
+        if error is None:
+            self._unanswered.answered()
+        else:
+            self._lost |= error.code() in LOST
+        try:
+            self._loop.call_soon_threadsafe(_settle, future, trouble, partition, -1 if offset is None else offset)
+        except RuntimeError:  # the loop is closed: nobody waits for it
+            self._stopping.set()
+
+    def _trouble(self, topic: str, error: KafkaError) -> ClusterTrouble:
+        if classify(error.code()) is Verdict.DENIED:
+            return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
+        return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error.str())
+
+
+class FactLog:
+    """Appends to one topic; the first append starts the producer where nobody has, and raises what that does."""
+
+    def __init__(self, producer: FactProducer, topic: str) -> None:
+        self._producer = producer
+        self.topic = topic
+
+    async def append(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> int:
+        """Append one record and return its offset. Raises NotAppended (it may be there all the same) or
+        NotPermitted.
+        """
+        await self._producer.start()
+        _, offset = await self._producer.send(self.topic, key, value, partition, timestamp_ms, headers)
+        return offset
+
+    async def append_all(
+        self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
+    ) -> Sequence[int]:
+        """Append in order (within a partition) and return the offsets, once all are acknowledged."""
+        await self._producer.start()
+        results = await asyncio.gather(*self.send(records, partition=partition))
+        return [offset for _, offset in results]
+
+    def send(
+        self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
+    ) -> list[asyncio.Future[tuple[int, int]]]:
+        """Queue them in order, where the producer has been started; each future holds (partition, offset) or raises as
+        `append` does."""
+        return [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
+
+
+def _settle(
+    future: asyncio.Future[tuple[int, int]], trouble: ClusterTrouble | None, partition: int, offset: int
+) -> None:
+    if future.done():
+        return
+    if trouble is None:
+        future.set_result((partition, offset))
+    else:
+        future.set_exception(trouble)
+
+
+def _ignore(_: KafkaError) -> None:
+    """Each append says by itself what became of it."""

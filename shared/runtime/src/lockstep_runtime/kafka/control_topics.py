@@ -1,0 +1,111 @@
+"""Control topics of a flow: created by whichever service comes first, and existing is success (`architecture.md`
+§3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lockstep_config.model import ControlSettings, FlowSettings
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import NewTopic
+
+__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics", "offset_syncs_topic", "source_offsets_topic"]
+
+KEPT = timedelta(days=7)
+"""How long events and commands are kept."""
+
+INDEX_BYTES = 64 << 10
+"""Brokers make an index of this size for each segment of each partition, two of them, once 4 KiB lie in it, and hold up
+the append that brings them: 10 MiB by default, which took 20 ms each (decision 0008). 64 KiB index 20 MiB."""
+
+STATE_SEGMENT_BYTES = 16 << 20
+"""The segment that is written to is never compacted, so everything in it is replayed at every start."""
+
+VISIBLE_WITHIN, LOOK_AGAIN = 3.0, 0.1
+"""Seconds; usual is a tenth."""
+
+OUR_TIME = {"message.timestamp.type": "LogAppendTime"}
+"""Brokers take no record from more than an hour ahead of them (`message.timestamp.after.max.ms`). Ours are theirs to
+date, or a clock that is off would keep progress from being written."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopic:
+    """A topic of ours or of MM2 that has to exist. `replication_factor` -1: the broker's default. All are small,
+    and are created with small indexes besides what `configs` say."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = -1
+    configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
+
+
+def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tuple[ControlTopic, ...]:
+    """State, events and commands of a flow."""
+    kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000)), **OUR_TIME}
+    state = {"cleanup.policy": "compact", "segment.bytes": str(STATE_SEGMENT_BYTES), **OUR_TIME}
+    return (
+        ControlTopic(state_topic(flow, group_id), 1, replication_factor, state),
+        ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),
+        ControlTopic(commands_topic(flow, group_id), COMMANDS_PARTITIONS, replication_factor, kept),
+    )
+
+
+def source_offsets_topic(control: ControlSettings) -> ControlTopic:
+    """Where Connect keeps the source offsets of connectors."""
+    return ControlTopic(
+        control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
+    )
+
+
+def offset_syncs_topic(settings: FlowSettings) -> ControlTopic:
+    """Where offset syncs lie, on `settings.offset_syncs_cluster`."""
+    return ControlTopic(settings.offset_syncs_topic, 1, settings.data_plane.offset_syncs_replication_factor)
+
+
+async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
+    """Create what is missing and return the names created. Safe to call at any time and from several processes at once.
+
+    A replication factor above the number of brokers is lowered to it, with a warning. Raises NotPermitted or
+    RequestRefused for
+    the first topic that could not be created and ClusterUnreachable.
+    """
+    existing = await admin.topic_names()
+    missing = [t for t in topics if t.name not in existing]
+    if not missing:
+        return ()
+    brokers = await admin.broker_count()
+    for topic in missing:
+        if topic.replication_factor > brokers:
+            log.warning(
+                "replication factor lowered",
+                extra={
+                    "text": f"{topic.name} on {admin.alias}: {topic.replication_factor} wanted, {brokers} broker(s)",
+                    "topic": topic.name,
+                },
+            )
+    indexes = {"segment.index.bytes": str(INDEX_BYTES)}
+    outcome = await admin.create_topics(
+        [NewTopic(t.name, t.partitions, min(t.replication_factor, brokers), indexes | t.configs) for t in missing]
+    )
+    for trouble in outcome.troubles().values():
+        if not Admin.existed(trouble):
+            raise trouble
+    await _visible(admin, missing)
+    return tuple(outcome.done)
+
+
+async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
+    """Wait a little for what has just been created: brokers hear of it later than the controller, and whoever asks one
+    of them for it meanwhile is told that it does not exist. What is not there then is found missing by who needs it."""
+    names, deadline = {topic.name for topic in created}, time.monotonic() + VISIBLE_WITHIN
+    while not names <= (await admin.topic_names()).keys() and time.monotonic() < deadline:
+        await asyncio.sleep(LOOK_AGAIN)

@@ -1,0 +1,133 @@
+"""What is asked about consumer groups, and committing for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+
+from lockstep_runtime.kafka.admin_requests import Requests, operations_of
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupListing, GroupOffset
+from lockstep_runtime.kafka.outcome import Outcome
+
+__all__ = ["GroupRequests"]
+
+GROUPS_AT_ONCE = 16
+"""Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
+
+
+class GroupRequests(Requests):
+    @cached_property
+    def _groups(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    def bound_groups(self, bound: asyncio.Semaphore) -> None:
+        """Ask about single groups within this bound from now on; several connections may share one."""
+        self._groups = bound
+
+    async def list_groups(self) -> tuple[GroupListing, ...]:
+        """Consumer groups of every coordinator that answered. ClusterUnreachable only when none did."""
+        result = await self._one(
+            (await self._connected()).list_consumer_groups(request_timeout=self._timeout), "list", "groups"
+        )
+        if not result.valid and result.errors:
+            # KafkaError, whatever the library's documentation says: not the exception around it.
+            raise await self._trouble(result.errors[0], "list", "groups")
+        return tuple(
+            GroupListing(
+                g.group_id,
+                "" if g.state is None else g.state.name,
+                bool(g.is_simple_consumer_group),
+                "" if getattr(g, "type", None) is None else g.type.name,
+            )
+            for g in result.valid
+        )
+
+    async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
+        """State and member count of each group; one that does not exist is DEAD with no members."""
+        whole: Outcome[GroupDescription] = Outcome()
+        for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
+            whole.add(one)
+        return whole
+
+    async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
+        async with self._groups:
+            futures = (await self._connected()).describe_consumer_groups([name], request_timeout=self._timeout)
+            outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+        done = {
+            name: GroupDescription(
+                name,
+                "" if d.state is None else d.state.name,
+                len(d.members),
+                tuple(sorted(f"{m.client_id} at {m.host.removeprefix('/')}" for m in d.members)),
+            )
+            for name, d in outcome.done.items()
+        }
+        gone = {
+            n: GroupDescription(n, "DEAD", 0)
+            for n, t in outcome.failed.items()
+            if t.code == KafkaError.GROUP_ID_NOT_FOUND
+        }
+        return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
+
+    async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
+        """What we may do with each group, in Kafka's upper-case words, whether it exists or not."""
+        whole: Outcome[frozenset[str]] = Outcome()
+        for name in sorted(set(groups)):
+            futures = (await self._connected()).describe_consumer_groups(
+                [name], include_authorized_operations=True, request_timeout=self._timeout
+            )
+            outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+            done = {group: operations_of(described) for group, described in outcome.done.items()}
+            whole.add(Outcome(done, outcome.failed, outcome.denied))
+        return whole
+
+    async def members_of(self, group: str) -> int:
+        """Members of a group of whatever protocol, such as that of Connect's workers, which `describe_groups`
+        refuses; 0 where there is no such group."""
+        found = await self._blocking(
+            "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
+        )
+        return sum(len(one.members) for one in found if one.id == group)
+
+    async def group_offsets(self, group: str) -> dict[tuple[str, int], GroupOffset]:
+        """What the group has committed; partitions without a commit are absent, and so is everything of an unknown
+        group.
+        """
+        async with self._groups:
+            futures = (await self._connected()).list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout
+            )
+            answer = await self._one(futures[group], "list offsets of", f"group {group}")
+        return {
+            (tp.topic, tp.partition): GroupOffset(tp.offset, tp.metadata or "")
+            for tp in answer.topic_partitions
+            if tp.error is None and tp.offset >= 0
+        }
+
+    async def alter_group_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], GroupOffset]
+    ) -> Outcome[GroupOffset]:
+        """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
+        if not offsets:
+            return Outcome()
+        # The metadata is copied only when it is given as keyword, and None is refused there.
+        wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
+        async with self._groups:
+            futures = (await self._connected()).alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=self._timeout
+            )
+            answer = await self._one(futures[group], "alter offsets of", f"group {group}")
+        outcome: Outcome[GroupOffset] = Outcome()
+        for tp in answer.topic_partitions:
+            key = f"{tp.topic}/{tp.partition}"
+            if tp.error is None:
+                outcome.done[key] = offsets[tp.topic, tp.partition]
+            else:
+                # The group may be committed for, but not in this topic.
+                denied = tp.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+                about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
+                self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
+        return outcome

@@ -1,0 +1,205 @@
+"""What is asked about topics: which there are, their configs, their ends; and changing them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import IsolationLevel as ConfluentIsolation
+from confluent_kafka import KafkaError, TopicCollection, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, OffsetSpec
+from confluent_kafka.admin import NewTopic as ConfluentNewTopic
+
+from lockstep_runtime.kafka.admin_requests import Requests, in_pieces, operations_of, together
+from lockstep_runtime.kafka.admin_types import NewTopic, TopicConfig, TopicDescription
+from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.util.errors import ClusterTrouble, RequestRefused
+
+__all__ = ["TopicRequests"]
+
+DESCRIBED_AT_ONCE = 500
+"""Topics a describe request."""
+
+CHANGED_AT_ONCE = 200
+"""Topics a request that creates or changes them, or that reads their configs (35 to a topic)."""
+
+ENDS_AT_ONCE = 2_000
+"""Partitions whose end is asked for in one request."""
+
+
+class TopicRequests(Requests):
+    async def topic_names(self) -> dict[str, int]:
+        """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
+        second.
+        """
+        metadata = await self._blocking(
+            "list", "topics", (await self._connected()).list_topics, topic=None, timeout=self._quick
+        )
+        # A topic in deletion is still listed, with an error and no partitions.
+        return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
+
+    async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
+        """The topics called `names` (None: all) with their topic ids. One that does not exist, or cannot by its name,
+        is in none of the three; one that is there and may not be described is in `denied`."""
+        wanted = sorted(await self.topic_names() if names is None else set(names))
+        outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
+        # An invalid name (too long, say) is that of a topic that cannot exist.
+        nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
+        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
+        return Outcome(outcome.done, failed, outcome.denied)
+
+    async def topic(self, name: str) -> TopicDescription | None:
+        """The topic, None when there is none. Raises NotPermitted and RequestRefused too."""
+        outcome = await self.topics([name])
+        for trouble in outcome.troubles().values():
+            raise trouble
+        return outcome.done.get(name)
+
+    async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
+        futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        found: dict[str, TopicDescription] = {}
+        for name, topic in outcome.done.items():
+            replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
+            topic_id = _as_kafka_prints(topic.topic_id)
+            found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, topic.is_internal)
+        return Outcome(found, outcome.failed, outcome.denied)
+
+    async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
+        """What we may do with each topic, in Kafka's upper-case words; everything where nobody checks. One that does
+        not exist, or that we may not describe, is in `failed` or `denied`."""
+        return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
+
+    async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
+        futures = (await self._connected()).describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
+        )
+        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        done = {name: operations_of(topic) for name, topic in outcome.done.items()}
+        return Outcome(done, outcome.failed, outcome.denied)
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
+        """Create each topic. One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`."""
+
+        async def create(piece: Sequence[NewTopic]) -> Outcome[None]:
+            new = [
+                ConfluentNewTopic(
+                    t.name, num_partitions=t.partitions, replication_factor=t.replication_factor, config=t.configs
+                )
+                for t in piece
+            ]
+            futures = (await self._connected()).create_topics(
+                new, operation_timeout=self._timeout, request_timeout=self._timeout, validate_only=validate_only
+            )
+            return await self._many(futures, "create", lambda name: f"topic {name}", str)
+
+        return await together(in_pieces(topics, CHANGED_AT_ONCE, create))
+
+    @staticmethod
+    def existed(trouble: ClusterTrouble) -> bool:
+        """Whether a create was refused only because the topic is there already."""
+        return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
+
+    @staticmethod
+    def refused_configs(trouble: ClusterTrouble) -> bool:
+        """Whether a topic was refused for its configs: a key that the brokers do not know, a value that they do not
+        allow. Brokers say INVALID_REQUEST for a bad value where configs are altered."""
+        return isinstance(trouble, RequestRefused) and trouble.code in (
+            KafkaError.INVALID_CONFIG,
+            KafkaError.INVALID_REQUEST,
+        )
+
+    async def create_partitions(self, totals: Mapping[str, int]) -> Outcome[None]:
+        """Grow each topic to the given total. Refused (INVALID_PARTITIONS) when it has as many already."""
+
+        async def grow(piece: Sequence[tuple[str, int]]) -> Outcome[None]:
+            futures = (await self._connected()).create_partitions(
+                [NewPartitions(name, total) for name, total in piece],
+                operation_timeout=self._timeout,
+                request_timeout=self._timeout,
+            )
+            return await self._many(futures, "add partitions to", lambda name: f"topic {name}", str)
+
+        return await together(in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
+
+    async def describe_configs(self, topics: Iterable[str]) -> Outcome[tuple[TopicConfig, ...]]:
+        """Every effective config of each topic. Of many topics take `config_pieces`: all at once are 350,000 values for
+        10,000 topics."""
+        return await together(self.config_pieces(topics))
+
+    def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
+        """Every effective config of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given."""
+        return in_pieces(topics, CHANGED_AT_ONCE, self._describe_configs)
+
+    async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+        futures = (await self._connected()).describe_configs(resources, request_timeout=self._timeout)
+        outcome = await self._many(futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+        done = {
+            name: tuple(
+                TopicConfig(e.name, e.value, int(e.source), bool(e.is_read_only), bool(e.is_sensitive))
+                for e in sorted(entries.values(), key=lambda e: str(e.name))
+            )
+            for name, entries in outcome.done.items()
+        }
+        return Outcome(done, outcome.failed, outcome.denied)
+
+    async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
+        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339)."""
+
+        async def alter(piece: Sequence[tuple[str, Mapping[str, str | None]]]) -> Outcome[None]:
+            resources = []
+            for name, wanted in piece:
+                resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+                for key, value in wanted.items():
+                    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+                    resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
+                resources.append(resource)
+            futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
+            return await self._many(futures, "alter configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+
+        return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, alter))
+
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """The end of each partition's log (the next offset; under read_committed the last stable one). Absent: not
+        answered.
+        """
+        spec: Any = OffsetSpec  # its constructors lack annotations
+        return await self._offsets(partitions, spec.latest(), read_committed)
+
+    async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The first offset that each partition's log still has. Absent: not answered."""
+        spec: Any = OffsetSpec
+        return await self._offsets(partitions, spec.earliest(), read_committed=False)
+
+    async def _offsets(
+        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+    ) -> dict[tuple[str, int], int]:
+        level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
+
+        async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
+            wanted = {TopicPartition(t, p): spec for t, p in piece}
+            futures = (await self._connected()).list_offsets(
+                wanted, isolation_level=level, request_timeout=self._timeout
+            )
+            return await self._many(
+                futures, "list offsets of", lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
+            )
+
+        outcome = await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
+        found = {}
+        for key, result in outcome.done.items():
+            topic, _, partition = key.rpartition("/")
+            found[topic, int(partition)] = int(result.offset)
+        return found
+
+
+NO_TOPIC_ID = "A" * 22
+
+
+def _as_kafka_prints(topic_id: object) -> str:
+    """librdkafka writes base64 with + and /, Kafka's own tools with - and _."""
+    text = "" if topic_id is None else str(topic_id).rstrip("=").replace("+", "-").replace("/", "_")
+    return "" if text == NO_TOPIC_ID else text

@@ -1,0 +1,146 @@
+"""Faust as we run it: an app that is one member of a group and follows one topic, and rests while nothing comes.
+
+Faust and aiokafka wake several times a second whether there is anything to do or not, in a thread of each app. What
+is replaced here is theirs, not meant for it, and held by a contract test.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import faust
+import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
+import faust.auth
+from faust.transport.drivers import aiokafka as driver
+from mode import Service
+from mode.supervisors import CrashingSupervisor
+
+from lockstep_config import FlowSettings, clients
+from lockstep_protocol.names import service_group
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.sasl_session import WAITS_S
+from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
+
+__all__ = ["build_app"]
+
+METADATA_EVERY_MS = 10_000
+"""Who divides the group while the commands topic has no leader, or is too new for the broker that was asked, gives
+everybody nothing, and nobody leads until these are asked for anew: for up to five minutes by default."""
+
+ASK_EVERY_S = 3.0
+"""How long Faust waits in its consumer's thread for records before it asks there again; they end the wait. A partition
+that is newly ours is read when this is over, so it is no longer. Faust asks every second."""
+
+LOOK_EVERY_S = 3.0
+"""How often aiokafka's fetcher looks whether anything is to do that it was not woken for; by default every 0.2 s."""
+
+COMMITS_EVERY_S = 15.0
+"""How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""
+
+
+class Thread(driver.AIOKafkaConsumerThread):
+    """The consumer's thread."""
+
+    logger = driver.logger
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._consumer_timeout = LOOK_EVERY_S
+        consumer._fetch_max_wait_ms = round(WAITS_S * 1000)  # Faust lets it for half as long
+        return consumer
+
+    @Service.task
+    async def _thread_keepalive(self) -> None:
+        """Wakes this thread's loop every second in Faust, so that it sees what was queued; queueing wakes it anyway."""
+        return
+
+    async def _keepalive2(self) -> None:
+        """The same, and the loop that the thread works for with it."""
+        return
+
+
+class Consumer(driver.Consumer):
+    """A consumer with such a thread."""
+
+    logger = driver.logger
+
+    def _new_consumer_thread(self) -> Thread:
+        return Thread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
+        return await super()._getmany(active_partitions, max(timeout, ASK_EVERY_S))
+
+
+class Transport(driver.Transport):
+    """A transport with such consumers."""
+
+    Consumer = Consumer
+
+
+class Unmeasured(faust.Monitor):
+    """Faust's monitor without its averages of every second, which nobody reads here."""
+
+    logger = logging.getLogger("faust.sensors")  # as of `App`
+
+    @Service.task
+    async def _sampler(self) -> None:
+        return
+
+
+class App(faust.App):
+    """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
+    started."""
+
+    logger = logging.getLogger("faust.app")  # mode would take this module's, which is not one of the silent libraries
+
+    def _create_directories(self) -> None:
+        return
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+
+def build_app(ctx: FlowContext) -> Any:
+    """A Faust app with our settings: nothing but one group member that follows one topic."""
+    settings = ctx.settings
+    hosts = settings.target.bootstrap.split(",")
+    return App(
+        service_group(ctx.service, ctx.flow, settings.group_id),
+        broker=[f"kafka://{host}" for host in hosts],
+        broker_credentials=_credentials(settings),
+        broker_client_id=f"{settings.flow}|{ctx.service}",
+        broker_session_timeout=SESSION_TIMEOUT,
+        broker_rebalance_timeout=15.0,
+        broker_heartbeat_interval=HEARTBEAT_EVERY,
+        broker_request_timeout=20.0,
+        broker_max_poll_interval=300.0,
+        broker_commit_interval=COMMITS_EVERY_S,
+        consumer_group_instance_id=ctx.instance,
+        consumer_auto_offset_reset="earliest",
+        consumer_metadata_max_age_ms=METADATA_EVERY_MS,
+        store="memory://",
+        Monitor=Unmeasured,
+        web_enabled=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        stream_wait_empty=False,
+        agent_supervisor=CrashingSupervisor,
+        autodiscover=False,
+    )
+
+
+def _credentials(settings: FlowSettings) -> Any:
+    connection = clients.aiokafka_connection(settings.target)
+    protocol = connection["security_protocol"]
+    context = connection.get("ssl_context")
+    if "sasl_oauth_token_provider" in connection:
+        return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
+    if protocol.startswith("SASL"):
+        return faust.SASLCredentials(  # over TLS where there is a context
+            mechanism=connection["sasl_mechanism"],
+            username=connection["sasl_plain_username"],
+            password=connection["sasl_plain_password"],
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context=context) if protocol == "SSL" else None

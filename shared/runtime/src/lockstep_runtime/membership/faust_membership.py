@@ -1,0 +1,162 @@
+"""Our membership in a service's group: a Faust app of the flow's own, bound to its target (`architecture.md` §4).
+
+The apps run without Faust's worker: signals, logging and exit codes are ours. An app lives as long as its consumer;
+when that crashes (brokers away for long) the flow begins its next life with a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from mode.supervisors import CrashingSupervisor
+
+from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.membership.faust_app import build_app
+from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost, InstanceTaken
+from lockstep_runtime.state.leadership import SESSION_TIMEOUT
+from lockstep_runtime.util.asyncio_util import done_within
+from lockstep_runtime.util.errors import ClusterTrouble, NotPermitted
+
+__all__ = ["FaustMembership"]
+
+JOIN = 60.0
+"""Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""
+
+UNKNOWN_MEMBER = ""
+"""aiokafka's `member_id` once the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
+
+LEAVE = 3.0
+"""Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
+that is gone."""
+
+
+class FaustMembership:
+    """One life of a Faust app: the commands topic of a flow, consumed in the service's group."""
+
+    def __init__(self, runner: FlowRunner) -> None:
+        self._runner = runner
+        self._app = build_app(runner.ctx)
+        self._left = False
+        self._taken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._app.on_partitions_assigned.connect(self._assigned)
+        self._app.on_partitions_revoked.connect(self._revoked)
+        topic = self._app.topic(
+            commands_topic(runner.ctx.flow, runner.ctx.settings.group_id), key_serializer="raw", value_serializer="raw"
+        )
+        self._app.agent(topic, concurrency=1, supervisor_strategy=CrashingSupervisor)(self._commands)
+
+    async def join(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            await done_within(self._app.start(), JOIN)
+        except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
+            raise self._trouble(exc) from exc
+
+    async def ended(self) -> None:
+        waits = [asyncio.ensure_future(wait) for wait in (self._app.wait_until_stopped(), self._taken.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        raise self._trouble(self._app.crash_reason)
+
+    async def leave(self) -> None:
+        self._left = True
+        self._give_up_place()
+        self._go_without_the_thread()
+        try:
+            await done_within(self._app.stop(), LEAVE)
+        except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
+            self._runner.ctx.log.debug("left the group without a word", f"{type(exc).__name__}: {exc}")
+
+    def _trouble(self, reason: BaseException | None) -> ClusterTrouble:
+        ctx = self._runner.ctx
+        for kind, name in (
+            ("group", self._app.conf.id),
+            ("topic", commands_topic(ctx.flow, ctx.settings.group_id)),
+        ):
+            if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
+                remedy = ctx.target.access.remedy(kind, name, "Read")
+                return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
+        if self._taken.is_set() or "FencedInstance" in f"{type(reason).__name__}: {reason}":
+            return InstanceTaken(ctx.target.alias, self._app.conf.id, ctx.instance)
+        return GroupLost(ctx.target.alias, self._sentence(reason))
+
+    def _sentence(self, reason: BaseException | None) -> str:
+        group = self._app.conf.id
+        why = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
+        if "InvalidSessionTimeout" in why:
+            why = (
+                f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
+                f"{SESSION_TIMEOUT * 1000:.0f} or less, and group.max.session.timeout.ms to more"
+            )
+        return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {why}"
+
+    async def _commands(self, stream: Any) -> None:
+        # Only hands over: Faust counts an event as done even when this raises.
+        async for event in stream.events():
+            message = event.message
+            at_ms = int((message.timestamp or 0) * 1000)
+            record = Record(message.topic, message.partition, message.offset, message.key, message.value, at_ms)
+            self._runner.received([record])
+
+    async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
+        self._listen_to_heartbeats()
+        self._runner.heard(self._runner.ctx.clock.monotonic())
+        self._runner.assigned(frozenset(tp.partition for tp in assigned))
+
+    async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
+        await self._runner.revoked()
+
+    def _give_up_place(self) -> None:
+        """Let the group know that we go. A static member of aiokafka goes without a word, and its partitions wait for
+        its session's end; one without an instance id says so, and the others have them at once. Where nobody shares the
+        work nobody waits for the place, and a restart finds it as it was."""
+        if len(self._runner.ctx.leadership.held) == COMMANDS_PARTITIONS:
+            return
+        coordinator = self._coordinator()
+        if coordinator is not None:
+            coordinator._group_instance_id = None
+
+    def _go_without_the_thread(self) -> None:
+        """A Faust app that stops waits for its consumer's thread by standing still, and our loop with it: for as long
+        as aiokafka takes to close connections, and for ever where that hangs. The thread ends without us."""
+        worker = getattr(self._thread(), "_thread", None)
+        if worker is not None:
+            worker.stop = lambda: None
+
+    def _coordinator(self) -> Any:
+        """aiokafka's, or None before the consumer has started (a contract test holds the names)."""
+        return getattr(getattr(self._thread(), "_consumer", None), "_coordinator", None)
+
+    def _thread(self) -> Any:
+        """The service in which Faust's consumer lives, or None before it has started."""
+        return getattr(self._app.consumer, "_thread", None)
+
+    def _listen_to_heartbeats(self) -> None:
+        """aiokafka tells nobody when its group last answered, nor that another member has taken its place, so its
+        heartbeat is wrapped (a contract test holds the names)."""
+        coordinator = self._coordinator()
+        if getattr(coordinator, "lockstep_hears", False):
+            return
+        beat = coordinator._do_heartbeat
+
+        async def heard_beat() -> bool:
+            asked = self._runner.ctx.clock.monotonic()
+            answered: bool = await beat()
+            if answered:
+                self._runner.heard(asked)
+            elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.heard):
+                # The session has not ended, so our place went to a member that joined under our instance's name. To
+                # join under it again would put that one out, which would put us out, and so on.
+                coordinator._group_instance_id = None
+                if self._loop is not None:
+                    self._loop.call_soon_threadsafe(self._taken.set)
+            return answered
+
+        coordinator._do_heartbeat = heard_beat
+        coordinator.lockstep_hears = True

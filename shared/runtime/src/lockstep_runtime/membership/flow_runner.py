@@ -1,0 +1,422 @@
+"""One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
+
+Each `life` begins by reaching the target and ends with a `ClusterTrouble` or a crash of the group's consumer; the
+next begins after a back-off. A life also ends, in order, when other credentials are to be used: all its clients end
+with it, and the next begins at once. What a life learned (replayed once, last troubles) stays visible. No Faust here:
+the group comes in as `Membership`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from lockstep_config import FlowSettings, clients
+from lockstep_config.certificate_ends import CertificateEnds, certificate_ends
+from lockstep_config.clients import StoresUnusable
+from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
+from lockstep_protocol.state import Leader
+from lockstep_runtime.flow.command_handler import CommandDesk
+from lockstep_runtime.flow.context import FlowContext, FlowService, Rests
+from lockstep_runtime.flow.main_loop import Work
+from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, FactLog, FactProducer
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
+from lockstep_runtime.kafka.topic_follower import Follower, Record, follow, replay
+from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, Hearing
+from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
+from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
+
+__all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
+
+TICK = 1.0
+"""Seconds between two looks at our own standing when nothing happens."""
+
+DRAIN = 5.0
+"""Seconds a main loop gets to end after it was cancelled."""
+
+WORKS_AFTER = 5.0
+"""Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
+
+STUCK = 20.0
+"""Seconds without a tick after which the flow does not count as alive."""
+
+
+class GroupLost(ClusterTrouble):
+    """The consumer of the commands topic ended; the next life joins anew."""
+
+
+class InstanceTaken(GroupLost):
+    """Another process joined the group under our instance's name; the next life joins under another name."""
+
+    def __init__(self, alias: str, group: str, instance: str) -> None:
+        sentence = f"cluster {alias}: another process joined group {group} as {instance!r}"
+        super().__init__(alias, f"{sentence}: give each replica its own --instance")
+        self.instance = instance
+
+
+class Membership(Protocol):
+    """Our membership in the service's group on the target."""
+
+    async def join(self) -> None:
+        """Start; assignments arrive through the callbacks given at construction. Raises GroupLost."""
+
+    async def ended(self) -> None:
+        """Return never, raise GroupLost when the consumer has crashed."""
+
+    async def leave(self) -> None:
+        """Stop within a few seconds."""
+
+
+class FlowRunner:
+    """Runs `service` for `ctx`. `memberships` makes one membership a life, given the callbacks it has to call."""
+
+    def __init__(
+        self,
+        ctx: FlowContext,
+        service: FlowService,
+        memberships: Callable[[FlowRunner], Membership],
+    ) -> None:
+        self.ctx = ctx
+        self._service = service
+        self._work = Work(ctx, service.run, service.rest if isinstance(service, Rests) else None)
+        self._whole = f"the whole of {ctx.service}"
+        """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
+        self._memberships = memberships
+        self._replayed = False
+        self._nudged = asyncio.Event()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._desk: CommandDesk | None = None
+        self._moved_at = ctx.clock.monotonic()
+        self._backoff = Backoff(first=0.5, limit=10.0)
+        self._failures = 0
+        self._acting_since = float("inf")
+        self._instance = ctx.instance
+        """The name we were given; another process may have it as well."""
+        self._taken: InstanceTaken | None = None
+        """Why we have another name, while no event says so."""
+        self._lead_changes = LeadChanges()
+        self._superseded_at = float("-inf")
+        """When we last read that another claimed what we hold."""
+        self._renewed: FlowSettings | None = None
+        self._renewing = asyncio.Event()
+        self.rebalancing = False
+        """Our share of the flow's work is being decided."""
+        self.certificates: tuple[CertificateEnds, ...] = ()
+        """When those end that the present life's clients were made with."""
+
+    # -- seen from outside ---------------------------------------------------------------------------------------------
+
+    @property
+    def flow(self) -> Flow:
+        return self.ctx.flow
+
+    @property
+    def acting(self) -> bool:
+        return self.ctx.acting
+
+    @property
+    def degraded(self) -> bool:
+        """Something of the flow fails and is retried."""
+        return bool(self.ctx.rounds.troubles.now)
+
+    @property
+    def ready(self) -> bool:
+        """The target's control topics have been replayed at least once."""
+        return self._replayed
+
+    def not_live(self) -> str | None:
+        still = self.ctx.clock.monotonic() - self._moved_at
+        return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
+
+    def status(self) -> Mapping[str, Any]:
+        """JSON values: standing, troubles and what the service itself says, under names of its own."""
+        ctx = self.ctx
+        troubles = ctx.rounds.troubles.now
+        return {
+            **self._service.status(),
+            "ready": self.ready,
+            "degraded": self.degraded,
+            "instance": ctx.instance,
+            "acting": ctx.acting,
+            "wanted": ctx.wanted.connector(ctx.connector).word,
+            "standing": ctx.standing.value,
+            "term": ctx.term,
+            "leader": ctx.leadership.leader(0),
+            "partitions": sorted(ctx.leadership.held),
+            "troubles": troubles,
+            "restarts": self._failures,
+            "state_position": ctx.state.position,
+        }
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def renew(self, settings: FlowSettings) -> None:
+        """Go on with these settings, which differ in credentials: a life that runs ends in order, the next has them."""
+        self._renewed = settings
+        self._renewing.set()
+
+    async def run(self) -> None:
+        """Live until cancelled. What is no ClusterTrouble gets out."""
+        while True:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    pulse = tasks.create_task(self._pulse())
+                    try:
+                        await self._take_up()
+                        await self._live()
+                    finally:
+                        pulse.cancel()
+            except* ClusterTrouble as group:
+                trouble = _first(group)
+                self._failures += 1
+                self.ctx.rounds.troubles.began("target", trouble)
+                if isinstance(trouble, InstanceTaken):
+                    self._taken = trouble
+                    self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
+            except* StoresUnusable as group:
+                self._failures += 1
+                self.ctx.rounds.troubles.began("target", ClusterTrouble(self.ctx.target.alias, str(_first(group))))
+            await self._wait(self._backoff.next())
+
+    async def _take_up(self) -> None:
+        """Use the settings that came in meanwhile. Nobody has a client now."""
+        self._renewing.clear()
+        settings = self._renewed
+        if settings is None:
+            return
+        ctx = self.ctx
+        ctx.settings = settings
+        await ctx.source.renew(clients.source_admin(settings, ctx.service))
+        await ctx.target.renew(clients.target_admin(settings, ctx.service))
+        self._backoff.reset()
+        if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
+            self._renewed = None
+
+    async def _live(self) -> None:
+        """A life, or as much of it as there is before other settings are to be used. Raises what it raises."""
+        life = asyncio.ensure_future(self._life())
+        asked = asyncio.ensure_future(self._renewing.wait())
+        try:
+            await asyncio.wait({life, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+            life.cancel()
+            await asyncio.gather(life, return_exceptions=True)
+        if not life.cancelled():
+            life.result()
+
+    async def _pulse(self) -> None:
+        while True:
+            self._moved_at = self.ctx.clock.monotonic()
+            await asyncio.sleep(to_next_tick(TICK))
+
+    async def _wait(self, seconds: float) -> None:
+        self._moved_at = self.ctx.clock.monotonic()
+        await set_within(self._renewing, seconds)
+
+    async def _life(self) -> None:
+        ctx, settings = self.ctx, self.ctx.settings
+        try:
+            self.certificates = await asyncio.to_thread(certificate_ends, settings)
+        except OSError as exc:
+            raise StoresUnusable(str(exc)) from exc
+        await ctx.target.probe()
+        factor = settings.control.replication_factor
+        created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
+        for name in created:
+            ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
+        conf = clients.target_producer(settings, ctx.service)
+        facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
+        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
+        await facts.start()
+        try:
+            ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
+            if (taken := self._taken) is not None:
+                text = f"{ctx.instance}, for another process is {taken.instance}: give each replica its own --instance"
+                await ctx.event("InstanceRenamed", ctx.instance, text, loud=True, taken=taken.instance)
+                self._taken = None
+            await self._replay_and_serve(facts)
+        finally:
+            await self._stand_down()
+            await asyncio.gather(facts.stop(), acts.stop())
+
+    async def _replay_and_serve(self, facts: FactProducer) -> None:
+        ctx = self.ctx
+        topic = state_topic(ctx.flow, ctx.settings.group_id)
+        ctx.leadership.forget()
+        ctx.state.open(FactLog(facts, topic), self._saw_leader, self._service.wants)
+        async with self._follow(topic, ctx.state.receive) as follower:
+            await follower.caught_up()
+            if not self._replayed:
+                self._replayed = True
+                ctx.log.say("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
+            membership = self._memberships(self)
+            self.rebalancing = True
+            try:
+                await membership.join()
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(follower.failed())
+                    tasks.create_task(membership.ended())
+                    tasks.create_task(self._watch_reach(follower))
+                    tasks.create_task(self._watch_group(follower))
+                    tasks.create_task(self._keep_standing(tasks))
+            except* ClusterTrouble as group:
+                # Now, and not when all is cleaned up: that takes a while where brokers are away.
+                self.ctx.rounds.troubles.began("target", _first(group))
+                raise
+            finally:
+                await self._stand_down()
+                await membership.leave()
+
+    def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> Follower:
+        conf = clients.target_consumer(self.ctx.settings, self.ctx.service)
+        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias, access=self.ctx.target.access)
+
+    async def _watch_reach(self, follower: Follower) -> None:
+        """Says when the target goes away and when it is back, as the follower's connection tells."""
+        troubles = self.ctx.rounds.troubles
+        while True:
+            if follower.trouble:
+                try:
+                    await self.ctx.target.probe()
+                except ClusterTrouble as trouble:
+                    troubles.began("target", trouble)
+                else:
+                    follower.trouble_over()
+            else:
+                troubles.over("target")
+                self._backoff.reset()
+                if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
+                    troubles.over(self._whole)
+            await asyncio.sleep(to_next_tick(TICK))
+
+    async def _watch_group(self, follower: Follower) -> None:
+        """Raises GroupLost when the group has said nothing for long although the target is there: its consumer hangs,
+        and nobody would ever lead here again."""
+        hearing = Hearing()
+        while not hearing.lost(self.ctx.heard, not follower.trouble, self.ctx.clock.monotonic()):
+            await asyncio.sleep(to_next_tick(TICK))
+        alias = self.ctx.target.alias
+        raise GroupLost(alias, f"cluster {alias}: nothing heard of our group for {DEAF_AFTER:.0f} s, joining anew")
+
+    # -- standing ------------------------------------------------------------------------------------------------------
+
+    def assigned(self, partitions: frozenset[int]) -> None:
+        """The group gave us these partitions of the commands topic."""
+        self.ctx.leadership.assigned(partitions)
+        self.rebalancing = False
+        self._nudged.set()
+
+    async def revoked(self) -> None:
+        """The group takes everything back: acting ends before this returns."""
+        self.ctx.leadership.revoked()
+        self.rebalancing = True
+        await self._stand_down()
+        self._nudged.set()
+
+    def heard(self, asked_at: float) -> None:
+        """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
+        lay in the socket while the process was frozen says nothing about now. May be called from any thread."""
+        self.ctx.heard_at = asked_at
+
+    def received(self, records: Sequence[Record]) -> None:
+        """Commands that came through the group."""
+        if self._desk is not None:
+            self._desk.received(records)
+
+    def _saw_leader(self, label: str, instance: str, offset: int) -> None:
+        ctx, now = self.ctx, self.ctx.clock.monotonic()
+        held = ctx.leadership.to_claim()
+        ctx.leadership.saw_leader(label, instance, offset)
+        if ctx.leadership.to_claim() != held:
+            self._superseded_at = now
+        if self._replayed:
+            self._lead_changes.saw(label, instance, now)
+        self._nudged.set()
+
+    async def _keep_standing(self, tasks: asyncio.TaskGroup) -> None:
+        ctx = self.ctx
+        while True:
+            self._nudged.clear()
+            # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
+            # and so on: we claim what the group has confirmed since the other claimed it.
+            confirmed = ctx.heard and (ctx.heard_at or 0.0) >= self._superseded_at
+            for partition in ctx.leadership.to_claim() if confirmed else ():
+                await self._claim(partition)
+            for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
+                text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
+                await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
+            if ctx.acting and self._loop_task is None:
+                who = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
+                ctx.log.say("leading", f"{ctx.instance}, {who}", term=ctx.term)
+                self._loop_task = tasks.create_task(self._act())
+            elif not ctx.acting and self._loop_task is not None:
+                await self._stand_down()
+            await set_within(self._nudged, to_next_tick(TICK))
+
+    async def _claim(self, partition: int) -> None:
+        ctx = self.ctx
+        label = label_of(ctx.service, partition, divided=self.ctx.divided)
+        row = Leader(service=label, instance=ctx.instance)
+        # Term 0 means none, so the first record of a topic cannot be one.
+        term = await ctx.state.claim(row) or await ctx.state.claim(row)
+        ctx.leadership.claimed(partition, term)
+
+    async def _stand_down(self) -> None:
+        task, self._loop_task = self._loop_task, None
+        self._desk = None
+        if task is None:
+            return
+        if not task.done():
+            self.ctx.log.say("standing down", self.ctx.instance)
+            task.cancel()
+            _, late = await asyncio.wait({task}, timeout=DRAIN)
+            if late:
+                self.ctx.log.warn("main loop did not end in time", f"after {DRAIN:.0f} s")
+        self.ctx.rounds.forget()
+
+    async def _act(self) -> None:
+        """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
+        backoff = Backoff()
+        while True:
+            began, ended = self.ctx.clock.monotonic(), None
+            self._acting_since = began
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._attend())
+                    tasks.create_task(self._work.go_on())
+            except* StoodDown as group:
+                # `_keep_standing` cancels us, unless the group is heard from again before it looks.
+                self.ctx.log.debug("stood down", str(_first(group)))
+                self._nudged.set()
+            except* ClusterTrouble as group:
+                ended = _first(group)
+                self.ctx.rounds.troubles.began(self._whole, ended)
+            self._acting_since = float("inf")
+            backoff.worked(self.ctx.clock.monotonic() - began)
+            await asyncio.sleep(backoff.after(ended))
+
+    async def _attend(self) -> None:
+        """Carry out commands: first those without an answer, of before our time, then those that come through the
+        group."""
+        ctx, group_id = self.ctx, self.ctx.settings.group_id
+        desk = self._desk = CommandDesk(ctx, self._service.command)
+        conf = clients.target_consumer(ctx.settings, ctx.service)
+        alias, access = ctx.target.alias, ctx.target.access
+        try:
+            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias, access=access)
+            topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
+            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias, access=access)
+            await desk.serve()
+        finally:
+            self._desk = None
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -1,0 +1,237 @@
+"""A service's process: Faust runs the membership in each flow's group, everything else is plain asyncio
+(`architecture.md` §4).
+
+One process serves several flows, in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lockstep_config import Configuration, FlowSettings, clients
+from lockstep_config.model import Cluster
+from lockstep_config.permissions import access_of
+from lockstep_runtime.flow.common_metrics import certificate_samples, memory_samples, standing_samples
+from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
+from lockstep_runtime.flow.rotation import Rotation
+from lockstep_runtime.http.access import Door, DoorUnusable
+from lockstep_runtime.http.server import Pages
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.sasl_session import renew_sessions
+from lockstep_runtime.membership.faust_membership import FaustMembership
+from lockstep_runtime.membership.flow_runner import FlowRunner
+from lockstep_runtime.state.leadership import Leadership
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.metrics import Metrics, Sample
+from lockstep_runtime.telemetry.tracing import NO_TRACING
+from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.util.errors import ToldToEnd
+from lockstep_runtime.util.memory import resident
+
+__all__ = ["Place", "serve"]
+
+CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
+
+ENDS_WITHIN = 9.0
+"""Seconds from the first signal to the end of the process, at most."""
+
+
+LAST_SPANS = 0.8
+"""Seconds for the spans of the last moments; they do not hold up the end."""
+
+LOCAL = Door()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """As whom this process runs, and where its pages are. `instance` tells replicas apart and survives restarts."""
+
+    instance: str
+    door: Door = LOCAL
+
+
+class Process:
+    """All flows of one service in this process, their pages and their end."""
+
+    def __init__(
+        self,
+        service: str,
+        configuration: Configuration,
+        reload: Callable[[], Configuration],
+        flows: Sequence[FlowSettings],
+        build: Callable[[FlowContext], FlowService],
+        place: Place,
+        *,
+        divided: bool,
+        pauses_itself: bool,
+    ) -> None:
+        self.service = service
+        self.place = place
+        self.metrics = Metrics()
+        self.log = FlowLog(service, "")
+        traced = any(settings.tracing for settings in flows)
+        self._tracing = start_tracing(service, place.instance, os.environ, self.log) if traced else NO_TRACING
+        clock = Clock()
+        self.runners: list[FlowRunner] = []
+        for settings in flows:
+            ctx = FlowContext(
+                service,
+                settings,
+                instance=place.instance,
+                source=_admin(settings, settings.source, clients.source_admin(settings, service)),
+                target=_admin(settings, settings.target, clients.target_admin(settings, service)),
+                leadership=Leadership(service, divided=divided),
+                metrics=self.metrics,
+                clock=clock,
+                divided=divided,
+                pauses_itself=pauses_itself,
+                tracing=self._tracing,
+            )
+            self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
+        self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
+        self.metrics.ask(lambda: standing_samples(service, self.runners))
+        self.metrics.ask(lambda: memory_samples(service, resident()))
+        self.metrics.ask(self._certificate_samples)
+
+    def _certificate_samples(self) -> Iterator[Sample]:
+        now = time.time()
+        for runner in self.runners:
+            yield from certificate_samples(runner.flow, runner.certificates, now)
+
+    def live(self) -> str | None:
+        return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
+
+    def ready(self) -> str | None:
+        waiting = [str(r.ctx.flow) for r in self.runners if not r.ready]
+        return f"not read yet: the control topics of {', '.join(waiting)}" if waiting else None
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "service": self.service,
+            "instance": self.place.instance,
+            "ready": self.ready() is None,
+            "configuration": self._rotation.status(),
+            "flows": {str(r.ctx.flow): r.status() for r in self.runners},
+        }
+
+    async def run(self) -> int:
+        """Until a signal or a crash; returns the exit code."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self._signalled, name, stop)
+        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate)
+        try:
+            address = await pages.open(self.place.door)
+        except DoorUnusable as exc:
+            self.log.say("cannot start", str(exc), level=logging.ERROR)
+            return UNUSABLE
+        flows = ", ".join(str(r.ctx.flow) for r in self.runners)
+        self.log.say("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
+        for warning in self.place.door.warnings():
+            self.log.warn("pages are not on this machine alone", f"{address}: {warning}")
+        work = asyncio.create_task(self._flows())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        code = CLEAN
+        if work.done():
+            code = self._crash(work.exception())
+        else:
+            work.cancel()
+            _, late = await asyncio.wait({work}, timeout=ENDS_WITHIN - 1)
+            if late:
+                self.log.warn("ended before everything was drained", f"after {ENDS_WITHIN:.0f} s")
+        stopping.cancel()
+        await pages.close()
+        await asyncio.to_thread(self._tracing.end, LAST_SPANS)
+        self.log.say("ended")
+        return code
+
+    def _about_certificate(self, why: str) -> None:
+        if why:
+            self.log.warn("certificate not taken up", f"{why}; the one of before serves on")
+        else:
+            self.log.say("certificate taken up", str(self.place.door.certificate))
+
+    async def _flows(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for runner in self.runners:
+                tasks.create_task(runner.run())
+            tasks.create_task(self._rotation.run())
+
+    def _signalled(self, name: signal.Signals, stop: asyncio.Event) -> None:
+        if stop.is_set() and name is signal.SIGINT:
+            self.log.warn("ended at once", "second interrupt")
+            logging.shutdown()
+            os._exit(130)
+        if not stop.is_set():
+            self.log.say("ending", name.name)
+        stop.set()
+
+    def _crash(self, exc: BaseException | None) -> int:
+        if (told := _told_to_end(exc)) is not None:
+            self.log.say("ended as configured", str(told), level=logging.ERROR)
+            return TOLD
+        while isinstance(exc, BaseExceptionGroup):
+            exc = exc.exceptions[0]
+        self.log.failed("crashed", exc or RuntimeError("the flows ended by themselves"))
+        return CRASHED
+
+
+def _told_to_end(exc: BaseException | None) -> ToldToEnd | None:
+    if isinstance(exc, BaseExceptionGroup):
+        return next((found for one in exc.exceptions if (found := _told_to_end(one)) is not None), None)
+    return exc if isinstance(exc, ToldToEnd) else None
+
+
+def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:
+    return Admin(cluster.alias, conf, settings.admin_timeout, access_of(settings, cluster.alias))
+
+
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    """A thread of a library's raised: one line, as for everything else. Faust's consumer thread is cancelled when its
+    broker is away at our end; that is no news."""
+    cancelled = issubclass(ended.exc_type, asyncio.CancelledError)
+    name = ended.thread.name if ended.thread is not None else "?"
+    level = logging.DEBUG if cancelled else logging.ERROR
+    logging.getLogger(__name__).log(level, "thread %s ended", name, exc_info=ended.exc_value)
+
+
+def serve(
+    service: str,
+    configuration: Configuration,
+    flows: Sequence[FlowSettings],
+    build: Callable[[FlowContext], FlowService],
+    place: Place,
+    *,
+    reload: Callable[[], Configuration],
+    divided: bool = False,
+    pauses_itself: bool = False,
+) -> int:
+    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start,
+    3 the configuration asks to end (`ToldToEnd`).
+
+    The first signal ends it within 10 s, a second SIGINT at once. `reload` loads the configuration again, as it is by
+    then. `divided`: replicas divide the work by commands
+    partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
+    connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots).
+    """
+
+    threading.excepthook = _thread_ended
+    renew_sessions()
+
+    async def main() -> int:
+        process = Process(
+            service, configuration, reload, flows, build, place, divided=divided, pauses_itself=pauses_itself
+        )
+        return await process.run()
+
+    return asyncio.run(main())

@@ -1,0 +1,156 @@
+"""The state topic folded: the last row of each key that its leader was entitled to write. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.state import (
+    ROWS,
+    AclStatus,
+    Assignment,
+    CopiedAcl,
+    FlowPulse,
+    GroupStatus,
+    Handover,
+    Leader,
+    LegacyGroup,
+    MirroredTopic,
+    OffsetRuns,
+    Origin,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    Wanted,
+    decode_row,
+)
+from lockstep_protocol.verbs import owner_of_wanted
+from lockstep_runtime.state.leadership import label_of
+
+__all__ = ["BY_ROW", "DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
+
+R = TypeVar("R", bound=Row)
+
+OWNERS: Mapping[type[Row], str] = {
+    MirroredTopic: "topic-sync",
+    AclStatus: "acl-sync",
+    CopiedAcl: "acl-sync",
+    FlowPulse: "heartbeat",
+    Assignment: "data-plane",
+    Origin: "data-plane",
+    LegacyGroup: "data-plane",
+    GroupStatus: "checkpoint",
+}
+"""The service that owns the rows of a kind. They count only in the newest term of their label (`owner_of`)."""
+
+DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
+"""Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
+its own."""
+
+BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
+"""Kinds each row of which says whose it is."""
+
+UNLED: frozenset[type[Row]] = frozenset({Handover, Leader, PartitionProgress, OffsetRuns, SlotStatus})
+"""Kinds without a leader's term: slots order their rows by the epochs of their producer id, and by the driver's
+assignments. Operators write `Handover` rows by a command, of which there is no leader."""
+
+DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
+
+
+def owner_of(row: Row) -> str | None:
+    """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
+    match row:
+        case Restarts():
+            return row.owner
+        case Wanted():
+            service = owner_of_wanted(row.scope)
+            return label_of(service, 0, divided=service in DIVIDED_SERVICES)
+    owner = OWNERS.get(type(row))
+    by = DIVIDED.get(type(row))
+    if owner is None or by is None:
+        return owner
+    partition = partition_for(str(getattr(row, by)).encode(), COMMANDS_PARTITIONS)
+    return label_of(owner, partition, divided=True)
+
+
+READ_BY_ALL = b'{"version":1,'
+"""How the value of every row begins that all releases can read. With another beginning it is looked at."""
+
+
+def _prefixes(kinds: frozenset[type[Row]]) -> tuple[bytes, ...]:
+    return tuple(sorted(f"{kind.kind}/".encode() for kind in kinds))
+
+
+class StateFold:
+    """Feed it every record in log order; feeding one twice changes nothing. `wants`: the kinds that count (None: all);
+    leaders, what is wanted and restarts always do. Of others not even the JSON is read, but that of newer releases."""
+
+    def __init__(
+        self,
+        on_leader: Callable[[str, str, int], None] | None = None,
+        wants: frozenset[type[Row]] | None = None,
+    ) -> None:
+        self._passed_over = () if wants is None else _prefixes(frozenset(ROWS.values()) - wants - BY_ROW - {Leader})
+        self.rows: dict[str, Row] = {}
+        """By key. A row that was tombstoned is absent."""
+        self.overwritten: set[str] = set()
+        """Keys whose last record in the log is one that did not count: their owner has to write them again, for
+        compaction
+        keeps the wrong one."""
+        self.position = -1
+        """Offset of the last record folded."""
+        self._terms: dict[str, int] = {}
+        self._on_leader = on_leader
+
+    def fold(self, offset: int, key: bytes | None, value: bytes | None) -> Row | None:
+        """Fold one record. Returns the row when it counts and changes what its key holds, else None.
+
+        Raises MalformedRow and NewerVersion (`lockstep_protocol.state`) without having changed anything but the
+        position.
+        """
+        if offset <= self.position or key is None:
+            return None
+        self.position = offset
+        if key.startswith(self._passed_over) and (value is None or value.startswith(READ_BY_ALL)):
+            return None
+        name = key.decode(errors="replace")
+        row = decode_row(key, value)
+        if row is None:
+            if value is None:
+                self.rows.pop(name, None)
+                self.overwritten.discard(name)
+            return None
+        if isinstance(row, Leader):
+            self._terms[row.service] = max(offset, self._terms.get(row.service, -1))
+            if self._on_leader is not None:
+                self._on_leader(row.service, row.instance, offset)
+        elif self._stale(row):
+            self.overwritten.add(name)
+            return None
+        elif isinstance(row, PartitionProgress) and self._is_outdated(name, row):
+            return None
+        self.overwritten.discard(name)
+        if self.rows.get(name) == row:
+            return None
+        self.rows[name] = row
+        return row
+
+    def _stale(self, row: Row) -> bool:
+        owner = owner_of(row)
+        return owner is not None and 0 < row.term < self._terms.get(owner, -1)
+
+    def _is_outdated(self, name: str, row: PartitionProgress) -> bool:
+        known = self.rows.get(name)
+        return isinstance(known, PartitionProgress) and row.is_outdated_by(known)
+
+    def all(self, kind: type[R]) -> list[R]:
+        """Every row of a kind, in the order of the keys."""
+        return [row for _, row in sorted(self.rows.items()) if isinstance(row, kind)]
+
+    def get(self, kind: type[R], *identity: str) -> R | None:
+        """The row with this identity (`Row.identity()`), or None."""
+        row = self.rows.get("/".join((kind.kind, *identity)))
+        return row if isinstance(row, kind) else None

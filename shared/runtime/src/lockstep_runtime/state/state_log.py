@@ -1,0 +1,138 @@
+"""A flow's state topic as one service sees it: the fold of everything in it, and the way to add to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from lockstep_protocol.state import Leader, MalformedRow, Row
+from lockstep_runtime.kafka.control_producer import FactLog
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.state.state_fold import StateFold
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.errors import StoodDown
+
+__all__ = ["StateLog"]
+
+R = TypeVar("R", bound=Row)
+
+
+class StateLog:
+    """Rows by key, current to within a fetch, and appending in our term.
+
+    `rows`, `all` and `get` never wait. A write returns once the row is acknowledged and read back.
+    """
+
+    def __init__(self, log: FlowLog, clock_ms: Callable[[], int], term_of: Callable[[Row], int]) -> None:
+        self._log = log
+        self._clock_ms = clock_ms
+        self._term_of = term_of
+        self._facts: FactLog | None = None
+        self._fold = StateFold()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._listeners: list[Callable[[Row], None]] = []
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """Every row that counts, by key. Do not change it."""
+        return self._fold.rows
+
+    @property
+    def position(self) -> int:
+        """Offset of the last record folded; -1 before the first."""
+        return self._fold.position
+
+    def all(self, kind: type[R]) -> list[R]:
+        """Every row of a kind, in the order of the keys."""
+        return self._fold.all(kind)
+
+    def get(self, kind: type[R], *identity: str) -> R | None:
+        """The row with this identity (`Row.identity()`), or None."""
+        return self._fold.get(kind, *identity)
+
+    async def changed(self, after: int) -> int:
+        """Wait until something beyond offset `after` was folded; returns the new position."""
+        while self.position <= after:
+            news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((after, news))
+            await news
+        return self.position
+
+    def listen(self, call: Callable[[Row], None]) -> None:
+        """Call for each row that counts and changes its key, in log order, within the event loop. Must not raise."""
+        self._listeners.append(call)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def write(self, row: Row) -> None:
+        """Append the row with the present time and our term; it is in `rows` when this returns. Raises as
+        `write_all`."""
+        await self.write_all([row])
+
+    async def write_all(self, rows: Iterable[Row]) -> None:
+        """Append rows in order, stamped with the present time and our term; all are in `rows` when this returns.
+
+        Raises StoodDown unless we act, NotAppended and NotPermitted. What was appended before an error stays.
+        """
+        if self._facts is None:
+            raise StoodDown("the state topic is not open")
+        now = self._clock_ms()
+        records = [replace(row, at_ms=now, term=self._term_of(row)).encode() for row in rows]
+        if records:
+            offsets = await self._facts.append_all(records, partition=0)
+            await self.changed(max(offsets) - 1)
+
+    async def write_if_changed(self, row: Row) -> bool:
+        """Append the row unless it says what its key holds already (time and term aside). True when it was appended."""
+        if not self.differs(row):
+            return False
+        await self.write(row)
+        return True
+
+    def differs(self, row: Row) -> bool:
+        """Whether the row says anything new (time and term aside), or has to be said again because somebody overwrote
+        it."""
+        known = self.rows.get(row.key())
+        same = known is not None and replace(known, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
+        return not same or row.key() in self._fold.overwritten
+
+    async def claim(self, row: Leader) -> int:
+        """Append a leader row; its offset is the term."""
+        if self._facts is None:
+            raise StoodDown("the state topic is not open")
+        key, value = replace(row, at_ms=self._clock_ms()).encode()
+        return await self._facts.append(key, value, partition=0)
+
+    # -- from the edge -------------------------------------------------------------------------------------------------
+
+    def open(
+        self, facts: FactLog, on_leader: Callable[[str, str, int], None], wants: frozenset[type[Row]] | None = None
+    ) -> None:
+        """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
+        self._facts = facts
+        self._fold = StateFold(on_leader, wants)
+
+    def receive(self, records: Sequence[Record]) -> None:
+        """What the follower hands over. Raises NewerVersion."""
+        for record in records:
+            try:
+                row = self._fold.fold(record.offset, record.key, record.value)
+            except MalformedRow as exc:
+                self._log.warn("state row ignored", str(exc), offset=record.offset)
+                continue
+            if row is not None:
+                for call in self._listeners:
+                    call(row)
+        self._announce()
+
+    def _announce(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for after, news in waiting:
+            if self.position <= after:
+                self._waiting.append((after, news))
+            elif not news.done():
+                news.set_result(None)

@@ -1,0 +1,142 @@
+"""Spans by OpenTelemetry's SDK, sent to a collector by OTLP over HTTP. Loaded only where the configuration asks for it.
+
+Sending has a thread of its own and a queue of fixed length: a collector that is away costs spans, never time or memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Span, Status, StatusCode, Tracer
+
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, within
+from lockstep_runtime.telemetry.tracing_config import Choice
+from lockstep_runtime.util.errors import StoodDown
+
+__all__ = ["Spans"]
+
+PREFIX = "lockstep."
+SHOWN = 500
+"""Characters of a text that a span may bear."""
+
+
+class Spans:
+    """A `Tracing`. Make it where its process, or its Spark worker, is the one that works: threads do not outlive a
+    fork."""
+
+    def __init__(self, choice: Choice, instance: str, log: FlowLog) -> None:
+        """Sending begins when there is something to send. Raises ValueError for a variable that makes no sense."""
+        resource = Resource.create({"service.name": choice.service_name, "service.instance.id": instance})
+        self._exporter = _Telling(OTLPSpanExporter(), choice.endpoint, log)
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
+        self._tracer = self._provider.get_tracer("lockstep")
+
+    @contextmanager
+    def work(self, name: str, **attributes: Attribute) -> Iterator[None]:
+        with _span(self._tracer, name, attributes) as span:
+            work = _Work(self._tracer, span)
+            try:
+                with within(work):
+                    yield
+            finally:
+                work.over = True
+
+    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+        span = self._tracer.start_span(name, start_time=began_ns, attributes=_named(attributes))
+        if error:
+            span.set_status(Status(StatusCode.ERROR, error[:SHOWN]))
+        span.end(ended_ns)
+
+    def end(self, within_s: float) -> None:
+        self._exporter.quiet = True
+        ending = threading.Thread(target=self._provider.shutdown, name="last spans", daemon=True)
+        ending.start()
+        ending.join(within_s)
+
+
+class _Work:
+    """A round or the like, with its span."""
+
+    def __init__(self, tracer: Tracer, span: Span) -> None:
+        self._tracer = tracer
+        self._span = span
+        self._steps = 0
+        self.over = False
+        """Whether it has ended. A task that was begun within it, and lives on, does nothing for it any more."""
+
+    @contextmanager
+    def step(self, name: str, attributes: dict[str, Attribute]) -> Iterator[None]:
+        if self.over:
+            yield
+            return
+        self._steps += 1
+        if self._steps > STEPS_AT_MOST:
+            self.note({"steps_left_out": self._steps - STEPS_AT_MOST})
+            yield
+            return
+        with _span(self._tracer, name, attributes):
+            yield
+
+    def note(self, attributes: dict[str, Attribute]) -> None:
+        if not self.over:
+            self._span.set_attributes(_named(attributes))
+
+    def happened(self, name: str, attributes: dict[str, Attribute]) -> None:
+        if not self.over:
+            self._span.add_event(name, _named(attributes))
+
+
+class _Telling(SpanExporter):
+    """Says once that the collector is away, and once that it is back."""
+
+    def __init__(self, exporter: OTLPSpanExporter, endpoint: str, log: FlowLog) -> None:
+        self._exporter = exporter
+        self._endpoint = endpoint
+        self._log = log
+        self._lost = 0
+        self.quiet = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._exporter.export(spans)
+        if result is SpanExportResult.SUCCESS:
+            if self._lost:
+                self._log.say("spans arrive again", f"{self._endpoint}; {self._lost} were lost", lost=self._lost)
+            self._lost = 0
+        else:
+            if not self._lost and not self.quiet:
+                text = f"{self._endpoint} does not take them; they are lost until it does, and nothing waits for it"
+                self._log.warn("spans not sent", text, endpoint=self._endpoint)
+            self._lost += len(spans)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # OpenTelemetry's own is untyped
+
+
+@contextmanager
+def _span(tracer: Tracer, name: str, attributes: Mapping[str, Attribute]) -> Iterator[Span]:
+    with tracer.start_as_current_span(
+        name, attributes=_named(attributes), record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield span
+        except StoodDown:
+            raise  # another replica leads now, which is no error
+        except Exception as exc:
+            text = str(exc)[:SHOWN]
+            # Without its stack: what a trouble is, its sentence says.
+            span.add_event("exception", {"exception.type": type(exc).__name__, "exception.message": text})
+            span.set_status(Status(StatusCode.ERROR, text))
+            raise
+
+
+def _named(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    return {f"{PREFIX}{key}": value[:SHOWN] if isinstance(value, str) else value for key, value in attributes.items()}

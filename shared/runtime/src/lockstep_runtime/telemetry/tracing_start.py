@@ -1,0 +1,33 @@
+"""Begins a process's tracing where its configuration asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
+from lockstep_runtime.telemetry.tracing_config import choice_of
+
+__all__ = ["start_tracing"]
+
+
+def start_tracing(service: str, instance: str, environment: Mapping[str, str], log: FlowLog) -> Tracing:
+    """For a service that is told to trace (`FlowSettings.tracing`). What stands in the way is said in one line, and
+    then nothing is traced: nobody should stand still for want of spans."""
+    choice = choice_of(service, environment)
+    for warning in choice.warnings:
+        log.warn("tracing", warning)
+    if not choice.exports:
+        return NO_TRACING
+    try:
+        from lockstep_runtime.telemetry.spans import Spans  # tens of megabytes, for who asks for them
+    except ImportError as exc:
+        log.warn("tracing is off", f"{exc}: install lockstep-runtime[tracing], or take lockstep.tracing away")
+        return NO_TRACING
+    try:
+        tracing = Spans(choice, instance, log)
+    except ValueError as exc:
+        log.warn("tracing is off", f"a variable OTEL_... cannot be understood: {exc}")
+        return NO_TRACING
+    log.say("tracing", f"as {choice.service_name} to {choice.endpoint}", endpoint=choice.endpoint)
+    return tracing

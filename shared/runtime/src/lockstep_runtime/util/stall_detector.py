@@ -1,0 +1,44 @@
+"""Which partitions have more than their reader was given, and had so for long (no I/O, no clock).
+
+librdkafka can stop to fetch a partition for good, and says nothing: its leader went away while librdkafka was asking it
+whether the log is still the same one (fetch state validate-epoch-wait, librdkafka issue 4492).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lockstep_runtime.util.backoff import Backoff
+
+__all__ = ["LOOK_EVERY", "Standstill"]
+
+LOOK_EVERY, AT_MOST = 15.0, 240.0
+"""Seconds between two looks. What stands still is found at the second; where beginning anew does not help, or is itself
+what keeps a slow cluster from answering, each look is twice as long after the one before."""
+
+
+class Standstill:
+    """Of one reader. Positions are those of the next record it is to be given."""
+
+    def __init__(self, every: float = LOOK_EVERY) -> None:
+        self._backoff = Backoff(every, AT_MOST)
+        self.every = self._backoff.next()
+        """Seconds until the next look."""
+        self._known: Mapping[int, int] = {}
+        self._behind: Mapping[int, int] = {}
+
+    def unmoved(self, positions: Mapping[int, int]) -> Iterable[int]:
+        """Partitions whose end is worth asking for, since the last look brought nothing of them."""
+        same = [number for number, at in positions.items() if self._known.get(number) == at]
+        self._known = dict(positions)
+        return same
+
+    def look(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
+        """Those that were behind their `ends` at this position before, and still are."""
+        behind = {number: positions[number] for number, end in ends.items() if end > positions[number]}
+        stuck = [number for number, at in behind.items() if self._behind.get(number) == at]
+        self._behind = behind
+        if not stuck:
+            self._backoff.reset()
+        self.every = self._backoff.next()
+        return stuck
