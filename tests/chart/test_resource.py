@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_config.yaml_text import read_yaml
+from lockstep_config.text.yaml_nodes import read_yaml
 from tests.chart.helm import NEEDS_TOOLS, SEEDS, refused, rendered
 
 pytestmark = NEEDS_TOOLS

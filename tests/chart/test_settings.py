@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, load
-from lockstep_config.model import FlowSettings
+from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.names import Flow
 from tests.chart.helm import CHART, NEEDS_TOOLS, rendered
 

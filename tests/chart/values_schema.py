@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lockstep_config.connector_keys import CONNECTORS, readers_of
-from lockstep_config.key_types import Key, Kind, Scope, Status
-from lockstep_config.keys import KEYS
+from lockstep_config.keys.connector_keys import CONNECTORS, readers_of
+from lockstep_config.keys.key_types import Key, Kind, Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 from lockstep_config.strimzi.schema import API_VERSIONS, KINDS

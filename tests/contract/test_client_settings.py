@@ -1,4 +1,4 @@
-"""The settings that `lockstep_config.clients` makes are settings that confluent-kafka and aiokafka take.
+"""The settings that `lockstep_config.flow.client_settings` makes are settings that confluent-kafka and aiokafka take.
 
 librdkafka judges all of them when a client is made, without reaching a broker.
 """
@@ -14,9 +14,15 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from lockstep_config import FlowSettings, load
-from lockstep_config.client_keys import CLIENT, ClientKind
-from lockstep_config.clients import aiokafka_connection, source_admin, source_consumer, target_admin, target_producer
-from lockstep_config.key_types import Status
+from lockstep_config.flow.client_settings import (
+    aiokafka_connection,
+    source_admin,
+    source_consumer,
+    target_admin,
+    target_producer,
+)
+from lockstep_config.keys.client_keys import CLIENT, ClientKind
+from lockstep_config.keys.key_types import Status
 from lockstep_protocol.names import Flow
 
 LISTENING_NOWHERE = "127.0.0.1:1"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_config.client_keys import CLIENT, CONNECTION, ClientKind
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKind
 from tests.harness.jvm import jvm
 
 CLASSES: dict[ClientKind, str] = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from py4j.java_collections import JavaList
 
-from lockstep_config.client_keys import CLIENT, CONNECTION
-from lockstep_config.key_types import Kind, Status
-from lockstep_config.keys import KEYS
-from lockstep_config.unused_keys import FAMILIES
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.keys.ignored_keys import FAMILIES
+from lockstep_config.keys.key_types import Kind, Status
+from lockstep_config.keys.mm2_keys import KEYS
 from tests.harness.jvm import call, jvm
 
 CONNECTORS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")

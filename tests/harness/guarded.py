@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from lockstep_config.permissions import Grant
+from lockstep_config.credentials.permissions import Grant
 from tests.harness.acls import add, remove
 from tests.harness.broker import Broker, Forwarder, free_port
 

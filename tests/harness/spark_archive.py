@@ -13,7 +13,7 @@ import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-from lockstep_config.spark import SparkSettings
+from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.spark.conf import Pod, settings_for
 from lockstep_runtime.util import java
 from tests.harness.java import archive_name, find_java

@@ -17,7 +17,8 @@ from lockstep_acl_sync.app import build
 from lockstep_acl_sync.bindings import AclBinding
 from lockstep_acl_sync.owned import LOOKS_APART
 from lockstep_acl_sync.ownership import Ownership
-from lockstep_config import clients, load
+from lockstep_config import load
+from lockstep_config.flow import client_settings
 from lockstep_protocol.names import events_topic, state_topic
 from lockstep_protocol.state import AclStatus, CopiedAcl, Leader, Row, decode_row
 from lockstep_runtime.flow.context import Clock, FlowContext
@@ -122,14 +123,14 @@ def test_what_the_source_revoked_is_taken_back_if_it_is_ours(scene: AclScene) ->
 async def leading(scene: AclScene, *lines: str) -> AsyncIterator[FlowContext]:
     """A context that acts for the flow, as the runtime makes it."""
     settings = load(scene.file(*lines), {}).flow(scene.flow)
-    conf = clients.target_producer(settings, "acl-sync")
+    conf = client_settings.target_producer(settings, "acl-sync")
     clock = Clock()
     ctx = FlowContext(
         "acl-sync",
         settings,
         instance="one",
-        source=Admin(scene.flow.source, clients.source_admin(settings)),
-        target=Admin(scene.flow.target, clients.target_admin(settings)),
+        source=Admin(scene.flow.source, client_settings.source_admin(settings)),
+        target=Admin(scene.flow.target, client_settings.target_admin(settings)),
         leadership=Leadership("acl-sync"),
         metrics=Metrics(),
         clock=clock,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_config.model import FetchSettings
+from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.append_sequence import Flight
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.target_tail import ChainEnd

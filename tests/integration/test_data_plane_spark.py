@@ -91,7 +91,7 @@ ASKED = """
 import asyncio, sys, time
 from pathlib import Path
 from lockstep_config import load
-from lockstep_config.spark import SparkSettings
+from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import Spark, in_thread, job_group
 from lockstep_protocol.names import Flow

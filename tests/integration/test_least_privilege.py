@@ -1,4 +1,5 @@
-"""A mirror between brokers that grant exactly what `lockstep_config.permissions` lists, and with one of it taken away.
+"""A mirror between brokers that grant exactly what `lockstep_config.credentials.permissions` lists, and with one of it
+taken away.
 
 One mirror of all five services runs for the whole file: what is taken from it is given back.
 """
@@ -22,7 +23,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from lockstep_config import FlowSettings, load
-from lockstep_config.permissions import PREFIXED, Grant, grant_command, source_grants, target_grants
+from lockstep_config.credentials.permissions import PREFIXED, Grant, grant_command, source_grants, target_grants
 from lockstep_protocol.names import Flow
 from tests.conftest import GuardedPair
 from tests.harness.acls import acl, acls_of, add

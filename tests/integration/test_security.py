@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import ApiVersionRequest
 from confluent_kafka import KafkaException
 
-from lockstep_config.clients import aiokafka_connection
+from lockstep_config.flow.client_settings import aiokafka_connection
 from tests.harness.broker import started
 from tests.harness.clusters import (
     Record,

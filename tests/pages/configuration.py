@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from lockstep_config.key_types import Family, Key, Kind, Scope, Status
-from lockstep_config.keys import KEYS
-from lockstep_config.unused_keys import FAMILIES
+from lockstep_config.keys.ignored_keys import FAMILIES
+from lockstep_config.keys.key_types import Family, Key, Kind, Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
 
 __all__ = ["PAGE", "TABLES", "filled"]
 

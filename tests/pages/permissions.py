@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import load
-from lockstep_config.permissions import Grant, grant_command, source_grants, target_grants
+from lockstep_config.credentials.permissions import Grant, grant_command, source_grants, target_grants
 from lockstep_protocol.names import Flow
 
 __all__ = ["PAGE", "filled"]

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.instance import held_instance_name
-from lockstep_config.legacy_files import LegacyFiles
+from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import files_of, legacy_arguments, legacy_options
 
 

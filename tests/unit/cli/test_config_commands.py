@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
 from lockstep_config import load
-from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 
 SECRET = "hunter2-hunter2"
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep_cli.rights import Held, Lack, lacks, named_groups, topics_for
-from lockstep_config.permissions import PREFIXED, Grant
+from lockstep_config.credentials.permissions import PREFIXED, Grant
 
 
 def grant(resource: str, name: str, operation: str, pattern: str = "literal") -> Grant:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep_config.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
-from lockstep_config.oauth import OAUTHBEARER_MODULE, TokenSettings
-from lockstep_config.sasl import login_of
+from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
+from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
+from lockstep_config.clients.sasl import login_of
 
 __all__ = ["BROKERS", "bearer", "iam_of", "msk", "tokens_of"]
 

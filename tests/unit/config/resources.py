@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, load
-from lockstep_config.providers import SECRETS_VARIABLE
 from lockstep_config.strimzi.resource import read_resource
+from lockstep_config.text.config_providers import SECRETS_VARIABLE
 
 __all__ = ["Resources", "certificate_and_key"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError
-from lockstep_config.load import configured
-from lockstep_config.properties import read_properties
+from lockstep_config.loader.configuration import configured
+from lockstep_config.text.properties import read_properties
 
 FILE = Path("mm2.properties")
 SOUND = """\

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_config import ConfigurationError, Problem, load
-from lockstep_config.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys import KEYS
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.keys.mm2_keys import KEYS
 
 SAMPLE = (Path(__file__).parent / "files" / "active_active.properties").read_text(encoding="utf-8").splitlines()
 FEW = settings(max_examples=150, deadline=None)

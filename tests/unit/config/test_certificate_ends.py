@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_config.certificate_ends import (
+from lockstep_config.credentials.certificate_expiry import (
     KEYSTORE,
     TOKEN_TRUSTSTORE,
     TRUSTSTORE,

@@ -9,7 +9,11 @@ from typing import get_args
 
 import pytest
 
-from lockstep_config.client_keys import (
+from lockstep_config.clients.librdkafka import stores_translated, translated
+from lockstep_config.clients.tls import material_of, tls_of
+from lockstep_config.flow.client_settings import client_id
+from lockstep_config.flow.model import Configuration
+from lockstep_config.keys.client_keys import (
     CLIENT,
     CONNECTION,
     CONNECTION_REFUSED,
@@ -18,11 +22,7 @@ from lockstep_config.client_keys import (
     ClientKey,
     ClientKind,
 )
-from lockstep_config.clients import client_id
-from lockstep_config.key_types import Status
-from lockstep_config.librdkafka import stores_translated, translated
-from lockstep_config.model import Configuration
-from lockstep_config.tls import material_of, tls_of
+from lockstep_config.keys.key_types import Status
 from lockstep_data_plane.wire import cluster
 from lockstep_protocol.names import Flow
 from tests.harness.certificates import Authority

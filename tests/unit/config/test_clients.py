@@ -12,7 +12,9 @@ import pytest
 from aiokafka.abc import AbstractTokenProvider
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients import (
+from lockstep_config.clients.sasl import Credentials, login_of
+from lockstep_config.clients.tls import normalised_pem
+from lockstep_config.flow.client_settings import (
     aiokafka_connection,
     client_id,
     offset_syncs_consumer,
@@ -23,8 +25,6 @@ from lockstep_config.clients import (
     target_consumer,
     target_producer,
 )
-from lockstep_config.sasl import Credentials, login_of
-from lockstep_config.tls import normalised_pem
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf

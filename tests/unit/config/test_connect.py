@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.settings_file import SETTINGS_VARIABLE
+from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
 from lockstep_protocol.names import Flow
 
 MIRROR = "org.apache.kafka.connect.mirror."

@@ -8,9 +8,9 @@ import pytest
 
 from lockstep_cli.services import plan_services
 from lockstep_config import FlowSettings
-from lockstep_config.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
-from lockstep_config.keys import KEYS
-from lockstep_config.model import AutoRestart, Stated, States
+from lockstep_config.flow.model import AutoRestart, Stated, States
+from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import Connector
 from tests.unit.config.conftest import LoadText, MistakesOf

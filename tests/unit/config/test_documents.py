@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lockstep_config import ConfigurationError
-from lockstep_config.load import configured
+from lockstep_config.loader.configuration import configured
 from lockstep_config.strimzi.printing import as_yaml
 from lockstep_config.strimzi.resource import read_resource, resource_of
 

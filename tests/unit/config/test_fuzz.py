@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, load
-from lockstep_config.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys import KEYS
-from lockstep_config.legacy_files import LegacyFiles, load_legacy
-from lockstep_config.properties import read_properties
-from lockstep_config.secrets import is_secret
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
+from lockstep_config.text.properties import read_properties
+from lockstep_config.text.secrets import is_secret
 
 from .conftest import TWO_CLUSTERS
 from .mutations import Kind, Seed, mutated

@@ -9,12 +9,19 @@ from collections.abc import Callable
 
 import pytest
 
-from lockstep_config.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings, region_of
-from lockstep_config.jaas import JAAS
-from lockstep_config.oauth import OAUTHBEARER_MODULE, TokenSettings
-from lockstep_config.sasl import login_of
-from lockstep_config.token_source import TokenSource, TokenUnavailable
-from lockstep_config.untranslatable import Untranslatable
+from lockstep_config.clients.iam import (
+    AWS_MSK_IAM,
+    IAM_CLIENT_HANDLER,
+    IAM_LOGIN_HANDLER,
+    IAM_MODULE,
+    IamSettings,
+    region_of,
+)
+from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
+from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.text.jaas import JAAS
 from tests.unit.config.conftest import MistakesOf
 from tests.unit.config.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
 
@@ -117,7 +124,7 @@ def test_the_brokers_name_tells_the_region(servers: str, region: str | None) -> 
 def test_without_the_package_the_file_says_what_to_install(
     mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep_config.iam.find_spec", lambda _: None)
+    monkeypatch.setattr("lockstep_config.clients.iam.find_spec", lambda _: None)
     found = mistakes_of(
         f"A.security.protocol=SASL_PLAINTEXT\nA.sasl.mechanism=AWS_MSK_IAM\nA.sasl.jaas.config={IAM_MODULE} required;\n"
     )
@@ -129,7 +136,8 @@ def test_without_the_package_the_file_says_what_to_install(
 
 def test_who_does_not_log_in_with_iam_does_not_load_its_packages() -> None:
     code = (
-        "import sys; import lockstep_config.clients, lockstep_config.load, lockstep_config.token_source; "
+        "import sys; import lockstep_config.flow.client_settings, lockstep_config.loader.configuration; "
+        "import lockstep_config.clients.token_source; "
         "sys.exit(', '.join(m for m in sys.modules if m.partition('.')[0] in ('boto3', 'botocore')) or 0)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -20,11 +20,11 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 import botocore.auth
 import pytest
 
-from lockstep_config.clients import aiokafka_connection, source_consumer, target_admin
-from lockstep_config.iam import IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
-from lockstep_config.iam_signer import signed
-from lockstep_config.oauth import OAUTHBEARER_MODULE
-from lockstep_config.token_source import TokenSource, TokenUnavailable
+from lockstep_config.clients.iam import IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
+from lockstep_config.clients.iam_signer import signed
+from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
+from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
+from lockstep_config.flow.client_settings import aiokafka_connection, source_consumer, target_admin
 from lockstep_protocol.names import Flow
 from tests.unit.config.conftest import LoadText
 from tests.unit.config.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
@@ -239,7 +239,7 @@ def test_a_role_is_assumed_and_its_credentials_sign(
     settings = iam_of(
         msk('awsRoleArn="arn:aws:iam::1:role/r" awsRoleExternalId="ours" awsStsRegion="eu-west-1" awsDebugCreds=true')
     )
-    with caplog.at_level("INFO", "lockstep_config.iam_signer"):
+    with caplog.at_level("INFO", "lockstep_config.clients.iam_signer"):
         url = url_of(signed(settings)[0])
     query = parse_qs(urlsplit(url).query)
     assert query["X-Amz-Credential"][0].startswith("ROLE/")

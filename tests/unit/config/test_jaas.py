@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.jaas import NotJaas, entry_of
+from lockstep_config.text.jaas import NotJaas, entry_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from lockstep_config.key_types import ANYWHERE, CLUSTER_ONLY, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Scope, Status
-from lockstep_config.keys import KEYS
-from lockstep_config.unused_keys import FAMILIES
+from lockstep_config.keys.ignored_keys import FAMILIES
+from lockstep_config.keys.key_types import ANYWHERE, CLUSTER_ONLY, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
 from tests.pages.configuration import PAGE, TABLES, filled
 
 from .conftest import LoadText, MistakesOf

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config import layering
-from lockstep_config.keys import KEYS
-from lockstep_config.layering import Layers, Place, place_of
-from lockstep_config.properties import Entry
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.precedence import Layers, Place, place_of
+from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
 
 FLOW = Flow("A", "B")
@@ -18,7 +18,7 @@ def layers(text: str) -> Layers:
     for number, line in enumerate(text.split(), start=1):
         key, _, value = line.partition("=")
         entries.append(Entry(key, value, number))
-    return layering.layered(entries, ("A", "B"), KEYS)
+    return precedence.layered(entries, ("A", "B"), KEYS)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_an_alias_that_looks_like_the_beginning_of_a_known_key_does_not_take_it_
     ],
 )
 def test_a_connector_takes_the_flows_line_and_then_the_top(lines: str, value: str | None, line: int) -> None:
-    found = layering.connector(layers(lines), FLOW, "topics")
+    found = precedence.connector(layers(lines), FLOW, "topics")
     assert (found and found.value, found.entry.line if found else 0) == (value, line)
 
 
@@ -71,7 +71,7 @@ def test_a_connector_takes_the_flows_line_and_then_the_top(lines: str, value: st
     ],
 )
 def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str, key: str, value: str | None) -> None:
-    found = layering.worker(layers(lines), FLOW, key)
+    found = precedence.worker(layers(lines), FLOW, key)
     assert (found.value if found else None) == value
 
 
@@ -86,7 +86,7 @@ def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str
     ],
 )
 def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
-    found = layering.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
+    found = precedence.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
     assert (found.value if found else None) == value
 
 
@@ -106,7 +106,7 @@ def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines:
     ],
 )
 def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str, value: str | None) -> None:
-    found = layering.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
+    found = precedence.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
     assert (found.value if found else None) == value
 
 
@@ -122,19 +122,19 @@ def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str,
     ],
 )
 def test_the_producer_of_records_is_the_targets_worker(lines: str, value: str | None) -> None:
-    found = layering.record_producer(layers(lines), FLOW).get("compression.type")
+    found = precedence.record_producer(layers(lines), FLOW).get("compression.type")
     assert (found.value if found else None) == value
 
 
 def test_the_override_prefix_is_no_property_of_the_other_producers() -> None:
     of = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
-    assert {key: found.value for key, found in layering.client(of, FLOW, "target", "producer").items()} == {
+    assert {key: found.value for key, found in precedence.client(of, FLOW, "target", "producer").items()} == {
         "linger.ms": "2"
     }
 
 
 def test_a_cluster_as_a_side_of_a_flow_keeps_its_own_lines_first() -> None:
     of = layers("A.ssl.key.password=c A->B.source.cluster.ssl.key.password=f A->B.source.cluster.ssl.provider=p")
-    side = layering.connection(of, "A", FLOW)
+    side = precedence.connection(of, "A", FLOW)
     assert (side["ssl.key.password"].value, side["ssl.provider"].value) == ("c", "p")
-    assert "ssl.provider" not in layering.connection(of, "A")
+    assert "ssl.provider" not in precedence.connection(of, "A")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError
-from lockstep_config.legacy_files import FLOW, LegacyFiles, legacy_text, load_legacy
-from lockstep_config.legacy_keys import included
-from lockstep_config.model import FlowSettings, LegacySettings
-from lockstep_config.properties import read_properties
+from lockstep_config.flow.model import FlowSettings, LegacySettings
+from lockstep_config.keys.mm1_keys import included
+from lockstep_config.loader.mm1_files import FLOW, LegacyFiles, legacy_text, load_legacy
+from lockstep_config.text.properties import read_properties
 from lockstep_protocol.names import state_topic
 
 from .conftest import patterns
@@ -268,7 +268,7 @@ def test_what_changes_nothing_is_said_and_starts(mm1: Folder) -> None:
 
 
 def test_the_lines_are_those_of_an_mm2_properties_file_that_means_the_same(mm1: Folder, tmp_path: Path) -> None:
-    from lockstep_config.load import configured
+    from lockstep_config.loader.configuration import configured
 
     files = mm1.files(CONSUMER + AMQ, PRODUCER, {"num.streams": "2", "include": "a.*,b"})
     text = "".join(f"{e.key} = {e.value}\n" for e in legacy_text(files).entries)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_config.log_levels import LOGGING_VARIABLE, LogLevels, log4j_levels
+from lockstep_config.keys.log_levels import LOGGING_VARIABLE, LogLevels, log4j_levels
 from tests.unit.config.conftest import LoadText, MistakesOf
 from tests.unit.config.resources import Resources
 from tests.unit.config.test_strimzi import V1

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from lockstep_config.check import OF_EVERY_CLIENT, does_nothing
-from lockstep_config.meant import KINDS
+from lockstep_config.resolve.key_suggestions import KINDS
+from lockstep_config.resolve.validate import OF_EVERY_CLIENT, does_nothing
 from lockstep_protocol.names import Flow
 
 from .conftest import STRICT, LoadText, MistakesOf, excluded

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from lockstep_config import Configuration, FlowSettings
-from lockstep_config.clients import client_id, source_consumer, target_producer
-from lockstep_config.keys import KEYS
+from lockstep_config.flow.client_settings import client_id, source_consumer, target_producer
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_config.client_keys import CLIENT, CONNECTION
-from lockstep_config.key_types import Scope, Status
-from lockstep_config.keys import KEYS
-from lockstep_config.secrets import is_secret, masked
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.keys.key_types import Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.text.secrets import is_secret, masked
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import IdentityReplicationPolicy
 

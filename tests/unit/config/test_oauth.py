@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from lockstep_config.oauth import OAUTHBEARER_MODULE, STRIMZIS_HANDLER, RefreshRule, TokenSettings
-from lockstep_config.sasl import login_of
-from lockstep_config.untranslatable import Untranslatable
+from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, STRIMZIS_HANDLER, RefreshRule, TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.keys.unsupported_property import Untranslatable
 
 URL = "https://idp.example/token"
 BASE = {"sasl.mechanism": "OAUTHBEARER"}

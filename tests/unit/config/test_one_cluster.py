@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config import layering
+from lockstep_config.resolve import precedence
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText
@@ -51,7 +51,7 @@ def test_both_keys_that_decide_by_names_are_read(load_text: LoadText) -> None:
 def test_every_alias_has_those_of_the_connectors(load_text: LoadText) -> None:
     settings = load_text("A->B.source.cluster.alias = dc1\n").flow(Flow("A", "B"))
     assert settings.topic_sync.aliases == {"A", "B", "dc1"}
-    assert layering.every_alias(layering.Layers({}, {}, {}), Flow("A", "B")) == {"A", "B"}
+    assert precedence.every_alias(precedence.Layers({}, {}, {}), Flow("A", "B")) == {"A", "B"}
 
 
 def test_what_a_flow_made_itself_is_not_replicated_on_one_cluster(load_text: LoadText) -> None:

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from lockstep_config.per_topic import PerTopic, per_topic
-from lockstep_config.values import BadValue, integer
+from lockstep_config.keys.per_topic import PerTopic, per_topic
+from lockstep_config.text.values import BadValue, integer
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 

@@ -2,8 +2,15 @@
 
 import pytest
 
-from lockstep_config.clients import offset_syncs_consumer, target_consumer
-from lockstep_config.permissions import Access, Grant, access_of, grant_command, source_grants, target_grants
+from lockstep_config.credentials.permissions import (
+    Access,
+    Grant,
+    access_of,
+    grant_command,
+    source_grants,
+    target_grants,
+)
+from lockstep_config.flow.client_settings import offset_syncs_consumer, target_consumer
 from lockstep_protocol.names import Flow
 from tests.pages.permissions import PAGE, filled
 

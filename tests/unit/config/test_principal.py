@@ -9,10 +9,10 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from lockstep_config.oauth import TokenSettings
-from lockstep_config.principal import principal_of, subject_in_java
-from lockstep_config.sasl import login_of
-from lockstep_config.token_source import source_of
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.principal import principal_of, subject_in_java
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.token_source import source_of
 from tests.harness.certificates import Authority
 from tests.harness.token_server import TokenServer
 

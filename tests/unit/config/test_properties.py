@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.properties import PropertiesText, read_properties
+from lockstep_config.text.properties import PropertiesText, read_properties
 
 FILE = Path("mm2.properties")
 

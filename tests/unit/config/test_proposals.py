@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, load
-from lockstep_config.key_types import Scope
-from lockstep_config.keys import KEYS
-from lockstep_config.meant import known_at, meant
-from lockstep_config.older_names import OLDER_NAMES
-from lockstep_config.settings_file import UNKNOWN_VARIABLE
+from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.renamed_keys import OLDER_NAMES
+from lockstep_config.loader.settings_file import UNKNOWN_VARIABLE
+from lockstep_config.resolve.key_suggestions import known_at, meant
 
 from .conftest import LoadText, MistakesOf
 

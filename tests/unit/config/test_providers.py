@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, load
-from lockstep_config.files import LARGEST
-from lockstep_config.providers import SECRETS_CLASS, SECRETS_VARIABLE, MountedProvider, Unresolvable
+from lockstep_config.text.config_providers import SECRETS_CLASS, SECRETS_VARIABLE, MountedProvider, Unresolvable
+from lockstep_config.text.files import LARGEST
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_config.python_classes import ClassFailed, PythonTopics
+from lockstep_config.keys.python_classes import ClassFailed, PythonTopics
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import is_cycle, keeps_names
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients import connections
-from lockstep_config.rotation import differing_keys, identities, is_credential, with_identity_of
-from lockstep_config.sources import named_files
+from lockstep_config.flow.client_settings import connections
+from lockstep_config.flow.rotation import differing_keys, identities, is_credential, with_identity_of
+from lockstep_config.text.sources import named_files
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.same_names import Link, Mode, defaults, leads_back, may_share, route, twice, unreached
+from lockstep_config.flow.identity_topology import Link, Mode, defaults, leads_back, may_share, route, twice, unreached
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.names import Flow
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.legacy_files import LegacyFiles, load_legacy
-from lockstep_config.model import AutoRestart, LegacySettings, Stated
+from lockstep_config.flow.model import AutoRestart, LegacySettings, Stated
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import IdentityReplicationPolicy
 from tests.unit.config.resources import Resources, certificate_and_key

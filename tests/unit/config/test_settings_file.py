@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, load
-from lockstep_config.legacy_files import LegacyFiles, load_legacy
-from lockstep_config.settings_file import SETTINGS_VARIABLE
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
+from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
 from lockstep_protocol.names import Flow
 from tests.unit.config.conftest import TWO_CLUSTERS
 from tests.unit.config.test_strimzi import V1

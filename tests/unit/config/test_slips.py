@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.slips import placeholder, slip
+from lockstep_config.resolve.slips import placeholder, slip
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.java_regex import UntranslatablePattern
 from lockstep_protocol.names import Flow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config.spark import PINNED
+from lockstep_config.keys.spark_settings import PINNED
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 

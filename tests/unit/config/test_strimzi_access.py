@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config.oauth import TokenSettings
-from lockstep_config.sasl import Credentials, login_of
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.sasl import Credentials, login_of
 from lockstep_config.strimzi.resource import read_resource
 from tests.unit.config.resources import Resources, certificate_and_key
 from tests.unit.config.test_strimzi import old
@@ -175,8 +175,8 @@ def test_oauths_further_settings(resources: Resources) -> None:
 
 
 def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
-    from lockstep_config.properties import Entry
-    from lockstep_config.providers import providers_of, resolved
+    from lockstep_config.text.config_providers import providers_of, resolved
+    from lockstep_config.text.properties import Entry
 
     resources.secret("ca", ca__crt=certificate_and_key()[0])
     entry = Entry("A.sasl.jaas.config", 'X required c="${s:ca:*.crt}";')

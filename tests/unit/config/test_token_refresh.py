@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.oauth import RefreshRule
-from lockstep_config.token_refresh import Token, end_to_tell, expiry_told_by, pause_after, refresh_at, subject_told_by
+from lockstep_config.clients.oauth import RefreshRule
+from lockstep_config.clients.token_refresh import (
+    Token,
+    end_to_tell,
+    expiry_told_by,
+    pause_after,
+    refresh_at,
+    subject_told_by,
+)
 
 RULE = RefreshRule()
 

@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config.oauth import RefreshRule, TokenSettings
-from lockstep_config.tls import TlsSettings
-from lockstep_config.token_source import TokenCallback, TokenSource, TokenUnavailable, aiokafka_provider, source_of
+from lockstep_config.clients.oauth import RefreshRule, TokenSettings
+from lockstep_config.clients.tls import TlsSettings
+from lockstep_config.clients.token_source import (
+    TokenCallback,
+    TokenSource,
+    TokenUnavailable,
+    aiokafka_provider,
+    source_of,
+)
 from tests.harness.certificates import Authority
 from tests.harness.token_server import TokenServer
 

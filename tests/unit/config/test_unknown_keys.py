@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.key_types import Scope, Status
-from lockstep_config.keys import KEYS
-from lockstep_config.meant import flow_meant, known_at, like_alias, meant
-from lockstep_config.older_names import OLDER_NAMES, older_name
+from lockstep_config.keys.key_types import Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.renamed_keys import OLDER_NAMES, older_name
+from lockstep_config.resolve.key_suggestions import flow_meant, known_at, like_alias, meant
 
 from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config import load
-from lockstep_config.legacy_files import LegacyFiles, legacy_text, load_legacy
-from lockstep_config.load import configured, read
-from lockstep_config.properties import Entry, read_properties
-from lockstep_config.writing import as_properties, plain_secrets
+from lockstep_config.loader.configuration import configured, read
+from lockstep_config.loader.mm1_files import LegacyFiles, legacy_text, load_legacy
+from lockstep_config.text.properties import Entry, read_properties
+from lockstep_config.text.properties_writer import as_properties, plain_secrets
 
 FILES = sorted((Path(__file__).parent / "files").glob("*.properties"))
 ENVIRONMENT = {"EU_PASSWORD": "p"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config.slips import looks_like, placeholder, slip
+from lockstep_config.resolve.slips import looks_like, placeholder, slip
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_config.yaml_text import Leaf, ListNode, MapNode, Node, read_yaml
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, read_yaml
 
 FILE = Path("x.yaml")
 

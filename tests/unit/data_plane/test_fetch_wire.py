@@ -9,7 +9,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.model import FetchSettings
+from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.wire.cluster import Leader, TopicPartition
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from lockstep_config.model import FetchSettings
+from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.phases import Happening
 from lockstep_data_plane.core.target_tail import ChainEnd

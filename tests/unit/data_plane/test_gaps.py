@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.our_keys import OUR_KEYS
+from lockstep_config.keys.lockstep_keys import OUR_KEYS
 from lockstep_data_plane.core.gap_policy import Case, Decision, Found, Policies, decide, goes_back, lost_on_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "no-silent-loss.md"

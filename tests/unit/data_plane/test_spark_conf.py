@@ -9,7 +9,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from lockstep_config.spark import PINNED, SparkSettings
+from lockstep_config.keys.spark_settings import PINNED, SparkSettings
 from lockstep_data_plane.spark.conf import Pod, executors_python, settings_for, without_secrets
 from lockstep_data_plane.spark.secrets import told_secretly
 from lockstep_data_plane.spark.session import LastWords, exit_words

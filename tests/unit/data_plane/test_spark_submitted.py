@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_config.spark import SparkSettings
+from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.app import start_spark
 from lockstep_data_plane.spark.conf import Pod, settings_for
 from lockstep_data_plane.spark.submission import ADDRESS, PROPERTIES, BadSubmission, Submission, joined, submitted_to

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_config.model import CompressionSettings, DataPlaneSettings
+from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, Levels
 from lockstep_data_plane.wire.topic_limits import target_limits

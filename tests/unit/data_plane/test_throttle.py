@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.per_topic import PerTopic
+from lockstep_config.keys.per_topic import PerTopic
 from lockstep_data_plane.fetch.rate_limits import RateLimits
 from lockstep_data_plane.fetch.token_bucket import Throttle
 from lockstep_protocol.filters import NameFilter

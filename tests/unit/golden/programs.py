@@ -29,7 +29,7 @@ from lockstep_cli.probe import Finding
 from lockstep_cli.tables import as_json
 from lockstep_cli.takeover import Found, plan_of
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.problems import Problem
+from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import Spark
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow

@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lockstep_config import FlowSettings, clients, load
-from lockstep_config.client_keys import CLIENT, CONNECTION
+from lockstep_config import FlowSettings, load
+from lockstep_config.flow import client_settings as clients
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_data_plane.admin.group_positions import mark_of
 from lockstep_data_plane.core import gap_policy
 from lockstep_data_plane.core.quarantine_entry import Quarantined

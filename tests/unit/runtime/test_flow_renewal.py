@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from lockstep_config import FlowSettings, clients
-from lockstep_config.clients import StoresUnusable
+from lockstep_config import FlowSettings
+from lockstep_config.flow import client_settings
+from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.util.errors import ClusterTrouble
 
@@ -90,7 +91,7 @@ async def test_stores_that_do_not_serve_for_the_moment_are_tried_again(
     runner = Lives(tmp_path)
     runner._backoff.first = runner._backoff.limit = 0.01
     tries: list[None] = []
-    there = clients.target_admin
+    there = client_settings.target_admin
 
     def half_written(settings: FlowSettings, role: str) -> dict[str, Any]:
         tries.append(None)
@@ -98,7 +99,7 @@ async def test_stores_that_do_not_serve_for_the_moment_are_tried_again(
             raise StoresUnusable("the key does not belong to the certificate")
         return there(settings, role)
 
-    monkeypatch.setattr(clients, "target_admin", half_written)
+    monkeypatch.setattr(client_settings, "target_admin", half_written)
     running = asyncio.create_task(runner.run())
     await until(lambda: len(runner.begun) == 1)
     await runner.renew(runner.other(7))

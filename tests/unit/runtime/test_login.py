@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from lockstep_config.oauth import TokenSettings
-from lockstep_config.token_source import TokenCallback, TokenSource
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.token_source import TokenCallback, TokenSource
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.client_factory import logged_in
 from lockstep_runtime.kafka.control_producer import FactProducer

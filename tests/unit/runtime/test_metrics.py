@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lockstep_config.certificate_ends import KEYSTORE, CertificateEnds
+from lockstep_config.credentials.certificate_expiry import KEYSTORE, CertificateEnds
 from lockstep_protocol.names import Flow
 from lockstep_runtime.flow.common_metrics import certificate_samples, memory_samples, standing_samples
 from lockstep_runtime.telemetry.metrics import Metric, Metrics, Sample, Type

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lockstep_config.permissions import NO_ACCESS
+from lockstep_config.credentials.permissions import NO_ACCESS
 from lockstep_runtime.kafka.topic_reader import Reader
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_config.clients import connections
-from lockstep_config.layering import Side
+from lockstep_config.flow.client_settings import connections
+from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.names import Flow
 from lockstep_runtime.flow import rotation
 from lockstep_runtime.flow.rotation import Rotation

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_config.permissions import Remedy
+from lockstep_config.credentials.permissions import Remedy
 from lockstep_runtime.flow.periodic import SAID_AT_ONCE, Rounds, Troubles
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted

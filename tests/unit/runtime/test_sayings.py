@@ -1,6 +1,6 @@
 """What of many failures of one cause is worth a line."""
 
-from lockstep_config.permissions import Remedy
+from lockstep_config.credentials.permissions import Remedy
 from lockstep_runtime.telemetry.log_dedup import Sayings
 
 WRITE, READ = (f"topic x: {Remedy('we lack it', command)}" for command in ("grant write", "grant read"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.model import Stated, States
+from lockstep_config.flow.model import Stated, States
 from lockstep_protocol.state import MirroredTopic, Row, Wanted
 from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope
 from lockstep_runtime.state.desired_state import Phase, WantedNow, after, doubts

@@ -24,7 +24,7 @@ from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, ca
 from lockstep_checkpoint.report import GroupReport, Standing
 from lockstep_checkpoint.syncs import OffsetSyncsFollower
 from lockstep_checkpoint.target_groups import commit, look_at
-from lockstep_config import clients
+from lockstep_config.flow import client_settings
 from lockstep_protocol.codec import encode_checkpoint
 from lockstep_protocol.commands import Command
 from lockstep_protocol.records import Checkpoint
@@ -143,7 +143,7 @@ class CheckpointFlow:
         plane = settings.data_plane
         return OffsetSyncsFollower(
             self._ctx.source if plane.offset_syncs_location == "source" else self._ctx.target,
-            lambda: clients.offset_syncs_consumer(
+            lambda: client_settings.offset_syncs_consumer(
                 self._ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
             ),
             offset_syncs_topic(settings),
@@ -187,7 +187,7 @@ class CheckpointFlow:
     async def _protocols(self) -> Mapping[str, str]:
         settings = self._ctx.settings
         properties = settings.clients.source_admin
-        name = clients.client_id(settings, "group-protocols-source-admin", properties)
+        name = client_settings.client_id(settings, "group-protocols-source-admin", properties)
         return await list_group_protocols(settings.source.alias, properties, name, PROTOCOLS_S)
 
     async def _name_not_replicated(self, groups: frozenset[str] | None) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from lockstep_checkpoint.written import WrittenCheckpoints
-from lockstep_config import clients
+from lockstep_config.flow import client_settings
 from lockstep_protocol.records import Checkpoint
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
@@ -89,7 +89,7 @@ class CheckpointMemory:
             for record in records:
                 written.fold(record.offset, record.key, record.value)
 
-        conf = clients.target_consumer(ctx.settings, "checkpoints-target-consumer")
+        conf = client_settings.target_consumer(ctx.settings, "checkpoints-target-consumer")
         follower = follow(
             conf,
             self._topic.name,

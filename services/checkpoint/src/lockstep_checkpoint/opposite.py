@@ -8,7 +8,7 @@ from typing import Any
 from lockstep_checkpoint.exact import ExactPlaces
 from lockstep_checkpoint.followed import FollowedTopic
 from lockstep_checkpoint.places import Opposite
-from lockstep_config import clients
+from lockstep_config.flow import client_settings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
@@ -36,7 +36,7 @@ class OppositeFlow(FollowedTopic[_State]):
     def __init__(self, ctx: FlowContext, topic: str) -> None:
         super().__init__(
             ctx.source,
-            lambda: clients.source_consumer(ctx.settings, "checkpoint-opposite"),
+            lambda: client_settings.source_consumer(ctx.settings, "checkpoint-opposite"),
             ControlTopic(topic, 1, -1),
             ctx.log,
             ctx.rounds.troubles,

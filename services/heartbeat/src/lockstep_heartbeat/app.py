@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from lockstep_config import clients
+from lockstep_config.flow import client_settings
 from lockstep_heartbeat import metrics
 from lockstep_heartbeat.beat import beat, pulse
 from lockstep_heartbeat.listening import Listener
@@ -49,7 +49,7 @@ class Heartbeats:
 
     async def run(self) -> None:
         ctx = self._ctx
-        conf = clients.target_consumer(ctx.settings, ctx.service)
+        conf = client_settings.target_consumer(ctx.settings, ctx.service)
         self._listener = Listener(ctx.target.alias, conf, ctx.clock.wall_ms)
         self._listening_ms = ctx.clock.wall_ms()
         try:

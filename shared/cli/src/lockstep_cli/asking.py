@@ -11,9 +11,10 @@ from typing import Any
 
 from lockstep_cli.ask import Question, Reply, question_of
 from lockstep_cli.clusters import target_of
-from lockstep_config import FlowSettings, clients
-from lockstep_config.layering import Side
-from lockstep_config.permissions import access_of
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import access_of
+from lockstep_config.flow import client_settings
+from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_protocol.verbs import Scope
@@ -62,7 +63,7 @@ async def _ask(settings: FlowSettings, question: Question, reply: Reply, within:
             answered.set()
 
     events = follow(
-        clients.target_consumer(settings, "commands"),
+        client_settings.target_consumer(settings, "commands"),
         events_topic(flow, group_id),
         on_records=hear,
         from_beginning=False,
@@ -94,9 +95,9 @@ async def members_of(target: Admin, settings: FlowSettings, services: Sequence[s
 async def producing(settings: FlowSettings, within: float, side: Side = "target") -> AsyncIterator[FactProducer]:
     """A producer on one side; what is not acknowledged `within` seconds raises NotAppended."""
     if side == "target":
-        alias, conf = settings.flow.target, clients.target_producer(settings, "commands")
+        alias, conf = settings.flow.target, client_settings.target_producer(settings, "commands")
     else:
-        alias, conf = settings.flow.source, clients.source_producer(settings, "canary")
+        alias, conf = settings.flow.source, client_settings.source_producer(settings, "canary")
     producer = FactProducer(alias, conf, within=within, access=access_of(settings, alias))
     await producer.start()
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lockstep_config import Problem
-    from lockstep_config.effective import FlowView, Setting, View
+    from lockstep_config.report.effective import FlowView, Setting, View
 
 __all__ = ["command"]
 
@@ -63,7 +63,7 @@ def check(given: Given, alone: bool, output: str) -> None:
       lockstep config check mm2.properties && lockstep run mm2.properties
     """
     from lockstep_config import ConfigurationError
-    from lockstep_config.load import configured
+    from lockstep_config.loader.configuration import configured
 
     file = given.path
     mistakes: tuple[Problem, ...] = ()
@@ -117,8 +117,8 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
     from lockstep_cli.exits import CannotUse
     from lockstep_cli.flows import chosen
     from lockstep_config import ConfigurationError
-    from lockstep_config.effective import view
-    from lockstep_config.load import configured, layers_of
+    from lockstep_config.loader.configuration import configured, layers_of
+    from lockstep_config.report.effective import view
 
     file = given.path
     try:
@@ -174,8 +174,8 @@ def convert(given: Given, to: Path | None, document: str, with_secrets: bool) ->
     refer to it, or say --with-secrets (a file is then readable by you alone).
     """
     from lockstep_config import ConfigurationError
-    from lockstep_config.load import configured
-    from lockstep_config.writing import as_properties, plain_secrets
+    from lockstep_config.loader.configuration import configured
+    from lockstep_config.text.properties_writer import as_properties, plain_secrets
 
     file = given.path
     try:
@@ -203,7 +203,7 @@ def convert(given: Given, to: Path | None, document: str, with_secrets: bool) ->
 def _resource(given: Given, document: str) -> str:
     """The one resource of a file whose lines were read already. Raises ConfigurationError where it has none."""
     from lockstep_config import ConfigurationError, Problem
-    from lockstep_config.load import bytes_of
+    from lockstep_config.loader.configuration import bytes_of
     from lockstep_config.strimzi.printing import as_yaml
     from lockstep_config.strimzi.recognised import is_resource
     from lockstep_config.strimzi.resource import resource_of

@@ -34,7 +34,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
     """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
     without a traceback."""
     from lockstep_config import ConfigurationError
-    from lockstep_config.python_classes import ClassFailed
+    from lockstep_config.keys.python_classes import ClassFailed
     from lockstep_protocol.rows import NewerVersion
     from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
 

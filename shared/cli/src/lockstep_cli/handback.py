@@ -10,7 +10,7 @@ from lockstep_cli.amounts import counted
 from lockstep_cli.place import Place, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
-from lockstep_config.model import States
+from lockstep_config.flow.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
 from lockstep_protocol.verbs import Connector, Scope

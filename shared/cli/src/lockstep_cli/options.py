@@ -16,8 +16,8 @@ from lockstep_runtime.service.config_options import beside_configuration
 from lockstep_runtime.service.mm1_options import PARAMETERS, files_of, legacy_options
 
 if TYPE_CHECKING:
-    from lockstep_config.legacy_files import LegacyFiles
-    from lockstep_config.properties import PropertiesText
+    from lockstep_config.loader.mm1_files import LegacyFiles
+    from lockstep_config.text.properties import PropertiesText
 
 __all__ = [
     "Given",
@@ -48,8 +48,8 @@ class Given:
 
     def read(self, document: str = "") -> PropertiesText:
         """Its lines; of several resources, those of the one called `document`. Raises ConfigurationError."""
-        from lockstep_config.legacy_files import legacy_text
-        from lockstep_config.load import read, settled
+        from lockstep_config.loader.configuration import read, settled
+        from lockstep_config.loader.mm1_files import legacy_text
 
         if self.legacy is None:
             return read(self.path, os.environ, document)

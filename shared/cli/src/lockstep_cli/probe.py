@@ -20,7 +20,7 @@ from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
-    from lockstep_config.permissions import Grant
+    from lockstep_config.credentials.permissions import Grant
     from lockstep_runtime.kafka.admin import Admin
     from lockstep_runtime.kafka.topic_follower import Record
 
@@ -89,7 +89,7 @@ async def _probe_flow(
     settings: FlowSettings, canary: str | None, within: float, tell: Callable[[Finding], None]
 ) -> None:
     from lockstep_cli.clusters import source_of, target_of
-    from lockstep_config.permissions import source_grants, target_grants
+    from lockstep_config.credentials.permissions import source_grants, target_grants
 
     flow = str(settings.flow)
 
@@ -225,8 +225,8 @@ async def _arrival(
     """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
     ClusterTrouble, TopicMissing among them."""
     from lockstep_cli.asking import first_of
-    from lockstep_config import clients
-    from lockstep_config.permissions import access_of
+    from lockstep_config.credentials.permissions import access_of
+    from lockstep_config.flow import client_settings
     from lockstep_runtime.kafka.topic_follower import follow
 
     arrived = asyncio.Event()
@@ -236,7 +236,7 @@ async def _arrival(
             arrived.set()
 
     follower = follow(
-        clients.target_consumer(settings, "probe"),
+        client_settings.target_consumer(settings, "probe"),
         topic,
         on_records=hear,
         from_beginning=False,

@@ -26,7 +26,7 @@ from lockstep_cli.report import (
     longest,
     of_known,
 )
-from lockstep_config.model import States
+from lockstep_config.flow.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import (
     AclStatus,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lockstep_config.permissions import EVERY, PREFIXED, Grant
+from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 
 __all__ = ["Held", "Lack", "lacks", "named_groups", "topics_for"]
 

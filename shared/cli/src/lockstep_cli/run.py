@@ -14,7 +14,7 @@ from lockstep_cli.output import RUN, Log
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervise import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.legacy_files import LegacyFiles, load_legacy
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_runtime.http.access import Door, DoorUnusable
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
-from lockstep_config.permissions import access_of
+from lockstep_config.credentials.permissions import access_of
 
 __all__ = ["PIPED_WIDTH", "command", "console", "read_report", "read_rows"]
 
@@ -162,7 +162,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
 async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
     ClusterTrouble and NewerVersion."""
-    from lockstep_config import clients
+    from lockstep_config.flow import client_settings
     from lockstep_protocol.names import state_topic
     from lockstep_protocol.state import MalformedRow
     from lockstep_runtime.kafka.topic_follower import Record, replay
@@ -180,7 +180,7 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
             else:
                 unreadable.pop(record.key or b"", None)
 
-    conf = clients.target_consumer(settings, "status")
+    conf = client_settings.target_consumer(settings, "status")
     topic, alias = state_topic(settings.flow, settings.group_id), settings.flow.target
     await replay(conf, topic, on_records=take, partitions=[0], alias=alias, access=access_of(settings, alias))
     return fold.rows, list(unreadable.values())

@@ -15,7 +15,7 @@ from typing import Any
 
 from lockstep_cli.amounts import counted
 from lockstep_cli.place import Place, still_runs
-from lockstep_config.model import States
+from lockstep_config.flow.model import States
 from lockstep_protocol.names import Flow
 from lockstep_protocol.state import Handover, PartitionProgress, Row
 from lockstep_protocol.verbs import Connector

@@ -19,8 +19,9 @@ from lockstep_cli.place import Place, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import Found, Plan
-from lockstep_config import FlowSettings, clients
-from lockstep_config.permissions import access_of
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import access_of
+from lockstep_config.flow import client_settings
 from lockstep_protocol.codec import MalformedRecord, decode_checkpoint, decode_source_progress, encode_source_progress
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_requests import OffsetChange, listing
@@ -239,7 +240,7 @@ class _Offsets:
 
 async def _replay(settings: FlowSettings, topic: str, take: Callable[[Sequence[Record]], None]) -> None:
     """Hand over every record of a topic of the target. Raises ClusterTrouble."""
-    conf, alias = clients.target_consumer(settings, "takeover"), settings.flow.target
+    conf, alias = client_settings.target_consumer(settings, "takeover"), settings.flow.target
     await replay(conf, topic, on_records=take, alias=alias, access=access_of(settings, alias))
 
 

@@ -154,7 +154,7 @@ class _View:
 
 def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_beginning: bool) -> list[_View]:
     from lockstep_cli.decoding import RowChanges
-    from lockstep_config import clients
+    from lockstep_config.flow import client_settings
     from lockstep_protocol import names
 
     flow, group_id, policy = settings.flow, settings.group_id, settings.policy
@@ -172,7 +172,7 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
     for role in roles:
         of_syncs = role == "offset-syncs"
         alias = settings.offset_syncs_cluster if of_syncs else flow.target
-        consumer = clients.offset_syncs_consumer if of_syncs else clients.target_consumer
+        consumer = client_settings.offset_syncs_consumer if of_syncs else client_settings.target_consumer
         conf = consumer(settings, "watch")
         views.append(_View(settings, role, topics[role], alias, conf, screen, from_beginning, RowChanges()))
     return views
@@ -180,7 +180,7 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
 
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
-    from lockstep_config.permissions import access_of
+    from lockstep_config.credentials.permissions import access_of
     from lockstep_runtime.kafka.topic_follower import follow
     from lockstep_runtime.util.errors import LogTruncated, NotPermitted, TopicMissing
 

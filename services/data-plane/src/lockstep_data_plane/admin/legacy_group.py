@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from lockstep_config.model import LegacySettings
+from lockstep_config.flow.model import LegacySettings
 from lockstep_data_plane.admin.group_positions import due, mark_of, placed
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.offset_requests import RefusedOffsets

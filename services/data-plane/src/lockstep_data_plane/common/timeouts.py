@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep_config.client_keys import CLIENT
-from lockstep_config.librdkafka import taken
+from lockstep_config.clients.librdkafka import taken
+from lockstep_config.keys.client_keys import CLIENT
 
 __all__ = ["USUAL", "Patience", "patience_of"]
 
@@ -42,7 +42,8 @@ USUAL = Patience()
 
 
 def patience_of(properties: Mapping[str, str]) -> Patience:
-    """What a client's Java properties say of it. Values must have been checked before (`lockstep_config.check`)."""
+    """What a client's Java properties say of it. Values must have been checked before
+    (`lockstep_config.resolve.validate`)."""
     return Patience(
         opening_s=_seconds(properties, "socket.connection.setup.timeout.ms", USUAL.opening_s),
         question_s=_seconds(properties, "request.timeout.ms", USUAL.question_s),

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from lockstep_config.model import FetchSettings
+from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.common.window_sizing import partition_bytes
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.fetch.fetch_connection import Shard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from lockstep_config.model import DataPlaneSettings
+from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.fetch.memory_budget import InFlight
 from lockstep_data_plane.fetch.rate_limits import RateLimits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockstep_config.per_topic import PerTopic
+from lockstep_config.keys.per_topic import PerTopic
 from lockstep_data_plane.fetch.token_bucket import Throttle
 
 __all__ = ["RateLimits"]

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_config import clients as client_settings
-from lockstep_config.permissions import access_of
+from lockstep_config.credentials.permissions import access_of
+from lockstep_config.flow import client_settings
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.quarantine_entry import Refusal
 from lockstep_data_plane.progress.latency_stats import Timings

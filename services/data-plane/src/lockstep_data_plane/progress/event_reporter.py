@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_config import FlowSettings
-from lockstep_config.permissions import access_of
+from lockstep_config.credentials.permissions import access_of
 from lockstep_data_plane.core.append_sequence import Receipt
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.progress.control_topic_writer import Ledger

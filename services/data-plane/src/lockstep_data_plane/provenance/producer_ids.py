@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients import client_id
+from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import cluster_of, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.names import Flow

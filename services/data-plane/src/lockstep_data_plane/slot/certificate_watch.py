@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_config import FlowSettings
-from lockstep_config.layering import SIDES
-from lockstep_config.rotation import named_by
+from lockstep_config.flow.rotation import named_by
+from lockstep_config.resolve.precedence import SIDES
 from lockstep_runtime.flow.rotation import try_each
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.file_digest import Steady, contents

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockstep_config.model import States
+from lockstep_config.flow.model import States
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
 from lockstep_protocol.verbs import Connector, Scope, ScopeKind

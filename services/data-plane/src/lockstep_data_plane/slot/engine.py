@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients import client_id
+from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_sequence import Flight, Receipt
 from lockstep_data_plane.core.appended_skipper import Misnumbered
 from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition

@@ -11,7 +11,7 @@ from time import monotonic
 
 from aiokafka.errors import KafkaError
 
-from lockstep_config.model import DataPlaneSettings
+from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.common.backoff import Pauses
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.phases import Happening, Phase

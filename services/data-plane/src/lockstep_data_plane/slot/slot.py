@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from lockstep_config import clients as client_settings
-from lockstep_config.permissions import access_of
+from lockstep_config.credentials.permissions import access_of
+from lockstep_config.flow import client_settings
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, Ledger
 from lockstep_data_plane.progress.slot_spans import Copied, Stretches
 from lockstep_data_plane.slot.certificate_watch import Certificates

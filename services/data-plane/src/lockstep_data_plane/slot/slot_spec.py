@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep_config import FlowSettings
-from lockstep_config import clients as client_settings
-from lockstep_config.layering import Side
+from lockstep_config.flow import client_settings
+from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.state import Leader
 
 __all__ = ["SlotSpec"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep_config.secrets import is_secret
-from lockstep_config.spark import PINNED, SparkSettings
+from lockstep_config.keys.spark_settings import PINNED, SparkSettings
+from lockstep_config.text.secrets import is_secret
 
 __all__ = ["SPARE", "Pod", "executors_python", "in_folder", "settings_for", "without_secrets"]
 

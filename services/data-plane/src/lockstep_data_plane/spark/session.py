@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from lockstep_config.spark import SparkSettings
+from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.conf import Pod, executors_python, in_folder, settings_for, without_secrets
 from lockstep_data_plane.spark.jvm_tempdir import new_folder

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockstep_config.files import content_of
-from lockstep_config.properties import read_properties
-from lockstep_config.spark import CONF_PREFIX, MASTER, SparkSettings, check_conf
-from lockstep_config.values import BadValue
+from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettings, check_conf
+from lockstep_config.text.files import content_of
+from lockstep_config.text.properties import read_properties
+from lockstep_config.text.values import BadValue
 
 __all__ = ["ADDRESS", "PROPERTIES", "BadSubmission", "Submission", "joined", "submitted_to"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from lockstep_config.clients import aiokafka_connection
+from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Patience, patience_of
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, NoSuchTopic, message
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE, NOT_ON_TOPIC
@@ -43,7 +43,7 @@ class Leader:
 
 class kafka_error(RuntimeError):  # noqa: N801  # reads as what it is: an error code of the protocol
     """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
-    the resource, its name, and the operation, in the words of `lockstep_config.permissions`."""
+    the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
 
     def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(f"{about}: {_name(code)}")

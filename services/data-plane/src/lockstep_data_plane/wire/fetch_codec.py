@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lockstep_config.model import FetchSettings
+from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.error_codes import DIVERGED

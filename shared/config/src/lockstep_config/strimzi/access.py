@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lockstep_config.oauth import HANDLER, STRIMZIS_HANDLER
+from lockstep_config.clients.oauth import HANDLER, STRIMZIS_HANDLER
 from lockstep_config.strimzi.lines import Lines, Part, text_of
-from lockstep_config.usual_providers import STRIMZI_SECRETS
+from lockstep_config.text.default_providers import STRIMZI_SECRETS
 
 __all__ = ["add_connection"]
 

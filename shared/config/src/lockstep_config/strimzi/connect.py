@@ -11,17 +11,17 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_config.client_keys import CLIENT, CONNECTION
-from lockstep_config.connector_keys import ConnectorName, prefix_of
-from lockstep_config.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
-from lockstep_config.keys import KEYS
-from lockstep_config.layering import ALIAS, LEGAL_IN_TOPIC, SIDES
-from lockstep_config.our_keys import STATE
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.keys.connector_keys import ConnectorName, prefix_of
+from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
+from lockstep_config.keys.lockstep_keys import STATE
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.resolve.precedence import ALIAS, LEGAL_IN_TOPIC, SIDES
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import Lines, Part, text_of
 from lockstep_config.strimzi.schema import IBMS
-from lockstep_config.values import list_of
-from lockstep_config.yaml_text import Leaf, MapNode, Node
+from lockstep_config.text.values import list_of
+from lockstep_config.text.yaml_nodes import Leaf, MapNode, Node
 from lockstep_protocol.names import Flow
 
 __all__ = ["CLASSES", "Connector", "add_connect", "connector_of", "connectors_by_name", "is_worker", "nearest_class"]

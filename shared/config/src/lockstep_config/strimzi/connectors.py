@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from lockstep_config.client_keys import CONNECTION
-from lockstep_config.connector_keys import CONNECTORS, ConnectorName, is_own, prefix_of, readers_of
-from lockstep_config.key_types import ALIAS_KEYS
-from lockstep_config.keys import KEYS
-from lockstep_config.our_keys import STATE
+from lockstep_config.keys.client_keys import CONNECTION
+from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, is_own, prefix_of, readers_of
+from lockstep_config.keys.key_types import ALIAS_KEYS
+from lockstep_config.keys.lockstep_keys import STATE
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.lines import Lines, Part, text_of
-from lockstep_config.values import string
+from lockstep_config.text.values import string
 from lockstep_protocol.names import Flow
 
 __all__ = ["CONNECTOR_FIELDS", "AliasesOf", "Connectors", "add_connectors", "add_flow"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from lockstep_config.problems import Problem
-from lockstep_config.yaml_text import Leaf, ListNode, MapNode, Node
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node
 
 __all__ = ["Field", "Fields", "Finding", "Use", "check_config", "check_fields", "joined"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockstep_config.problems import Problem
-from lockstep_config.properties import Entry, PropertiesText
 from lockstep_config.strimzi.fields import joined
-from lockstep_config.yaml_text import Leaf, ListNode, MapNode
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.properties import Entry, PropertiesText
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode
 
 __all__ = ["Lines", "Part", "forbidden", "text_of"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_config.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
+from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
 from lockstep_config.strimzi.lines import Lines, Part, text_of
 
 __all__ = ["add_logging"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lockstep_config.client_keys import CONNECTION
-from lockstep_config.legacy_keys import FLOW, OPPOSITE, included, names_of
-from lockstep_config.our_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
+from lockstep_config.keys.client_keys import CONNECTION
+from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
+from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, included, names_of
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
 

@@ -11,10 +11,10 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lockstep_config.client_keys import CONNECTION
-from lockstep_config.key_types import ALIAS_OF_CLUSTER, Scope
-from lockstep_config.keys import KEYS
-from lockstep_config.layering import ALIAS
+from lockstep_config.keys.client_keys import CONNECTION
+from lockstep_config.keys.key_types import ALIAS_OF_CLUSTER, Scope
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.resolve.precedence import ALIAS
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.connectors import AliasesOf, add_connectors
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from lockstep_config.yaml_text import Leaf, ListNode, MapNode, Node
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node
 
 __all__ = ["as_yaml"]
 

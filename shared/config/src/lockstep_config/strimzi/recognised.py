@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lockstep_config.properties import Entry
+from lockstep_config.text.properties import Entry
 
 __all__ = ["YAML_SUFFIXES", "begins_as_json", "is_connector", "is_resource"]
 

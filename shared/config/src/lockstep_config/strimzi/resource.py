@@ -11,10 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockstep_config.json_text import read_json
-from lockstep_config.our_keys import TRACING
-from lockstep_config.problems import Problem
-from lockstep_config.properties import Entry, PropertiesText
+from lockstep_config.keys.lockstep_keys import TRACING
 from lockstep_config.strimzi.connect import (
     Connector,
     add_connect,
@@ -41,8 +38,11 @@ from lockstep_config.strimzi.schema import (
     V1,
     VERSIONS,
 )
-from lockstep_config.usual_providers import with_usual_providers
-from lockstep_config.yaml_text import ListNode, MapNode, Node, read_yaml
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.default_providers import with_usual_providers
+from lockstep_config.text.json_nodes import read_json
+from lockstep_config.text.properties import Entry, PropertiesText
+from lockstep_config.text.yaml_nodes import ListNode, MapNode, Node, read_yaml
 
 __all__ = ["read_resource"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lockstep_config.keys import KEYS
-from lockstep_config.our_keys import STATE
+from lockstep_config.keys.lockstep_keys import STATE
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 
 __all__ = [

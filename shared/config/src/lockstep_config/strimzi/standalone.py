@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from lockstep_config.properties import PropertiesText
 from lockstep_config.strimzi.lines import Lines
 from lockstep_config.strimzi.resource import add_documents
-from lockstep_config.usual_providers import with_usual_providers
-from lockstep_config.yaml_text import Leaf, MapNode, Node
+from lockstep_config.text.default_providers import with_usual_providers
+from lockstep_config.text.properties import PropertiesText
+from lockstep_config.text.yaml_nodes import Leaf, MapNode, Node
 
 __all__ = ["read_connector"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from lockstep_config.python_classes import ClassFailed
+from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_protocol import verbs
 from lockstep_protocol.commands import Command, decode_command
 from lockstep_protocol.events import decode_event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-from lockstep_config.certificate_ends import CertificateEnds, first_end
+from lockstep_config.credentials.certificate_expiry import CertificateEnds, first_end
 from lockstep_protocol.names import Flow
 from lockstep_runtime.telemetry.metrics import Metric, Sample, Type
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_config import clients
+from lockstep_config.flow import client_settings
 from lockstep_protocol.commands import Command
 from lockstep_protocol.offset_requests import OffsetChange, change_in, changes_of, listing, record_of
 from lockstep_protocol.verbs import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
@@ -61,7 +61,7 @@ class SourceOffsets:
                     if change.offset is not None:
                         found[record.key] = change
 
-        conf = clients.target_consumer(ctx.settings, ctx.service)
+        conf = client_settings.target_consumer(ctx.settings, ctx.service)
         try:
             async with asyncio.timeout(READ_WITHIN_S):
                 await replay(conf, self._topic.name, on_records=take, alias=ctx.target.alias, access=ctx.target.access)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
-from lockstep_config.python_classes import ClassFailed
+from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.backoff import Backoff

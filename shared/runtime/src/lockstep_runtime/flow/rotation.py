@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings
-from lockstep_config.clients import StoresUnusable, connections
-from lockstep_config.layering import SIDES, Side
-from lockstep_config.rotation import Identity, differing_keys, identities, with_identity_of
+from lockstep_config.flow.client_settings import StoresUnusable, connections
+from lockstep_config.flow.rotation import Identity, differing_keys, identities, with_identity_of
+from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_protocol.names import Flow
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.telemetry.log import FlowLog

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lockstep_config.permissions import NO_ACCESS, Access
+from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, NOT_VERIFIED, advertised_by_no_name, refused_login, who_of
 from lockstep_runtime.kafka.client_factory import certificate_trouble, logged_in
 from lockstep_runtime.kafka.client_reset import Unanswered

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
-from lockstep_config.token_source import TokenCallback, TokenUnavailable
+from lockstep_config.clients.token_source import TokenCallback, TokenUnavailable
 from lockstep_runtime.util.errors import ClusterUnreachable
 
 __all__ = ["certificate_trouble", "logged_in"]

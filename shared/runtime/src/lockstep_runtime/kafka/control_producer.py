@@ -15,7 +15,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lockstep_config.permissions import NO_ACCESS, Access
+from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_runtime.kafka.client_factory import logged_in
 from lockstep_runtime.kafka.client_reset import Unanswered
 from lockstep_runtime.kafka.error_verdicts import Verdict, classify

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_config.model import ControlSettings, FlowSettings
+from lockstep_config.flow.model import ControlSettings, FlowSettings
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic

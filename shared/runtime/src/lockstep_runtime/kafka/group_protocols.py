@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from lockstep_config.clients import aiokafka_connection
-from lockstep_config.token_source import TokenUnavailable
+from lockstep_config.clients.token_source import TokenUnavailable
+from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_runtime.util.errors import ClusterUnreachable
 
 __all__ = ["list_group_protocols"]

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException
 
-from lockstep_config.permissions import NO_ACCESS, Access
+from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_runtime.kafka.topic_reader import Reader, Record
 from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lockstep_config.permissions import Access
+from lockstep_config.credentials.permissions import Access
 from lockstep_runtime.kafka.client_factory import logged_in
 from lockstep_runtime.kafka.client_reset import Unanswered
 from lockstep_runtime.kafka.error_verdicts import Verdict, classify

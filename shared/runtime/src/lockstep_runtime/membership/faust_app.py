@@ -16,7 +16,8 @@ from faust.transport.drivers import aiokafka as driver
 from mode import Service
 from mode.supervisors import CrashingSupervisor
 
-from lockstep_config import FlowSettings, clients
+from lockstep_config import FlowSettings
+from lockstep_config.flow import client_settings
 from lockstep_protocol.names import service_group
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.sasl_session import WAITS_S
@@ -131,7 +132,7 @@ def build_app(ctx: FlowContext) -> Any:
 
 
 def _credentials(settings: FlowSettings) -> Any:
-    connection = clients.aiokafka_connection(settings.target)
+    connection = client_settings.aiokafka_connection(settings.target)
     protocol = connection["security_protocol"]
     context = connection.get("ssl_context")
     if "sasl_oauth_token_provider" in connection:

@@ -13,9 +13,10 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from lockstep_config import FlowSettings, clients
-from lockstep_config.certificate_ends import CertificateEnds, certificate_ends
-from lockstep_config.clients import StoresUnusable
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
+from lockstep_config.flow import client_settings
+from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.state import Leader
 from lockstep_runtime.flow.command_handler import CommandDesk
@@ -191,8 +192,8 @@ class FlowRunner:
             return
         ctx = self.ctx
         ctx.settings = settings
-        await ctx.source.renew(clients.source_admin(settings, ctx.service))
-        await ctx.target.renew(clients.target_admin(settings, ctx.service))
+        await ctx.source.renew(client_settings.source_admin(settings, ctx.service))
+        await ctx.target.renew(client_settings.target_admin(settings, ctx.service))
         self._backoff.reset()
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None
@@ -230,7 +231,7 @@ class FlowRunner:
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
             ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
-        conf = clients.target_producer(settings, ctx.service)
+        conf = client_settings.target_producer(settings, ctx.service)
         facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
         acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
         await facts.start()
@@ -274,7 +275,7 @@ class FlowRunner:
                 await membership.leave()
 
     def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> Follower:
-        conf = clients.target_consumer(self.ctx.settings, self.ctx.service)
+        conf = client_settings.target_consumer(self.ctx.settings, self.ctx.service)
         return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias, access=self.ctx.target.access)
 
     async def _watch_reach(self, follower: Follower) -> None:
@@ -406,7 +407,7 @@ class FlowRunner:
         group."""
         ctx, group_id = self.ctx, self.ctx.settings.group_id
         desk = self._desk = CommandDesk(ctx, self._service.command)
-        conf = clients.target_consumer(ctx.settings, ctx.service)
+        conf = client_settings.target_consumer(ctx.settings, ctx.service)
         alias, access = ctx.target.alias, ctx.target.access
         try:
             await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias, access=access)

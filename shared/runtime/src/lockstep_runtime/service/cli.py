@@ -18,9 +18,9 @@ from typing import Any
 import click
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, UnknownFlow, load
-from lockstep_config.connector_keys import ConnectorName, connector_name
-from lockstep_config.legacy_files import LegacyFiles, load_legacy
-from lockstep_config.log_levels import CLIENTS
+from lockstep_config.keys.connector_keys import ConnectorName, connector_name
+from lockstep_config.keys.log_levels import CLIENTS
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.verbs import connector_of
 from lockstep_runtime.http.access import Door

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import click
 
-from lockstep_config.log_levels import LOGGING_VARIABLE
-from lockstep_config.providers import SECRETS_FOLDER, SECRETS_VARIABLE
-from lockstep_config.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE
+from lockstep_config.keys.log_levels import LOGGING_VARIABLE
+from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE
+from lockstep_config.text.config_providers import SECRETS_FOLDER, SECRETS_VARIABLE
 
 __all__ = ["REMARKS_TOLD", "beside_configuration"]
 

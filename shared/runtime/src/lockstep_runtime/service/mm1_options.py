@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from lockstep_config.legacy_files import LegacyFiles
+    from lockstep_config.loader.mm1_files import LegacyFiles
 
 __all__ = ["PARAMETERS", "files_of", "legacy_arguments", "legacy_options"]
 
@@ -99,7 +99,7 @@ def files_of(parameters: Mapping[str, Any]) -> LegacyFiles | None:
     if consumer is None or producer is None:
         missing = CONSUMER if consumer is None else PRODUCER
         raise click.UsageError(f"Missing option '--{missing}': name MirrorMaker 1's file; it says where a cluster is.")
-    from lockstep_config.legacy_files import LegacyFiles  # not for --help
+    from lockstep_config.loader.mm1_files import LegacyFiles  # not for --help
 
     return LegacyFiles(consumer, producer, options)
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_config import Configuration, FlowSettings, clients
-from lockstep_config.model import Cluster
-from lockstep_config.permissions import access_of
+from lockstep_config import Configuration, FlowSettings
+from lockstep_config.credentials.permissions import access_of
+from lockstep_config.flow import client_settings
+from lockstep_config.flow.model import Cluster
 from lockstep_runtime.flow.common_metrics import certificate_samples, memory_samples, standing_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
@@ -86,8 +87,8 @@ class Process:
                 service,
                 settings,
                 instance=place.instance,
-                source=_admin(settings, settings.source, clients.source_admin(settings, service)),
-                target=_admin(settings, settings.target, clients.target_admin(settings, service)),
+                source=_admin(settings, settings.source, client_settings.source_admin(settings, service)),
+                target=_admin(settings, settings.target, client_settings.target_admin(settings, service)),
                 leadership=Leadership(service, divided=divided),
                 metrics=self.metrics,
                 clock=clock,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from lockstep_config.model import Stated, States
+from lockstep_config.flow.model import Stated, States
 from lockstep_protocol.state import MirroredTopic, Row, Wanted
 from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from lockstep_config.permissions import cause_of
+from lockstep_config.credentials.permissions import cause_of
 
 __all__ = ["SAID", "Sayings"]
 

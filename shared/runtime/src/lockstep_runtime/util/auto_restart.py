@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_config.model import AutoRestart, AutoRestarts
+from lockstep_config.flow.model import AutoRestart, AutoRestarts
 from lockstep_protocol.state import Restarts
 from lockstep_protocol.verbs import Connector
 

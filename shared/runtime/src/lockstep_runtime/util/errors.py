@@ -7,7 +7,7 @@ and ends the process.
 
 from __future__ import annotations
 
-from lockstep_config.permissions import Remedy
+from lockstep_config.credentials.permissions import Remedy
 
 __all__ = [
     "AdvertisedAstray",

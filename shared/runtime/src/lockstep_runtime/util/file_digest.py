@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lockstep_config.files import content_of
+from lockstep_config.text.files import content_of
 
 __all__ = ["Steady", "contents"]
 

@@ -1,0 +1,126 @@
+"""AWS IAM as a login to Amazon MSK, read from the properties of AWS's Java library. Pure: no file, no network.
+
+MSK's brokers take IAM's signed token under two names of SASL: `AWS_MSK_IAM`, which AWS's library alone speaks, and
+OAUTHBEARER. Both reach the same listener, so every client here uses OAUTHBEARER with a token of `iam_signer`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.text.jaas import JAAS
+
+__all__ = [
+    "AWS_MSK_IAM",
+    "IAM_CLIENT_HANDLER",
+    "IAM_LOGIN_HANDLER",
+    "IAM_MODULE",
+    "MAX_BACKOFF_MS",
+    "MAX_RETRIES",
+    "IamSettings",
+    "iam_number",
+    "iam_settings",
+    "region_of",
+    "signer_missing",
+]
+
+AWS_MSK_IAM = "AWS_MSK_IAM"
+IAM_MODULE = "software.amazon.msk.auth.iam.IAMLoginModule"
+IAM_CLIENT_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+IAM_LOGIN_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
+
+MAX_RETRIES, MAX_BACKOFF_MS = "awsMaxRetries", "awsMaxBackOffTimeMs"
+
+_OPTIONS = (
+    *("awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsRoleExternalId", "awsRoleAccessKeyId"),
+    *("awsRoleSecretAccessKey", "awsRoleSessionToken", "awsStsRegion", "awsDebugCreds", MAX_RETRIES, MAX_BACKOFF_MS),
+)
+
+# As in b-1.orders.ab12cd.c2.kafka.us-east-1.amazonaws.com, boot-x.c1.kafka-serverless.eu-west-3.amazonaws.com.
+_REGION = re.compile(
+    r"(?<![a-z0-9])[a-z]{2,4}(?:-(?:gov|iso[a-z]?|[a-z]{2}))?-(?:central|(?:north|south)?(?:east|west)|north|south)-\d(?!\w)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IamSettings:
+    """Whose credentials sign, and for which region. A value: equal settings may share a token.
+
+    A `profile` counts before a `role_arn`, as in AWS's library; without both the usual chain is asked: environment, web
+    identity, shared files, container, instance. `region` is None where no broker's name tells it.
+    """
+
+    region: str | None = None
+    profile: str | None = None
+    role_arn: str | None = None
+    role_session_name: str = "aws-msk-iam-auth"
+    role_external_id: str | None = field(default=None, repr=False)
+    role_access_key_id: str | None = None
+    role_secret_access_key: str | None = field(default=None, repr=False)
+    role_session_token: str | None = field(default=None, repr=False)
+    sts_region: str = "aws-global"
+    debug: bool = False
+
+
+def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSettings:
+    """Read the options of a JAAS line with AWS's names. Raises `Untranslatable`.
+
+    AWS's library ignores what it does not know, and then logs in as somebody else: a name close to a known one is
+    refused, any other is ignored.
+    """
+    for name in options:
+        near = difflib.get_close_matches(name.lower(), [one.lower() for one in _OPTIONS], 1, 0.85)
+        if name not in _OPTIONS and near:
+            meant = next(one for one in _OPTIONS if one.lower() == near[0])
+            raise Untranslatable(JAAS, f"has {name}, which AWS's login does not know: did you mean {meant}?")
+
+    def given(name: str) -> str | None:
+        return options.get(name) or None
+
+    key, secret = given("awsRoleAccessKeyId"), given("awsRoleSecretAccessKey")
+    if (key is None) != (secret is None):
+        raise Untranslatable(JAAS, "has one of awsRoleAccessKeyId and awsRoleSecretAccessKey: give both, or neither")
+    return IamSettings(
+        region=region_of(bootstrap_servers),
+        profile=given("awsProfileName"),
+        role_arn=given("awsRoleArn"),
+        role_session_name=given("awsRoleSessionName") or "aws-msk-iam-auth",
+        role_external_id=given("awsRoleExternalId"),
+        role_access_key_id=key,
+        role_secret_access_key=secret,
+        role_session_token=given("awsRoleSessionToken"),
+        sts_region=given("awsStsRegion") or "aws-global",
+        debug=options.get("awsDebugCreds") == "true",
+    )
+
+
+def region_of(bootstrap_servers: str) -> str | None:
+    """The AWS region in the first broker's name that has one, as in every name that MSK gives; None without one."""
+    found = _REGION.search(bootstrap_servers.lower())
+    return found[0] if found else None
+
+
+def iam_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number of the JAAS line, zero or more. Raises `Untranslatable`."""
+    text = options.get(name, "").strip()
+    if text and not text.isascii():
+        raise Untranslatable(JAAS, f"has {name}, which is no whole number")
+    try:
+        return max(0, int(text)) if text else default
+    except ValueError as exc:
+        raise Untranslatable(JAAS, f"has {name}, which is no whole number") from exc
+
+
+def signer_missing() -> str | None:
+    """Why no token can be signed here; None where the package for it is installed. Imports nothing."""
+    if find_spec("aws_msk_iam_sasl_signer") is not None:
+        return None
+    return (
+        "logs in with AWS IAM, for which the package aws-msk-iam-sasl-signer-python is missing: install "
+        "lockstep-config[iam] wherever services and Spark's executors run"
+    )

@@ -1,0 +1,116 @@
+"""The edge of `iam`: finds AWS credentials and signs the token that MSK's brokers check.
+
+The only module that loads AWS's packages, which take a tenth of a second: imported when the first token is made.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import botocore.session
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+from botocore.config import Config
+from botocore.credentials import CredentialProvider, Credentials
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.utils import InstanceMetadataRegionFetcher
+
+from lockstep_config.clients.iam import IamSettings
+from lockstep_config.clients.token_source import TokenUnavailable
+
+__all__ = ["signed"]
+
+ONE_TRY = Config(connect_timeout=10, read_timeout=10, retries={"total_max_attempts": 1})
+"""For AWS's Security Token Service: `TokenSource` asks again."""
+
+log = logging.getLogger(__name__)
+
+
+def signed(settings: IamSettings) -> tuple[str, float]:
+    """A token and its end (Unix seconds). Looks for credentials anew each time, so that changed ones count. Raises
+    TokenUnavailable with what is missing."""
+    found = _Found(settings)
+    try:
+        text, until_ms = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(_region(settings), found)
+    except (BotoCoreError, ClientError) as exc:
+        raise TokenUnavailable(f"AWS credentials of {_whose(settings)} cannot be had: {_line(exc)}") from exc
+    return text, until_ms / 1000
+
+
+class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no types
+    """What the settings name, and nothing else: a role that cannot be assumed is no reason to log in as another one."""
+
+    METHOD = "lockstep"
+
+    def __init__(self, settings: IamSettings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def load(self) -> Any:
+        settings = self._settings
+        if settings.profile is None and settings.role_arn is not None:
+            found = self._assumed(settings.role_arn)
+        else:
+            chosen = _session(settings).get_credentials()
+            # Those that renew themselves could do so between two questions: key and token would not belong together.
+            found = None if chosen is None else Credentials(*chosen.get_frozen_credentials()[:3])
+        if found is None or not found.access_key or not found.secret_key:
+            raise TokenUnavailable(
+                f"there are no AWS credentials of {_whose(settings)}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or awsProfileName in sasl.jaas.config, or give the pod or the instance a role"
+            )
+        if settings.debug:
+            self._tell(found)
+        return found
+
+    def _assumed(self, role: str) -> Credentials:
+        settings = self._settings
+        source = (settings.role_access_key_id, settings.role_secret_access_key, settings.role_session_token)
+        external = {"ExternalId": settings.role_external_id} if settings.role_external_id else {}
+        answer = self._sts(*source).assume_role(RoleArn=role, RoleSessionName=settings.role_session_name, **external)[
+            "Credentials"
+        ]
+        return Credentials(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])
+
+    def _tell(self, found: Credentials) -> None:
+        try:
+            who = self._sts(found.access_key, found.secret_key, found.token).get_caller_identity()["Arn"]
+        except (BotoCoreError, ClientError) as exc:
+            log.warning("awsDebugCreds: whose the AWS credentials are cannot be asked: %s", _line(exc))
+        else:
+            log.info("awsDebugCreds: the AWS credentials are those of %s", who)
+
+    def _sts(self, key: str | None, secret: str | None, token: str | None) -> Any:
+        return _session(self._settings).create_client(
+            "sts",
+            region_name=self._settings.sts_region,
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+            aws_session_token=token,
+            config=ONE_TRY,
+        )
+
+
+def _line(exc: Exception) -> str:
+    return " ".join(str(exc).split())
+
+
+def _session(settings: IamSettings) -> Any:
+    return botocore.session.Session(profile=settings.profile)
+
+
+def _region(settings: IamSettings) -> str:
+    """The broker's; else as in AWS's library the environment's, the profile's or the instance's."""
+    named = settings.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = named or _session(settings).get_config_variable("region")
+    region = region or InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()
+    if not region:
+        raise TokenUnavailable("bootstrap.servers names no AWS region, nor does the environment: set AWS_REGION")
+    return str(region)
+
+
+def _whose(settings: IamSettings) -> str:
+    if settings.profile is not None:
+        return f"the profile {settings.profile}"
+    return f"the role {settings.role_arn}" if settings.role_arn is not None else "the usual chain"

@@ -1,0 +1,130 @@
+"""Java's client properties as librdkafka's settings; what has no counterpart is named, never dropped.
+
+Pure: no file is read. librdkafka checks relations between settings that Java does not; where it would refuse what Java
+takes, the setting in between is moved along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockstep_config.clients.oauth import OAUTHBEARER, TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.tls import TlsMaterial, tls_of
+from lockstep_config.keys.client_keys import CLIENT, ClientKey, ClientKind
+from lockstep_config.keys.key_types import Status
+from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.text.values import choice, integer
+
+__all__ = ["Translation", "protocol_of", "stores_translated", "taken", "translated", "uses_sasl", "uses_tls"]
+
+# librdkafka's own defaults, which take part in its checks.
+RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
+MESSAGE_MAX_BYTES = 1_000_000
+RESPONSE_OVERHEAD_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """`settings` for a confluent-kafka client; `refused`: (Java key, sentence) of each property that stops the
+    start."""
+
+    settings: dict[str, str] = field(repr=False)
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+def protocol_of(properties: Mapping[str, str]) -> str:
+    """The security protocol, upper case (Kafka compares without case); Java's default is PLAINTEXT."""
+    return properties.get("security.protocol", "PLAINTEXT").strip().upper()
+
+
+def uses_tls(properties: Mapping[str, str]) -> bool:
+    return protocol_of(properties) in {"SSL", "SASL_SSL"}
+
+
+def uses_sasl(properties: Mapping[str, str]) -> bool:
+    return protocol_of(properties) in {"SASL_PLAINTEXT", "SASL_SSL"}
+
+
+def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
+    """Settings for one kind of client. Values must have been checked before (`lockstep_config.resolve.validate`)."""
+    settings = {
+        "bootstrap.servers": properties.get("bootstrap.servers", "").replace(" ", ""),
+        "security.protocol": protocol_of(properties),
+    }
+    refused: list[tuple[str, str]] = []
+    for part in (_tls, _sasl):
+        try:
+            settings.update(part(properties))
+        except Untranslatable as exc:
+            refused.append((exc.key, str(exc)))
+    for name, value in properties.items():
+        key = CLIENT[kind].get(name)
+        if key is not None and key.librdkafka and key.status is Status.USED:
+            settings[key.librdkafka] = taken(key, value)
+    _relations(settings, kind)
+    return Translation(settings, tuple(refused))
+
+
+def taken(key: ClientKey, text: str) -> str:
+    """A value as librdkafka takes it: a number beyond the key's limits is the nearest of them."""
+    text = text.strip()
+    if key.choices:
+        return choice(text, key.choices)
+    if key.name == "check.crcs":
+        return text.lower()
+    if key.minimum is None or key.maximum is None:
+        return text
+    return str(min(max(integer(text), key.minimum), key.maximum))
+
+
+def _tls(properties: Mapping[str, str]) -> dict[str, str]:
+    if not uses_tls(properties):
+        return {}
+    tls = tls_of(properties)
+    settings = {"ssl.endpoint.identification.algorithm": "https" if tls.check_hostname else "none"}
+    if tls.ciphers is not None:
+        settings["ssl.cipher.suites"] = tls.ciphers
+    return settings
+
+
+def stores_translated(material: TlsMaterial) -> dict[str, str]:
+    """Settings for what `tls.material_of` read: librdkafka knows no truststores, and of keystores PKCS12 alone."""
+    settings = {}
+    if material.trusted_pem is not None:
+        settings["ssl.ca.pem"] = material.trusted_pem
+    if material.identity is not None:
+        settings["ssl.certificate.pem"] = material.identity.chain_pem
+        settings["ssl.key.pem"] = material.identity.key_pem
+    return settings
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    if not uses_sasl(properties):
+        return {}
+    login = login_of(properties)
+    if isinstance(login, TokenSettings):
+        return {"sasl.mechanism": OAUTHBEARER}
+    return {"sasl.mechanism": login.mechanism, "sasl.username": login.username, "sasl.password": login.password}
+
+
+def _relations(settings: dict[str, str], kind: ClientKind) -> None:
+    for least, most in (
+        ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
+        ("retry.backoff.ms", "retry.backoff.max.ms"),
+    ):
+        # Java takes the larger of the two as the most.
+        if least in settings:
+            settings[most] = str(max(int(settings[least]), int(settings.get(most, "1000"))))
+        elif most in settings:
+            settings[least] = str(min(int(settings[most]), 100))
+    # Left alone librdkafka comes to wait ten seconds until it looks again whether a broker is back, Java one.
+    settings.setdefault("reconnect.backoff.max.ms", "1000")
+    if kind == "consumer" and "fetch.max.bytes" in settings:
+        fetched = int(settings["fetch.max.bytes"])
+        if fetched < MESSAGE_MAX_BYTES:
+            settings["message.max.bytes"] = str(max(fetched, 1_000))
+            settings["fetch.max.bytes"] = settings["message.max.bytes"] if fetched < 1_000 else str(fetched)
+        if fetched + RESPONSE_OVERHEAD_BYTES > RECEIVE_MESSAGE_MAX_BYTES:
+            settings["receive.message.max.bytes"] = str(fetched + RESPONSE_OVERHEAD_BYTES)

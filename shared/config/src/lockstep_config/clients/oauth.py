@@ -1,0 +1,319 @@
+"""Where access tokens for SASL/OAUTHBEARER come from, read from Java's properties.
+
+Three spellings are known: Kafka's own (KIP-768, KIP-1139), whose keys are properties and JAAS options, that of
+Strimzi's `JaasClientOauthLoginCallbackHandler`, whose keys are JAAS options that begin with `oauth.`, and AWS's, for
+which `iam` has the options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from lockstep_config.clients.iam import (
+    IAM_LOGIN_HANDLER,
+    MAX_BACKOFF_MS,
+    MAX_RETRIES,
+    IamSettings,
+    iam_number,
+    iam_settings,
+)
+from lockstep_config.clients.tls import TlsSettings, tls_of
+from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.text.jaas import JAAS
+
+__all__ = [
+    "HANDLER",
+    "OAUTHBEARER",
+    "OAUTHBEARER_MODULE",
+    "STRIMZIS_HANDLER",
+    "RefreshRule",
+    "TokenSettings",
+    "iam_tokens",
+    "token_settings",
+]
+
+OAUTHBEARER = "OAUTHBEARER"
+OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+KAFKAS_HANDLERS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+STRIMZIS_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
+
+HANDLER = "sasl.login.callback.handler.class"
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+_RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
+
+JWT_BEARER_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+Field = tuple[str, str]
+Given = Callable[[str], str | None]
+"""An option of Strimzi's by its name without `oauth.`; None where it is not given."""
+
+_EXTENSION = re.compile(r"[A-Za-z]+")
+_EXTENSION_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshRule:
+    """When a token is asked for anew: `sasl.login.refresh.*`, in seconds, with Java's defaults."""
+
+    window_factor: float = 0.8
+    window_jitter: float = 0.05
+    min_period_s: float = 60.0
+    buffer_s: float = 300.0
+
+
+SYSTEMS_TRUST = TlsSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSettings:
+    """One source of tokens. With `token` or `token_file` the token is there already; with `iam` it is signed here;
+    otherwise `endpoint` is asked with the fields of `form`, whose values may come from files (`form_files`), as
+    `client_id` where there is a secret.
+
+    A value: equal settings may share a token. `retry_for_s` bounds the time in which a question that failed is asked
+    again, `retries` their number; None: no such bound. Pauses double from `retry_first_s` to `retry_longest_s`.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    iam: IamSettings | None = None
+    endpoint: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    encode_header: bool = False
+    form: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    form_files: tuple[tuple[str, str], ...] = ()
+    extensions: tuple[tuple[str, str], ...] = ()
+    tls: TlsSettings = SYSTEMS_TRUST
+    connect_timeout_s: float = 10.0
+    read_timeout_s: float = 10.0
+    retry_first_s: float = 0.1
+    retry_longest_s: float | None = None
+    retry_for_s: float | None = 10.0
+    retries: int | None = None
+    longest_s: float | None = None
+    refresh: RefreshRule = RefreshRule()
+
+
+def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
+    """Read `sasl.*` of a client whose mechanism is OAUTHBEARER; `options` are those of its JAAS line. Raises
+    `Untranslatable`."""
+    handler = properties.get(HANDLER, "").strip()
+    refresh = _refresh_rule(properties)
+    if handler == STRIMZIS_HANDLER or (not handler and any(name.startswith("oauth.") for name in options)):
+        return _strimzis(options, refresh)
+    if handler == IAM_LOGIN_HANDLER:
+        return iam_tokens(properties, options)
+    if handler and handler not in KAFKAS_HANDLERS:
+        raise Untranslatable(
+            HANDLER,
+            f"is {handler!r}: Java classes cannot run here; known are Kafka's {KAFKAS_HANDLERS[0]}, "
+            f"Strimzi's {STRIMZIS_HANDLER} and AWS's {IAM_LOGIN_HANDLER}",
+        )
+    return _kafkas(properties, options, refresh)
+
+
+def iam_tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
+    """The same for tokens that AWS credentials sign. Raises `Untranslatable`."""
+    return TokenSettings(
+        iam=iam_settings(properties.get("bootstrap.servers", ""), options),
+        retry_first_s=0.5,
+        retry_longest_s=iam_number(options, MAX_BACKOFF_MS, 5_000) / 1000,
+        retry_for_s=None,
+        retries=iam_number(options, MAX_RETRIES, 3),
+        refresh=_refresh_rule(properties),
+    )
+
+
+def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
+    retriever = properties.get(RETRIEVER, "").strip().rpartition(".")[2]
+    if retriever and retriever not in _RETRIEVERS:
+        raise Untranslatable(
+            RETRIEVER, f"is {retriever}, which is not supported: use client credentials, or a token from a file"
+        )
+    url = properties.get(ENDPOINT, "").strip()
+    if not url:
+        unsecured = any(name.startswith("unsecuredLogin") for name in options)
+        why = (
+            "JAAS options unsecuredLogin... make tokens that nobody signed, which is not supported: "
+            if unsecured
+            else ""
+        )
+        raise Untranslatable(ENDPOINT, f"{why or 'is missing: '}say where tokens come from, https://... or file:///...")
+    extensions = _extensions(options, "extension_", JAAS)
+    parts = urlsplit(url)
+    if parts.scheme.lower() == "file":
+        return TokenSettings(token_file=unquote(parts.path), extensions=extensions, refresh=refresh)
+    _check_url(ENDPOINT, url)
+
+    def given(name: str, option: str) -> str | None:
+        return properties.get(f"sasl.oauthbearer.{name}", "").strip() or options.get(option) or None
+
+    client = given("client.credentials.client.id", "clientId")
+    secret = given("client.credentials.client.secret", "clientSecret")
+    if client is None or secret is None:
+        name = "id" if client is None else "secret"
+        raise Untranslatable(f"sasl.oauthbearer.client.credentials.client.{name}", f"is missing: {url} asks for it")
+    scope = given("scope", "scope")
+    most_ms = _number(properties, "sasl.login.retry.backoff.max.ms", 10_000)
+    return TokenSettings(
+        endpoint=url,
+        client_id=client,
+        client_secret=secret,
+        encode_header=properties.get("sasl.oauthbearer.header.urlencode", "false").strip().lower() == "true",
+        form=(("grant_type", "client_credentials"), *((("scope", scope),) if scope else ())),
+        extensions=extensions,
+        tls=_tls(options, "", JAAS),
+        connect_timeout_s=_number(properties, "sasl.login.connect.timeout.ms", 10_000) / 1000,
+        read_timeout_s=_number(properties, "sasl.login.read.timeout.ms", 10_000) / 1000,
+        retry_first_s=_number(properties, "sasl.login.retry.backoff.ms", 100) / 1000,
+        retry_for_s=most_ms / 1000,
+        refresh=refresh,
+    )
+
+
+def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
+    def given(name: str) -> str | None:
+        return options.get(f"oauth.{name}") or None
+
+    extensions = _extensions(options, "oauth.sasl.extension.", JAAS)
+    longest = _option_number(options, "oauth.max.token.expiry.seconds", -1)
+    bound = longest if longest > 0 else None
+    # A location counts more than the text beside it, as in Strimzi's handler.
+    if given("access.token.location"):
+        return TokenSettings(
+            token_file=given("access.token.location"), extensions=extensions, longest_s=bound, refresh=refresh
+        )
+    if given("access.token"):
+        return TokenSettings(token=given("access.token"), extensions=extensions, longest_s=bound, refresh=refresh)
+    endpoint, client = given("token.endpoint.uri"), given("client.id")
+    if endpoint is None:
+        raise Untranslatable(
+            JAAS, "has neither oauth.token.endpoint.uri nor oauth.access.token: say where tokens come from"
+        )
+    _check_url(f"{JAAS} (oauth.token.endpoint.uri)", endpoint, JAAS)
+    if client is None:
+        raise Untranslatable(JAAS, 'has no oauth.client.id="..."')
+    secret = given("client.secret")
+    form, files = _strimzis_grant(given, client, secret)
+    form += [(name, value) for name in ("scope", "audience") if (value := given(name)) is not None]
+    retries = max(0, int(_option_number(options, "oauth.http.retries", 0)))
+    return TokenSettings(
+        endpoint=endpoint,
+        client_id=client,
+        # Strimzi sends an empty one with a user's password.
+        client_secret=secret if secret is not None or ("grant_type", "password") not in form else "",
+        encode_header=True,
+        form=tuple(form),
+        form_files=tuple(files),
+        extensions=extensions,
+        tls=_tls(options, "oauth.", JAAS),
+        connect_timeout_s=_option_number(options, "oauth.connect.timeout.seconds", 60),
+        read_timeout_s=_option_number(options, "oauth.read.timeout.seconds", 60),
+        retry_first_s=max(0.0, _option_number(options, "oauth.http.retry.pause.millis", 0)) / 1000,
+        retry_for_s=None,
+        retries=retries,
+        longest_s=bound,
+        refresh=refresh,
+    )
+
+
+def _strimzis_grant(given: Given, client: str, secret: str | None) -> tuple[list[Field], list[Field]]:
+    """The fields of the request, and those whose value is in a file."""
+    form, files = _text_or_file(given, "refresh_token", "refresh.token")
+    if form or files:
+        return [("grant_type", "refresh_token"), ("client_id", client), *form], files
+    user, password = given("password.grant.username"), given("password.grant.password")
+    if user is not None:
+        if password is None:
+            raise Untranslatable(JAAS, "has oauth.password.grant.username without oauth.password.grant.password")
+        return [("grant_type", "password"), ("username", user), ("password", password)], []
+    grant = ("grant_type", given("client.credentials.grant.type") or "client_credentials")
+    if secret is not None:
+        return [grant], []
+    form, files = _text_or_file(given, "client_assertion", "client.assertion")
+    if form or files:
+        kind = given("client.assertion.type") or JWT_BEARER_ASSERTION
+        return [grant, ("client_id", client), ("client_assertion_type", kind), *form], files
+    raise Untranslatable(
+        JAAS,
+        "has a token endpoint and no secret for it: set oauth.client.secret, oauth.refresh.token, "
+        "oauth.client.assertion or oauth.password.grant.username",
+    )
+
+
+def _text_or_file(given: Given, name: str, option: str) -> tuple[list[Field], list[Field]]:
+    file, text = given(f"{option}.location"), given(option)
+    if file is not None:
+        return [], [(name, file)]
+    return ([(name, text)] if text is not None else []), []
+
+
+def _refresh_rule(properties: Mapping[str, str]) -> RefreshRule:
+    def number(name: str, default: float, least: float, most: float) -> float:
+        key = f"sasl.login.refresh.{name}"
+        found = _number(properties, key, default)
+        if not least <= found <= most:
+            raise Untranslatable(key, f"is {found:g}: it takes {least:g} to {most:g}")
+        return found
+
+    return RefreshRule(
+        window_factor=number("window.factor", 0.8, 0.5, 1.0),
+        window_jitter=number("window.jitter", 0.05, 0.0, 0.25),
+        min_period_s=number("min.period.seconds", 60, 0, 900),
+        buffer_s=number("buffer.seconds", 300, 0, 3600),
+    )
+
+
+def _number(properties: Mapping[str, str], key: str, default: float) -> float:
+    text = properties.get(key, "").strip()
+    try:
+        return float(text) if text else default
+    except ValueError as exc:
+        raise Untranslatable(key, "is no number") from exc
+
+
+def _option_number(options: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        return float(options[name]) if options.get(name) else default
+    except ValueError as exc:
+        raise Untranslatable(JAAS, f"has {name}, which is no number") from exc
+
+
+def _check_url(shown: str, url: str, key: str | None = None) -> None:
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
+        raise Untranslatable(
+            key or shown, f"{'' if key is None else 'oauth.token.endpoint.uri '}is no https://HOST/... address"
+        )
+    if parts.username or parts.password:
+        raise Untranslatable(
+            key or shown, "has a user in its address: give the client's id and secret by their own keys"
+        )
+
+
+def _extensions(options: Mapping[str, str], prefix: str, key: str) -> tuple[tuple[str, str], ...]:
+    found = tuple((name.removeprefix(prefix), value) for name, value in options.items() if name.startswith(prefix))
+    for name, value in found:
+        if not _EXTENSION.fullmatch(name) or name == "auth" or not _EXTENSION_VALUE.fullmatch(value):
+            raise Untranslatable(
+                key, f"has {prefix}{name}, which is no SASL extension: letters, but not auth, and text"
+            )
+    return found
+
+
+def _tls(options: Mapping[str, str], prefix: str, key: str) -> TlsSettings:
+    """`ssl.*` of the JAAS line, behind `prefix`: whom to trust at the token endpoint."""
+    own = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(f"{prefix}ssl.")}
+    try:
+        return tls_of(own)
+    except Untranslatable as exc:
+        raise Untranslatable(key, f"has {prefix}{exc.key}, which {exc}") from exc

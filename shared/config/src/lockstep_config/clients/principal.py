@@ -1,0 +1,108 @@
+"""As whom a broker knows us: the principal that ACLs are granted to, by the brokers' default rules.
+
+A certificate's is its subject as Java writes it (RFC 2253), a token's its claim `sub`. Brokers may map names by rules
+of their own (`ssl.principal.mapping.rules`, `principal.builder.class`), which no client can know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.tls import TlsSettings, material_of, tls_of
+from lockstep_config.keys.unsupported_property import Untranslatable
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Name, NameAttribute
+
+__all__ = ["principal_of", "subject_in_java"]
+
+
+def principal_of(properties: Mapping[str, str]) -> str | None:
+    """`User:NAME` for who logs in with these Java properties; None where they do not tell, or no token is at hand yet.
+    Reads the keystore where there is one, once for each change of it; asks nobody."""
+    try:
+        name = _user(properties) if uses_sasl(properties) else _subject(properties)
+    except (Untranslatable, OSError):
+        return None
+    return f"User:{name}" if name else None
+
+
+def _user(properties: Mapping[str, str]) -> str | None:
+    login = login_of(properties)
+    if not isinstance(login, TokenSettings):
+        return login.username
+    from lockstep_config.clients.token_source import source_of  # http.client: not for who has no tokens
+
+    return source_of(login).subject
+
+
+def _subject(properties: Mapping[str, str]) -> str | None:
+    if not uses_tls(properties):
+        return None
+    settings = tls_of(properties)
+    file = settings.identity_file
+    return _subject_at(settings, 0 if file is None else os.stat(file).st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _subject_at(settings: TlsSettings, _changed_ns: int) -> str | None:
+    """Thousands of topics may be refused at once, and to read a key takes milliseconds."""
+    identity = material_of(settings).identity
+    if identity is None:
+        return None
+    from cryptography.x509 import load_pem_x509_certificates
+
+    return subject_in_java(load_pem_x509_certificates(identity.chain_pem.encode())[0].subject)
+
+
+_KEYWORDS = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "2.5.4.9": "STREET",
+    "0.9.2342.19200300.100.1.25": "DC",
+    "0.9.2342.19200300.100.1.1": "UID",
+}
+"""RFC 2253's own: everything else Java writes as a number and its bytes."""
+
+_ESCAPED = ',=+<>#;"\\'
+
+
+def subject_in_java(name: Name) -> str:
+    """A subject as Java's `X500Principal.getName()` writes it."""
+    return ",".join("+".join(_written(rdn)) for rdn in reversed(name.rdns))
+
+
+def _written(rdn: Iterable[NameAttribute[str | bytes]]) -> Iterable[str]:
+    for one in rdn:
+        oid = one.oid.dotted_string
+        if oid in _KEYWORDS and isinstance(one.value, str):
+            yield f"{_KEYWORDS[oid]}={_escaped(one.value)}"
+        else:
+            yield f"{oid}=#{_der_of(one).hex()}"
+
+
+def _escaped(value: str) -> str:
+    text = "".join(f"\\{c}" if c in _ESCAPED else c for c in value)
+    bare = text.strip(" ")
+    at = text.find(bare) if bare else len(text)
+    return "\\ " * at + bare + "\\ " * (len(text) - at - len(bare))
+
+
+def _der_of(attribute: NameAttribute[str | bytes]) -> bytes:
+    """Its value, tag and length included: what follows the object identifier, three levels down."""
+    from cryptography.x509 import Name
+
+    der = Name([attribute]).public_bytes()
+    for _ in range(3):
+        der = der[2 if der[1] < 0x80 else 2 + (der[1] & 0x7F) :]
+    return der[2 + der[1] :]

@@ -1,0 +1,237 @@
+"""Java's `ssl.*` properties as what OpenSSL needs: whom to trust, our own chain and key, protocols, suites, and whether
+the host's name is checked.
+
+`tls_of` reads no file; `material_of` does, and gives librdkafka and Python's own TLS the same PEM.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lockstep_config.clients.cipher_suites import OF_TLS_1_3, UnknownSuite, openssl_names
+from lockstep_config.keys.unsupported_property import Untranslatable
+
+if TYPE_CHECKING:
+    from lockstep_config.text.keystores import Identity
+
+__all__ = ["TlsMaterial", "TlsSettings", "material_of", "normalised_pem", "remark_on", "ssl_context", "tls_of"]
+
+TYPES = ("JKS", "PKCS12", "PEM")
+"""Of stores."""
+
+VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
+NEW = frozenset(VERSIONS)
+OLD = frozenset({"SSL", "SSLV2", "SSLV2HELLO", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1"})
+"""Never spoken, as Java has not spoken them for years (`jdk.tls.disabledAlgorithms`)."""
+
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_PEM_WIDTH = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """What one client needs for TLS. Files are paths to stores of the type beside them; texts are PEM; None means not
+    given.
+
+    Without anything to trust, the system's certificates are. `ciphers` are OpenSSL's names between colons, of TLS 1.2.
+    """
+
+    trusted_file: str | None = None
+    trusted_type: str = "JKS"
+    trusted_password: str | None = field(default=None, repr=False)
+    trusted_pem: str | None = None
+    identity_file: str | None = None
+    identity_type: str = "JKS"
+    identity_password: str | None = field(default=None, repr=False)
+    chain_pem: str | None = None
+    key_pem: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    check_hostname: bool = True
+    ciphers: str | None = None
+    oldest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+
+
+@dataclass(frozen=True, slots=True)
+class TlsMaterial:
+    """What the stores hold. `trusted_pem` None: the system's certificates are trusted; `identity` None: we have none to
+    show."""
+
+    trusted_pem: str | None
+    identity: Identity | None
+
+
+def tls_of(properties: Mapping[str, str]) -> TlsSettings:
+    """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL. Raises `Untranslatable`; reads no file."""
+    # A password may begin or end with a blank.
+    given = {
+        key: value if key.endswith("password") else value.strip()
+        for key, value in properties.items()
+        if key.startswith("ssl.") and value.strip()
+    }
+    if "ssl.engine.factory.class" in given:
+        raise Untranslatable("ssl.engine.factory.class", "is a Java class, which cannot run here: remove it")
+    for key in ("ssl.keystore.certificate.chain", "ssl.keystore.key"):
+        other = "ssl.keystore.key" if key.endswith("chain") else "ssl.keystore.certificate.chain"
+        if key in given and other not in given:
+            raise Untranslatable(key, f"is set without {other}: a client certificate needs both")
+    suites = [suite.strip() for suite in given.get("ssl.cipher.suites", "").split(",") if suite.strip()]
+    oldest, newest = _versions(given)
+    return TlsSettings(
+        trusted_file=given.get("ssl.truststore.location"),
+        trusted_type=_type(given, "truststore"),
+        trusted_password=given.get("ssl.truststore.password"),
+        trusted_pem=_pem(given, "ssl.truststore.certificates", "CERTIFICATE"),
+        identity_file=given.get("ssl.keystore.location"),
+        identity_type=_type(given, "keystore"),
+        identity_password=given.get("ssl.keystore.password"),
+        chain_pem=_pem(given, "ssl.keystore.certificate.chain", "CERTIFICATE"),
+        key_pem=_pem(given, "ssl.keystore.key", "PRIVATE KEY"),
+        key_password=given.get("ssl.key.password"),
+        check_hostname=_checks_hostname(properties),
+        ciphers=_ciphers(suites),
+        # A list without a suite of one of the two protocols is a list without that protocol.
+        oldest=ssl.TLSVersion.TLSv1_3 if suites and OF_TLS_1_3.issuperset(suites) else oldest,
+        newest=ssl.TLSVersion.TLSv1_2 if suites and OF_TLS_1_3.isdisjoint(suites) else newest,
+    )
+
+
+def material_of(settings: TlsSettings) -> TlsMaterial:
+    """What the stores hold now. Raises OSError (`BadStore` is one), whose text names the file and what to do."""
+    # Ten megabytes that a process without TLS does not need.
+    from lockstep_config.text.keystores import BadStore, identity_of, identity_of_pem, trusted_of
+
+    trusted, identity = settings.trusted_pem, None
+    if settings.trusted_file is not None:
+        trusted = trusted_of(settings.trusted_file, settings.trusted_type, settings.trusted_password)
+    if settings.identity_file is not None:
+        identity = identity_of(
+            settings.identity_file, settings.identity_type, settings.identity_password, settings.key_password
+        )
+    elif settings.chain_pem is not None and settings.key_pem is not None:
+        try:
+            identity = identity_of_pem(settings.chain_pem, settings.key_pem, settings.key_password)
+        except BadStore as exc:
+            raise BadStore(f"ssl.keystore.key {exc}") from exc
+    return TlsMaterial(trusted, identity)
+
+
+def normalised_pem(text: str) -> str:
+    """PEM as OpenSSL wants it. In a properties file it may stand on one line, with blanks where its line ends were."""
+    blocks = []
+    for label, body in _BLOCK.findall(text):
+        packed = "".join(body.split())
+        lines = [packed[at : at + _PEM_WIDTH] for at in range(0, len(packed), _PEM_WIDTH)]
+        blocks.append("\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----"]) + "\n")
+    return "".join(blocks)
+
+
+def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
+    """A client's context; reads the stores now. Raises OSError (ssl.SSLError is one) when a file or key does not
+    serve."""
+    material = material_of(settings)
+    context = ssl.create_default_context(cadata=material.trusted_pem)
+    context.minimum_version, context.maximum_version = settings.oldest, settings.newest
+    context.check_hostname = settings.check_hostname
+    if settings.ciphers is not None:
+        context.set_ciphers(settings.ciphers)
+    if material.identity is not None:
+        # OpenSSL's binding takes files only: one in memory, which nobody else can open and which no disk ever sees.
+        both = os.memfd_create("identity")
+        try:
+            os.write(both, (material.identity.key_pem + material.identity.chain_pem).encode())
+            context.load_cert_chain(f"/proc/self/fd/{both}")
+        finally:
+            os.close(both)
+    return context
+
+
+def remark_on(key: str, value: str) -> str | None:
+    """What is worth saying of a line that counts, but not in full; None: nothing."""
+    names = {name.strip().upper() for name in value.split(",") if name.strip()}
+    if key in ("ssl.protocol", "ssl.enabled.protocols") and names:
+        old = f"{', '.join(sorted(names & OLD))} is not spoken here, for it is not safe; " if names & OLD else ""
+        if not names >= NEW and names & NEW:
+            counts = ", ".join(sorted(names & NEW))
+            return f"{old}{counts} counts for the mirrored records only: librdkafka has no such setting"
+        return old.removesuffix("; ") or None
+    if key == "ssl.cipher.suites" and not OF_TLS_1_3.isdisjoint(names) and not names >= OF_TLS_1_3:
+        return "names some suites of TLS 1.3: OpenSSL always offers its three"
+    return None
+
+
+def _type(given: Mapping[str, str], store: str) -> str:
+    """The store's type; what cannot stand beside it is refused."""
+    inline = ("ssl.truststore.certificates" if store == "truststore" else "ssl.keystore.key") in given
+    key = f"ssl.{store}.type"
+    kind = given.get(key, "PEM" if inline else "JKS").upper()
+    kind = "PKCS12" if kind == "P12" else kind
+    located = f"ssl.{store}.location" in given
+    if kind not in TYPES and (located or inline):
+        raise Untranslatable(
+            key, f"is {kind}: known are {', '.join(TYPES)}; keytool -importkeystore converts a store to PKCS12"
+        )
+    if located and inline:
+        raise Untranslatable(f"ssl.{store}.location", "is set beside the certificates themselves: keep one of them")
+    if f"ssl.{store}.password" in given and kind == "PEM" and (located or inline):
+        raise Untranslatable(f"ssl.{store}.password", "is set, but a PEM store has no password: remove it")
+    return kind
+
+
+def _versions(given: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+    """Java's rule: the list says which protocols there are, and `ssl.protocol` the newest of them."""
+    oldest, newest = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+    for key in ("ssl.protocol", "ssl.enabled.protocols"):
+        if key not in given:
+            continue
+        names = [name.strip().upper() for name in given[key].split(",") if name.strip()]
+        unknown = sorted({*names} - NEW - OLD - {"TLS"})
+        if unknown:
+            raise Untranslatable(key, f"names {', '.join(unknown)}: TLSv1.2 and TLSv1.3 are spoken here")
+        if OLD.issuperset(names):
+            raise Untranslatable(
+                key, f"names only {', '.join(names)}, which is no longer safe: TLSv1.2 and TLSv1.3 are spoken here"
+            )
+        spoken = [VERSIONS[name] for name in names if name in VERSIONS]
+        if spoken and key == "ssl.enabled.protocols":
+            oldest = max(oldest, min(spoken))
+        if spoken:
+            newest = min(newest, max(spoken))
+    if oldest > newest:
+        raise Untranslatable("ssl.protocol", "leaves none of ssl.enabled.protocols: remove one of the two lines")
+    return oldest, newest
+
+
+def _ciphers(suites: list[str]) -> str | None:
+    try:
+        names = openssl_names(suites)
+    except UnknownSuite as exc:
+        raise Untranslatable(
+            "ssl.cipher.suites", f"names {exc}, which OpenSSL does not have, or does not count as safe: remove it"
+        ) from exc
+    return ":".join(names) or None
+
+
+def _pem(given: Mapping[str, str], key: str, label: str) -> str | None:
+    if key not in given:
+        return None
+    pem = normalised_pem(given[key])
+    if label not in pem:
+        raise Untranslatable(key, f"is no PEM text: it has no -----BEGIN {label}----- with its end")
+    return pem
+
+
+def _checks_hostname(properties: Mapping[str, str]) -> bool:
+    """Java: `https` by default; the empty text switches the check off."""
+    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    if algorithm not in {"https", ""}:
+        raise Untranslatable(
+            "ssl.endpoint.identification.algorithm",
+            f"is {algorithm!r}: it takes https, or nothing to switch the check off",
+        )
+    return algorithm == "https"

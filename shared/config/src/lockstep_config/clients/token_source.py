@@ -1,0 +1,324 @@
+"""The edge of `oauth`: asks for access tokens and keeps each until `token_refresh` says that it is time for another.
+
+One source serves every client of a process whose settings are equal, as one login does in Java. It is asked by
+librdkafka's threads and by aiokafka's connections alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.client
+import json
+import logging
+import random
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+from lockstep_config.clients.iam import IamSettings, signer_missing
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.tls import ssl_context
+from lockstep_config.clients.token_refresh import (
+    UNKNOWN_LIFE_S,
+    Token,
+    end_to_tell,
+    expiry_told_by,
+    pause_after,
+    refresh_at,
+    subject_told_by,
+)
+
+__all__ = ["TokenCallback", "TokenSource", "TokenUnavailable", "aiokafka_provider", "source_of"]
+
+ANSWER_BYTES = 1_000_000
+"""As Java: more is no token."""
+
+SHOWN = 200
+"""Characters of an answer that an error may show."""
+
+ASKED_TOO_OFTEN = 429
+
+log = logging.getLogger(__name__)
+
+
+class TokenUnavailable(ConnectionError):
+    """There is no access token to log in with; the text says whom we asked, what came, and what to do."""
+
+
+class _Refused(TokenUnavailable):
+    """The endpoint answered, and will answer the same again."""
+
+
+class TokenSource:
+    """Safe for use from several threads: one asks, the others wait for what it brings.
+
+    While a token that is still good cannot be renewed it is given out, under one warning. After a failure nobody is
+    asked for a while (`pause_after`): a token server that is down is not asked by every connection.
+    """
+
+    def __init__(
+        self,
+        settings: TokenSettings,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings
+        self._clock, self._sleep, self._chance = clock, sleep, chance
+        self._lock = threading.Lock()
+        self._token: Token | None = None
+        self._due = 0.0
+        self._failures = 0
+        self._silent_until = 0.0
+        self._trouble = ""
+        self._refresh_token: str | None = None
+
+    def token(self) -> Token:
+        """A token that is good now. Blocks while it is asked for. Raises TokenUnavailable."""
+        return self.token_and_end()[0]
+
+    def token_and_end(self) -> tuple[Token, float]:
+        """The same, and the end of it to give librdkafka (`end_to_tell`)."""
+        with self._lock:
+            token = self._good_now()
+            return token, end_to_tell(token, self._clock(), max(self._due, self._silent_until))
+
+    def _good_now(self) -> Token:
+        now = self._clock()
+        if self._token is not None and now < self._due:
+            return self._token
+        if now < self._silent_until:
+            return self._still_good(now)
+        try:
+            token = self._new_token()
+        except TokenUnavailable as exc:
+            self._failures += 1
+            self._silent_until = self._clock() + pause_after(self._failures)
+            self._trouble = str(exc)
+            good = self._still_good(self._clock())
+            if self._failures == 1:
+                log.warning("access token not renewed: %s; the present one is good until %.0f", exc, good.until)
+            return good
+        self._token = token
+        # Whoever writes the file renews it when he likes: it is read at each login.
+        in_file = self._settings.token_file is not None
+        self._due = 0.0 if in_file else refresh_at(token, self._settings.refresh, self._chance())
+        self._failures, self._silent_until = 0, 0.0
+        return token
+
+    @property
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions that go with each token."""
+        return dict(self._settings.extensions)
+
+    @property
+    def subject(self) -> str | None:
+        """Who we are by the token that came last; None where none came yet, or it does not tell. Asks nobody."""
+        token = self._token
+        return None if token is None else subject_told_by(token.text)
+
+    def _still_good(self, now: float) -> Token:
+        if self._token is None or now >= self._token.until:
+            raise TokenUnavailable(self._trouble)
+        return self._token
+
+    def _new_token(self) -> Token:
+        settings = self._settings
+        if settings.token_file is not None:
+            return self._known(_read(settings.token_file), f"the token in {settings.token_file}")
+        if settings.token is not None:
+            return self._known(settings.token, "the token in oauth.access.token")
+        return self._asked_for()
+
+    def _known(self, text: str, what: str) -> Token:
+        now = self._clock()
+        until = expiry_told_by(text)
+        if until is not None and until <= now:
+            told = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until))
+            raise TokenUnavailable(f"{what} expired at {told} UTC: put a new one there")
+        return self._bounded(Token(text, now, until or now + UNKNOWN_LIFE_S))
+
+    def _bounded(self, token: Token) -> Token:
+        longest = self._settings.longest_s
+        return token if longest is None else Token(token.text, token.since, min(token.until, token.since + longest))
+
+    def _asked_for(self) -> Token:
+        settings, began, pause, tried = self._settings, self._clock(), self._settings.retry_first_s, 0
+        while True:
+            try:
+                return self._asked_once()
+            except _Refused:
+                raise
+            except TokenUnavailable as exc:
+                tried += 1
+                late = settings.retry_for_s is not None and self._clock() + pause - began > settings.retry_for_s
+                if late or (settings.retries is not None and tried > settings.retries):
+                    raise TokenUnavailable(str(exc)) from exc
+            longest = settings.retry_longest_s
+            self._sleep(pause if longest is None else min(pause, longest))
+            pause *= 2
+
+    def _asked_once(self) -> Token:
+        settings = self._settings
+        if settings.iam is not None:
+            return self._signed(settings.iam)
+        form = [*settings.form, *((name, _read(file)) for name, file in settings.form_files)]
+        renewing = ("grant_type", "refresh_token") in form
+        if renewing and self._refresh_token is not None:
+            # A server may hand out another one with each answer, and take the former no more.
+            form = [(name, self._refresh_token if name == "refresh_token" else value) for name, value in form]
+        try:
+            answer = self._posted(urlencode(form))
+        except _Refused:
+            self._refresh_token = None  # the configured one has its turn again
+            raise
+        text = answer.get("access_token")
+        if not isinstance(text, str) or not text:
+            raise _Refused(f"{settings.endpoint} answered without an access_token: check that it is a token endpoint")
+        if renewing and isinstance(answer.get("refresh_token"), str):
+            self._refresh_token = answer["refresh_token"]
+        now, told = self._clock(), answer.get("expires_in")
+        life = float(told) if isinstance(told, int | float) else None
+        # The broker goes by the claim, which is in whole seconds: up to one less than what the server says.
+        ends = [end for end in (None if life is None else now + life, expiry_told_by(text)) if end is not None]
+        until = min(ends, default=now + UNKNOWN_LIFE_S)
+        if until <= now:
+            raise _Refused(f"{settings.endpoint} gave a token that has expired already: check the clocks of both hosts")
+        return self._bounded(Token(text, now, until))
+
+    def _signed(self, iam: IamSettings) -> Token:
+        if (missing := signer_missing()) is not None:
+            raise _Refused(missing)
+        from lockstep_config.clients.iam_signer import signed  # AWS's packages: not for who has no use for them
+
+        text, until = signed(iam)
+        return self._bounded(Token(text, self._clock(), until))
+
+    def _posted(self, body: str) -> dict[str, Any]:
+        endpoint = self._settings.endpoint or ""
+        try:
+            status, content = self._exchanged(body)
+        except ssl.SSLCertVerificationError as exc:
+            raise TokenUnavailable(
+                f"{endpoint} shows a certificate that we do not trust ({exc.verify_message}): set the truststore "
+                "of the token endpoint in sasl.jaas.config"
+            ) from exc
+        except TimeoutError as exc:
+            raise TokenUnavailable(f"{endpoint} does not answer in time: check that the token endpoint is up") from exc
+        except (OSError, http.client.HTTPException) as exc:
+            why = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
+            raise TokenUnavailable(f"{endpoint} cannot be asked for a token: {why}") from exc
+        answer = _parsed(content)
+        if status == http.client.OK and answer is not None:
+            return answer
+        if status == http.client.OK:  # what came may be a token, only not as it should
+            raise _Refused(f"{endpoint} gave no token: its answer is no JSON object; check that it is a token endpoint")
+        why = self._masked(_told(answer, content))
+        sentence = f"{endpoint} gave no token: HTTP {status}{why and f' ({why})'}"
+        if http.client.BAD_REQUEST <= status < http.client.INTERNAL_SERVER_ERROR and status != ASKED_TOO_OFTEN:
+            who = f" of client {self._settings.client_id}" if self._settings.client_id else ""
+            raise _Refused(f"{sentence}: check the id, the secret and the scope{who}")
+        raise TokenUnavailable(sentence)
+
+    def _exchanged(self, body: str) -> tuple[int, bytes]:
+        settings = self._settings
+        url = urlsplit(settings.endpoint or "")
+        host, connect_s = url.hostname or "", settings.connect_timeout_s
+        connection: http.client.HTTPConnection
+        if url.scheme.lower() == "https":
+            context = ssl_context(settings.tls)  # its files may have been replaced since the last time
+            connection = http.client.HTTPSConnection(host, url.port, timeout=connect_s, context=context)
+        else:
+            connection = http.client.HTTPConnection(host, url.port, timeout=connect_s)
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        if settings.client_id is not None and settings.client_secret is not None:
+            encoded = quote_plus if settings.encode_header else str
+            pair = f"{encoded(settings.client_id)}:{encoded(settings.client_secret)}"
+            headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        try:
+            connection.connect()
+            connection.sock.settimeout(settings.read_timeout_s)
+            connection.request("POST", path, body, headers)
+            # A redirect is not followed: the secret is for this address alone.
+            response = connection.getresponse()
+            return response.status, response.read(ANSWER_BYTES)
+        finally:
+            connection.close()
+
+    def _masked(self, text: str) -> str:
+        """What a server says of our request, without what was secret in it."""
+        secrets = [self._settings.client_secret, self._refresh_token, *(value for _, value in self._settings.form)]
+        for secret in secrets:
+            if secret and len(secret) > 3 and secret not in ("client_credentials", "refresh_token", "password"):
+                text = text.replace(secret, "********")
+        return text
+
+
+class TokenCallback:
+    """librdkafka's `oauth_cb`: (token, its end, principal, extensions), served by a thread of librdkafka's own whether
+    somebody polls the client or not. What it raises becomes a failed login, which
+    librdkafka tries again."""
+
+    def __init__(self, source: TokenSource) -> None:
+        self.source = source
+
+    def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
+        token, end = self.source.token_and_end()
+        return token.text, end, "", self.source.extensions
+
+
+_sources: dict[TokenSettings, TokenSource] = {}
+_making = threading.Lock()
+
+
+def source_of(settings: TokenSettings) -> TokenSource:
+    """The source of this process for these settings."""
+    with _making:
+        return _sources.setdefault(settings, TokenSource(settings))
+
+
+def aiokafka_provider(source: TokenSource) -> Any:
+    """The same as aiokafka wants it; the event loop goes on while a token is asked for."""
+    from aiokafka.abc import AbstractTokenProvider  # only who uses aiokafka has it
+
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
+        async def token(self) -> str:
+            return (await asyncio.to_thread(source.token)).text
+
+        def extensions(self) -> dict[str, str]:
+            return source.extensions
+
+    return Provider()
+
+
+def _read(file: str) -> str:
+    try:
+        text = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        why = getattr(exc, "strerror", None) or "it is no text"
+        raise TokenUnavailable(f"the token file {file} cannot be read: {why}") from exc
+    if not text:
+        raise TokenUnavailable(f"the token file {file} is empty: put a token there")
+    return text
+
+
+def _parsed(content: bytes) -> dict[str, Any] | None:
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _told(answer: dict[str, Any] | None, content: bytes) -> str:
+    """An OAuth server's own words, or the beginning of whatever came instead."""
+    if answer is None:
+        return " ".join(content[:SHOWN].decode("utf-8", "replace").split())
+    words = (answer.get("error"), answer.get("error_description"))
+    return ": ".join(str(word) for word in words if word)[:SHOWN]

@@ -1,0 +1,80 @@
+"""When the certificates end that a flow's connections are made with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.tls import TlsSettings, material_of, tls_of
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.rotation import by_client
+from lockstep_config.resolve.precedence import SIDES
+
+__all__ = ["KEYSTORE", "TOKEN_TRUSTSTORE", "TRUSTSTORE", "CertificateEnds", "certificate_ends", "first_end"]
+
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-truststore"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateEnds:
+    """Of what the clients of one cluster have for one use: when each certificate ends, Unix seconds, each time once and
+    in order."""
+
+    cluster: str
+    use: str
+    at: tuple[float, ...]
+
+
+def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
+    """Of both clusters of a flow, as the stores hold them now; nothing for a use without certificates of its own (the
+    system's are its own matter). Raises OSError, whose text names the file (`tls.material_of`)."""
+    found: dict[tuple[str, str], set[float]] = {}
+    for side in SIDES:
+        alias = settings.flow.source if side == "source" else settings.flow.target
+        for use, pem in _in_use(by_client(settings, side).values()):
+            found.setdefault((alias, use), set()).update(_ends_in(pem))
+    return tuple(CertificateEnds(alias, use, tuple(sorted(at))) for (alias, use), at in found.items() if at)
+
+
+def first_end(ends: CertificateEnds, now: float) -> float:
+    """When something stops to be accepted. Of what we show every certificate has to be good, so it is the earliest. Of
+    what we trust one may serve in the place of another, as while an authority changes: those that have ended already
+    count only when all have."""
+    if ends.use == KEYSTORE:
+        return ends.at[0]
+    return next((at for at in ends.at if at > now), ends.at[-1])
+
+
+def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    """Use and certificates, those of equal settings once."""
+    brokers: set[TlsSettings] = set()
+    endpoints: set[TlsSettings] = set()
+    for properties in clients:
+        if uses_tls(properties):
+            brokers.add(tls_of(properties))
+        login = login_of(properties) if uses_sasl(properties) else None
+        if isinstance(login, TokenSettings) and login.endpoint is not None:
+            endpoints.add(login.tls)
+    for use, settings in ((TRUSTSTORE, brokers), (TOKEN_TRUSTSTORE, endpoints)):
+        for one in settings:
+            material = material_of(one)
+            if material.trusted_pem is not None:
+                yield use, material.trusted_pem
+            if material.identity is not None and use == TRUSTSTORE:
+                yield KEYSTORE, material.identity.chain_pem
+
+
+def _ends_in(pem: str) -> Iterator[float]:
+    from cryptography.x509 import load_pem_x509_certificate  # not for who has no TLS: see `material_of`
+
+    for block in _CERTIFICATE.findall(pem):
+        try:
+            yield load_pem_x509_certificate(block.encode()).not_valid_after_utc.timestamp()
+        except ValueError:
+            continue  # OpenSSL takes some that this does not read, and it is OpenSSL that connects

@@ -1,0 +1,245 @@
+"""Which permissions a flow's users need on its two clusters, each with the feature that needs it.
+
+One declaration: the tests' brokers grant exactly these, `docs/security.md` lists them, and who is refused something
+says from here why it was needed. Words are those of `kafka-acls`; what Kafka grants along with another operation
+(Describe with Read, Write, Delete and Alter; DescribeConfigs with AlterConfigs) is not listed beside it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from lockstep_config.clients.principal import principal_of
+from lockstep_config.flow.model import FlowSettings
+from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
+from lockstep_protocol.verbs import SERVICES
+
+__all__ = ["Access", "Grant", "Remedy", "access_of", "cause_of", "grant_command", "source_grants", "target_grants"]
+
+LITERAL, PREFIXED = "literal", "prefixed"
+
+EVERY = "*"
+THE_CLUSTER = "kafka-cluster"
+UNKNOWN_PRINCIPAL = "User:OURS"
+"""Stands for our principal where nothing tells it (`principal_of`)."""
+
+IMPLIED: Mapping[str, frozenset[str]] = {
+    "Describe": frozenset({"Read", "Write", "Delete", "Alter"}),
+    "DescribeConfigs": frozenset({"AlterConfigs"}),
+}
+"""Kafka grants the first along with each of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One operation on one resource: topic, group, transactional-id or cluster. `name` is `*` for every one
+    of them, and the prefix where `pattern` is prefixed.
+    `feature` ends the sentence "it is needed for ..."."""
+
+    resource: str
+    name: str
+    operation: str
+    feature: str
+    pattern: str = LITERAL
+
+    def covers(self, resource: str, name: str, operation: str) -> bool:
+        """Whether this is what a request for the operation on that resource lacks."""
+        named = self.name in (EVERY, name) or (self.pattern == PREFIXED and name.startswith(self.name))
+        asked = operation == self.operation or self.operation in IMPLIED.get(operation, ())
+        return resource == self.resource and asked and (named or resource == "cluster")
+
+    def comes_with(self, other: Grant) -> bool:
+        """Whether who has the other has this one too."""
+        if other == self or (self.pattern == PREFIXED and other.pattern != PREFIXED and other.name != EVERY):
+            return False
+        return other.covers(self.resource, self.name, self.operation)
+
+
+TO_GRANT = "; to grant it: "
+
+
+def cause_of(sentence: str) -> str:
+    """The command of the remedy that the sentence ends with, which is the same for all that lack one grant; "" for any
+    other sentence."""
+    return sentence.partition(TO_GRANT)[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What ends a refusal: `lacks` says who lacks what and what it is for, `command` grants it. Refusals of one cause
+    have one command."""
+
+    lacks: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.lacks}{TO_GRANT}{self.command}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What we need on one cluster, and as whom: enough to say what a refusal means and what ends it."""
+
+    login: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Java's properties with which we log in there: they hold secrets."""
+    bootstrap: str = ""
+    grants: tuple[Grant, ...] = ()
+
+    @property
+    def principal(self) -> str:
+        """As it is now: a token tells only when it is there, and a certificate may be replaced."""
+        return principal_of(self.login) or UNKNOWN_PRINCIPAL
+
+    def _grant(self, resource: str, name: str, operation: str) -> Grant | None:
+        found = [grant for grant in self.grants if grant.covers(resource, name, operation)]
+        # The one that names the resource itself says more than the one for all.
+        found.sort(key=lambda grant: (grant.operation != operation, grant.name == EVERY, -len(grant.name)))
+        return found[0] if found else None
+
+    def remedy(self, resource: str, name: str, operation: str) -> Remedy:
+        """What ends a refusal of the operation."""
+        grant = self._grant(resource, name, operation)
+        about = "the cluster" if resource == "cluster" else f"{resource} {name}"
+        wanted = grant or Grant(resource, name, operation, "")
+        feature = f" ({wanted.feature})" if wanted.feature else ""
+        principal = self.principal
+        command = grant_command(wanted, principal, self.bootstrap)
+        return Remedy(f"{principal} lacks {wanted.operation} on {about}{feature}", command)
+
+
+NO_ACCESS = Access()
+
+
+def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
+    """On the flow's source: what Strimzi lists for MirrorMaker 2's source user and nothing else, less where the flow
+    does less. A flow in the place of a MirrorMaker 1 also commits for its group, as that did."""
+    grants = [
+        *_topic(EVERY, "records are copied from the topics that are mirrored", "Read"),
+        *_topic(EVERY, "the copies of topics get their configs", "DescribeConfigs"),
+    ]
+    if settings.checkpoint.enabled:
+        grants += [
+            Grant("cluster", THE_CLUSTER, "Describe", "checkpoints list the consumer groups"),
+            Grant("group", EVERY, "Describe", "checkpoints read where consumer groups stand"),
+        ]
+    if settings.data_plane.legacy is not None:
+        why = "a legacy flow's positions are those of this group (lockstep.legacy.group)"
+        grants.append(Grant("group", settings.data_plane.legacy.group, "Read", why))
+    if settings.data_plane.offset_syncs_location == "source":
+        grants += _offset_syncs(settings)
+    if settings.acl_sync.enabled:
+        grants.append(Grant("cluster", THE_CLUSTER, "Describe", "ACL sync lists the ACLs (sync.topic.acls.enabled)"))
+    if settings.checkpoint.opposite is not None:
+        grants += _topic(settings.checkpoint.opposite, "groups fail back by the rows of the flow to here", "Read")
+    for topic in settings.data_plane.feeding:
+        grants += _topic(topic, "what came from the target is not copied back (lockstep.provenance)", "Read")
+    return _once(grants)
+
+
+def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
+    """On the flow's target."""
+    grants = [*_ours(settings), *_copies(settings)]
+    policy = settings.policy
+    if settings.checkpoint.enabled:
+        grants += _topic(settings.checkpoints_topic, "checkpoints", "Create", "Read", "Write")
+    if settings.checkpoint.sync_group_offsets:
+        why = "sync.group.offsets.enabled moves consumer groups"
+        grants += [Grant("group", EVERY, "Read", why)]
+    if settings.heartbeat.enabled:
+        grants += _topic(policy.heartbeats_topic(), "heartbeats", "Create", "Write")
+        grants += _topic(policy.heartbeats_topic(), "lockstep probe sees that heartbeats come", "Read")
+    if settings.data_plane.offset_syncs_location == "target":
+        grants += _offset_syncs(settings)
+    if settings.acl_sync.enabled:
+        grants += [
+            Grant("cluster", THE_CLUSTER, "Describe", "ACL sync lists the ACLs (sync.topic.acls.enabled)"),
+            Grant("cluster", THE_CLUSTER, "Alter", "ACL sync adds ACLs (sync.topic.acls.enabled)"),
+        ]
+    return _once(grants)
+
+
+def _ours(settings: FlowSettings) -> list[Grant]:
+    """What Lockstep keeps there for itself."""
+    flow, instance, plane = settings.flow, settings.group_id, settings.data_plane
+    grants = [
+        *_topic(state_topic(flow, instance), "the flow's state", "Create", "Read", "Write"),
+        *_topic(events_topic(flow, instance), "the flow's events", "Create", "Read", "Write"),
+        *_topic(commands_topic(flow, instance), "commands are taken", "Create", "Read"),
+        *_topic(commands_topic(flow, instance), "commands are given (lockstep pause, resume ...)", "Write"),
+    ]
+    grants += [
+        Grant("group", service_group(service, flow, instance), "Read", f"replicas of {service} share their work")
+        for service in SERVICES
+    ]
+    why = "progress is kept where MirrorMaker 2 keeps it"
+    grants += _topic(settings.control.offset_storage_topic, why, "Create", "Read", "Write")
+    if "quarantine" in {plane.on_refused.default, *(value for _, value in plane.on_refused.others)}:
+        why = "what the target refuses is kept (lockstep.on.refused=quarantine)"
+        grants += _topic(quarantine_topic(flow, instance), why, "Create", "Write")
+    if plane.exactly_once or plane.fence == "marker":
+        key = "exactly.once.source.support" if plane.exactly_once else "lockstep.fence=marker"
+        key = "lockstep.legacy.partitioning=key" if plane.by_key else key
+        prefix = f"lockstep-{instance + '-' if instance else ''}{flow.source}-{flow.target}-"
+        grants.append(Grant("transactional-id", prefix, "Write", f"transactions ({key})", PREFIXED))
+    return grants
+
+
+def _copies(settings: FlowSettings) -> list[Grant]:
+    """On the copies of topics. Where they keep their names there is no prefix to tell them by."""
+    name, pattern = EVERY, LITERAL
+    if not settings.keeps_names:
+        remote = settings.remote_topic("t")
+        name, pattern = remote.removesuffix("t"), PREFIXED
+    needed = {
+        "Create": "topics that are missing on the target are created",
+        "Write": "records are copied to them",
+        "Read": "the end of each copy is read, so that nothing is written twice, and groups are moved in it",
+        "Alter": "copies get more partitions when their topics do",
+        "AlterConfigs": "copies keep the configs of their topics (sync.topic.configs.enabled)",
+        "DescribeConfigs": "limits of the copies are known",
+    }
+    if settings.topic_sync.keeps_counts:
+        del needed["Alter"]
+    # The one comes along with the other.
+    del needed["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
+    return [Grant("topic", name, operation, why, pattern) for operation, why in needed.items()]
+
+
+def _offset_syncs(settings: FlowSettings) -> list[Grant]:
+    why, name = "offset syncs, by which groups are translated", settings.offset_syncs_topic
+    writes = _topic(name, why, "Create", "Write") if settings.data_plane.emit_offset_syncs else []
+    return writes + (_topic(name, why, "Read") if settings.checkpoint.enabled else [])
+
+
+def _topic(name: str, feature: str, *operations: str) -> list[Grant]:
+    return [Grant("topic", name, operation, feature) for operation in operations]
+
+
+def _once(grants: Iterable[Grant]) -> tuple[Grant, ...]:
+    """What grants the same is one grant, for all its features."""
+    found: dict[tuple[str, str, str], Grant] = {}
+    for grant in grants:
+        same = (grant.resource, grant.name, grant.operation)
+        known = found.setdefault(same, grant)
+        if grant.feature not in known.feature:
+            found[same] = replace(known, feature=f"{known.feature}; {grant.feature}")
+    return tuple(found.values())
+
+
+def grant_command(grant: Grant, principal: str, bootstrap: str) -> str:
+    """The command line that grants it."""
+    words = ["kafka-acls", "--bootstrap-server", bootstrap, "--add", "--allow-principal", principal]
+    words += ["--operation", grant.operation]
+    words += ["--cluster"] if grant.resource == "cluster" else [f"--{grant.resource}", grant.name]
+    if grant.pattern == PREFIXED:
+        words += ["--resource-pattern-type", "prefixed"]
+    return shlex.join(words)
+
+
+def access_of(settings: FlowSettings, alias: str) -> Access:
+    """What the flow needs on the cluster of that alias, its source or its target."""
+    cluster = settings.source if alias == settings.flow.source else settings.target
+    grants = source_grants(settings) if alias == settings.flow.source else target_grants(settings)
+    return Access(cluster.properties, cluster.bootstrap, grants)

@@ -1,0 +1,209 @@
+"""Settings for the clients of a flow: confluent-kafka's (librdkafka) and aiokafka's connections.
+
+Each function returns a new dict, for clients may write into what they are given, and reads the cluster's key- and
+truststores now, so that renewed certificates count from the next call; it raises `StoresUnusable` where they do not
+serve: they did when the configuration was loaded, so somebody is replacing them just now, one after the other. All
+values are texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
+
+`role` is one of MM2's (`mm2-behaviour.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the
+`client.id`, so that brokers' logs and quotas see the same names as under MirrorMaker.
+
+None of the consumers is in a group. librdkafka wants a `group.id` all the same and asks brokers who coordinates that
+group, over and over while they refuse: those on the target name one that the flow's user may read (`permissions`).
+Those on the source have none, for there is none that they surely may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from lockstep_config.clients.librdkafka import protocol_of, stores_translated, translated, uses_sasl, uses_tls
+from lockstep_config.clients.oauth import OAUTHBEARER, TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.tls import material_of, ssl_context, tls_of
+from lockstep_config.clients.token_source import TokenCallback, aiokafka_provider, source_of
+from lockstep_config.flow.model import Cluster, FlowSettings
+from lockstep_config.keys.client_keys import CONNECTION, ClientKind
+from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.resolve.precedence import Side
+from lockstep_protocol.names import service_group
+
+__all__ = [
+    "StoresUnusable",
+    "aiokafka_connection",
+    "client_id",
+    "connections",
+    "connects_in_one_way",
+    "offset_syncs_consumer",
+    "offset_syncs_producer",
+    "source_admin",
+    "source_consumer",
+    "source_producer",
+    "target_admin",
+    "target_consumer",
+    "target_producer",
+]
+
+_CONNECTOR_OF_ROLE = (
+    ("replication-", "MirrorSourceConnector"),
+    ("offset-syncs-", "MirrorSourceConnector"),
+    ("checkpoint", "MirrorCheckpointConnector"),
+    ("heartbeats-", "MirrorHeartbeatConnector"),
+)
+
+OURS = "Lockstep"
+
+
+class StoresUnusable(OSError):
+    """Certificates, keys or stores cannot be read now, or do not belong together; the text names the file."""
+
+
+def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
+    """A consumer on the source. It never commits; without `auto.offset.reset` in the file it begins at the earliest
+    offset."""
+    return _consumer(settings, settings.clients.source_consumer, role)
+
+
+def source_admin(settings: FlowSettings, role: str = "replication-source-admin") -> dict[str, Any]:
+    """An admin client on the source."""
+    return _client(settings, settings.clients.source_admin, "admin", role)
+
+
+def source_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
+    """A producer on the source, where nothing is written unless somebody asks for it."""
+    return _producer(settings, settings.clients.source_producer, role)
+
+
+def target_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
+    """A consumer on the target. It never commits."""
+    return _consumer(settings, settings.clients.target_consumer, role) | _permitted_group(settings)
+
+
+def target_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
+    """A producer on the target for facts (not for mirrored records, which librdkafka never sees)."""
+    return _producer(settings, settings.clients.target_producer, role)
+
+
+def target_admin(settings: FlowSettings, role: str = "replication-target-admin") -> dict[str, Any]:
+    """An admin client on the target."""
+    return _client(settings, settings.clients.target_admin, "admin", role)
+
+
+def offset_syncs_producer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
+    """A producer on the cluster that `offset-syncs.topic.location` names."""
+    side = settings.data_plane.offset_syncs_location
+    properties = settings.clients.source_producer if side == "source" else settings.clients.target_producer
+    return _producer(settings, properties, role or f"offset-syncs-{side}-producer")
+
+
+def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
+    """A consumer on the cluster that `offset-syncs.topic.location` names."""
+    side, clients = settings.data_plane.offset_syncs_location, settings.clients
+    properties = clients.source_consumer if side == "source" else clients.target_consumer
+    conf = _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
+    return conf if side == "source" else conf | _permitted_group(settings)
+
+
+def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
+    """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
+    that are alike."""
+    return [_client(settings, connection, "admin", "connection") for connection in _ways(settings, side)]
+
+
+def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
+    """Whether all clients of a flow reach that side, and are let in there, or none of them is."""
+    return len(_ways(settings, side)) == 1
+
+
+def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
+    clients = settings.clients
+    every = (
+        (clients.source_admin, clients.source_consumer, clients.source_producer)
+        if side == "source"
+        else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
+    )
+    found: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    for properties in every:
+        connection = {key: properties[key] for key in properties if key in CONNECTION}
+        found.setdefault(tuple(sorted(connection.items())), connection)
+    return list(found.values())
+
+
+def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:
+    """`[user's|]S->T|connector|role`, as MM2 names its clients; the user's is the `client.id` of the client's
+    properties."""
+    of_user = properties.get("client.id", "").strip()
+    if not connector:
+        connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), OURS)
+    return "|".join(part for part in (of_user, str(settings.flow), connector, role) if part)
+
+
+def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
+    """Keyword arguments for `aiokafka.conn.create_conn` about security: a cluster's, or those of a client's Java
+    properties.
+
+    `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism` under SASL, with `sasl_plain_username` and
+    `sasl_plain_password` or, under OAUTHBEARER, `sasl_oauth_token_provider`. Reads the certificates' files now, so that
+    renewed ones count from the next call; raises StoresUnusable when they do not serve. The context cannot be pickled:
+    call this where the connection is made.
+    """
+    properties = of.properties if isinstance(of, Cluster) else of
+    arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
+    if uses_tls(properties):
+        with _stores():
+            arguments["ssl_context"] = ssl_context(tls_of(properties))
+    if uses_sasl(properties):
+        login = login_of(properties)
+        if isinstance(login, TokenSettings):
+            arguments["sasl_mechanism"] = OAUTHBEARER
+            arguments["sasl_oauth_token_provider"] = aiokafka_provider(source_of(login))
+        else:
+            arguments["sasl_mechanism"] = login.mechanism
+            arguments["sasl_plain_username"] = login.username
+            arguments["sasl_plain_password"] = login.password
+    return arguments
+
+
+@contextmanager
+def _stores() -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise StoresUnusable(str(exc)) from exc
+
+
+def _consumer(settings: FlowSettings, properties: Mapping[str, str], role: str, connector: str = "") -> dict[str, Any]:
+    conf = _client(settings, properties, "consumer", role, connector)
+    conf.setdefault("auto.offset.reset", "earliest")
+    return conf | {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
+
+
+def _permitted_group(settings: FlowSettings) -> dict[str, str]:
+    return {"group.id": service_group("topic-sync", settings.flow, settings.group_id)}
+
+
+def _producer(settings: FlowSettings, properties: Mapping[str, str], role: str) -> dict[str, Any]:
+    return _client(settings, properties, "producer", role) | {"acks": "all", "enable.idempotence": "true"}
+
+
+def _client(
+    settings: FlowSettings, properties: Mapping[str, str], kind: ClientKind, role: str, connector: str = ""
+) -> dict[str, Any]:
+    conf: dict[str, Any] = {**_translated(properties, kind)}
+    if uses_tls(properties):
+        with _stores():
+            conf |= stores_translated(material_of(tls_of(properties)))
+    if uses_sasl(properties) and isinstance(login := login_of(properties), TokenSettings):
+        conf["oauth_cb"] = TokenCallback(source_of(login))
+    conf["client.id"] = client_id(settings, role, properties, connector)
+    return conf
+
+
+def _translated(properties: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
+    translation = translated(properties, kind)
+    for key, why in translation.refused:
+        # A loaded configuration has none: this is for properties made by hand.
+        raise Untranslatable(key, f"{key} {why}")
+    return translation.settings

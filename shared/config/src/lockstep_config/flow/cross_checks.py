@@ -1,0 +1,163 @@
+"""What several lines of a flow must agree on. Pure; what does not fit goes into `Findings`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lockstep_config.flow.identity_topology import may_share
+from lockstep_config.flow.model import DataPlaneSettings, FlowSettings
+from lockstep_config.flow.reader import Reader
+from lockstep_config.keys.key_types import ALIAS_KEYS
+from lockstep_config.keys.spark_settings import MASTER, check_together
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import LEGAL_IN_TOPIC, Effective, Layers
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.values import BadValue
+from lockstep_protocol.policy import ReplicationPolicy, is_cycle
+
+__all__ = ["check_agreements", "check_shared_topics"]
+
+SYNCS = "offset syncs"
+
+
+def check_agreements(
+    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Findings
+) -> None:
+    """Everything about one flow."""
+    if plane.enabled:
+        _check_offset_syncs(of, findings)
+        _check_checkpoints(of, findings)
+    _check_separator(of, findings)
+    _check_aliases(layers, of, plane, policy, findings)
+    _check_recompress(of, plane, findings)
+    _check_exactly_once(of, plane, findings)
+    _check_spark(layers, plane, findings)
+
+
+def _check_recompress(of: Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+    found = of.found("lockstep.recompress")
+    if found and plane.compression.recompress and plane.compression_type is None:
+        findings.note(
+            found.entry,
+            f"is true, but no compression.type of the producer on {of.flow.target} says into what: batches pass as "
+            "they are",
+        )
+
+
+def _check_exactly_once(of: Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+    found = of.found("exactly.once.support")
+    if not (found and plane.enabled and of.choice("exactly.once.support") == "required"):
+        return
+    lacking = []
+    if not plane.exactly_once:
+        lacking.append(f"{of.flow.target}.exactly.once.source.support=enabled")
+    if plane.isolation_level != "read_committed":
+        lacking.append(f"{of.flow.source}.consumer.isolation.level=read_committed")
+    if lacking:
+        findings.problem(found.entry, f"is required, so {of.flow} needs {' and '.join(lacking)}")
+
+
+def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Findings) -> None:
+    try:
+        check_together(plane.spark.master, plane.spark.conf)
+    except BadValue as exc:
+        findings.problem(layers.top[MASTER], str(exc))
+
+
+def _check_offset_syncs(of: Reader, findings: Findings) -> None:
+    """KIP-1031: who writes no offset syncs must not say where they go (`mm2-behaviour.md` §5.2)."""
+    if of.boolean("emit.offset-syncs.enabled"):
+        return
+    for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
+        found = of.found(key)
+        if found:
+            findings.problem(
+                found.entry, f"is set, but {of.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
+            )
+    off = of.found("emit.offset-syncs.enabled")
+    if off and of.boolean("emit.checkpoints.enabled"):
+        findings.note(
+            off.entry, f"is false, so {of.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
+        )
+
+
+def _check_checkpoints(of: Reader, findings: Findings) -> None:
+    """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
+    goes on."""
+    off = of.found("emit.checkpoints.enabled")
+    if off is None or of.boolean("emit.checkpoints.enabled"):
+        return
+    unmoved = " and moves no group, although sync.group.offsets.enabled is true"
+    findings.note(
+        off.entry,
+        f"is false, so {of.flow} has no checkpoints{unmoved if of.boolean('sync.group.offsets.enabled') else ''}",
+    )
+
+
+def _check_separator(of: Reader, findings: Findings) -> None:
+    found = of.found("replication.policy.separator")
+    if found is not None:
+        _check_part_of_name(found, found.value.strip(), findings)
+
+
+def _check_part_of_name(found: Effective, value: str, findings: Findings) -> None:
+    if LEGAL_IN_TOPIC.fullmatch(value):
+        return
+    quotes = "; quotes are part of a value here, and nothing behind = is empty" if value.strip("\"'") != value else ""
+    findings.problem(
+        found.entry, f"is {value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'{quotes}"
+    )
+
+
+def _check_aliases(
+    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Findings
+) -> None:
+    stated = [found for key in ALIAS_KEYS if (found := of.found(key)) is not None]
+    for found in stated:
+        _check_part_of_name(found, found.value, findings)
+    aliases = precedence.aliases(layers, of.flow)
+    if stated and plane.enabled and aliases.source == aliases.target and is_cycle(policy, "t", aliases):
+        findings.problem(
+            stated[-1].entry,
+            f"makes both aliases of {of.flow} {aliases.target!r}. With a policy that keeps names each topic then "
+            f"counts as one of the target's own, and MirrorMaker mirrors none: remove {' and '.join(ALIAS_KEYS)}, for "
+            "the policy alone keeps the names",
+        )
+
+
+def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+    """Two flows with an alias in common may keep offset syncs or checkpoints in one topic. Where they select the same
+    topics, each would move groups by the other's positions, as in MM2."""
+    first: dict[tuple[str, str, str], FlowSettings] = {}
+    for settings in flows:
+        for what, cluster, topic, instead in _kept_in(settings):
+            other = first.setdefault((what, cluster, topic), settings)
+            if other is settings or not _may_meet(other, settings, what):
+                continue
+            found = Reader(layers, settings.flow).found(ALIAS_KEYS[what == SYNCS])
+            message = (
+                f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}, so that "
+                f"groups of the one would be moved by positions of the other: {instead}"
+            )
+            if found is not None:
+                findings.problem(found.entry, message)
+            else:
+                findings.problems.append(Problem(findings.file, 0, ALIAS_KEYS[what == SYNCS], message))
+
+
+def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
+    """What, on which cluster, in which topic, and what to do so that it lies in another."""
+    if not settings.checkpoint.enabled:
+        return
+    flow, off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"
+    apart = "let the flows select different topics"
+    own = f"give {flow} a {ALIAS_KEYS[1]} of its own" if settings.offset_syncs_cluster == flow.source else apart
+    yield SYNCS, settings.offset_syncs_cluster, settings.offset_syncs_topic, f"{own}, {off}"
+    yield "checkpoints", flow.target, settings.checkpoints_topic, f"{apart} or groups, {off}"
+
+
+def _may_meet(one: FlowSettings, other: FlowSettings, what: str) -> bool:
+    if one.aliases == one.flow and other.aliases == other.flow:
+        return False
+    return may_share(one.topics, other.topics) and (what == SYNCS or may_share(one.groups, other.groups))

@@ -1,0 +1,110 @@
+"""A flow's lines as the settings of the data plane. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from lockstep_config.flow.mm1_flow import RESET, legacy_settings
+from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings, FetchSettings
+from lockstep_config.flow.reader import Reader, texts
+from lockstep_config.keys.client_keys import CLIENT, ClientKind
+from lockstep_config.keys.lockstep_keys import START_TIMESTAMP
+from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettings
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text import values
+from lockstep_protocol.names import Flow
+
+__all__ = ["data_plane_settings"]
+
+LONGEST_FLUSH = timedelta(seconds=1)
+"""Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
+
+
+def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
+    """`of` reads the flow's connectors, `worker` the Connect worker on its target."""
+    consumer = texts(precedence.client(layers, flow, "source", "consumer"))
+    producer = texts(precedence.record_producer(layers, flow))
+    fetch, legacy = FetchSettings(), legacy_settings(of)
+    by_key = legacy is not None and legacy.partitioning == "key"
+    committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
+    latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
+    return DataPlaneSettings(
+        enabled=enabled,
+        tasks_max=of.integer_if_set("tasks.max"),
+        offset_lag_max=of.integer("offset.lag.max"),
+        offset_syncs_location="target" if of.choice("offset-syncs.topic.location") == "target" else "source",
+        emit_offset_syncs=of.boolean("emit.offset-syncs.enabled"),
+        offset_syncs_replication_factor=of.integer("offset-syncs.topic.replication.factor"),
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        auto_offset_reset="latest" if latest else "earliest",
+        start_timestamp=of.per_topic(START_TIMESTAMP, values.moment),
+        fetch=FetchSettings(
+            max_wait_ms=values.integer(consumer.get("fetch.max.wait.ms", str(fetch.max_wait_ms))),
+            min_bytes=values.integer(consumer.get("fetch.min.bytes", str(fetch.min_bytes))),
+            max_bytes=values.integer(consumer.get("fetch.max.bytes", str(fetch.max_bytes))),
+            max_partition_bytes=values.integer(
+                consumer.get("max.partition.fetch.bytes", str(fetch.max_partition_bytes))
+            ),
+            grows="max.partition.fetch.bytes" not in consumer,
+            rack=consumer.get("client.rack", "").strip(),
+            replica_lease_s=values.integer(consumer.get("metadata.max.age.ms", "300000")) / 1e3,
+        ),
+        compression_type=_chosen(producer, "producer", "compression.type", None),
+        compression=_compression(of, producer),
+        max_in_flight_bytes=of.integer("lockstep.max.in.flight.bytes"),
+        max_bytes_per_s=of.per_topic("lockstep.max.bytes.per.second", values.integer),
+        on_gap=of.policy("lockstep.on.gap"),
+        on_recreate=of.policy("lockstep.on.recreate"),
+        on_doubt=of.policy("lockstep.on.doubt"),
+        on_refused=of.policy("lockstep.on.refused"),
+        offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
+        mm2_flushes_every=worker.milliseconds("offset.flush.interval.ms"),
+        fence=of.choice("lockstep.fence"),
+        exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
+        transaction_interval=_transaction_interval(of, worker),
+        transaction_timeout=_transaction_timeout(producer),
+        spark=_spark(layers),
+        legacy=legacy,
+    )
+
+
+def _transaction_interval(of: Reader, worker: Reader) -> timedelta | None:
+    """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
+    if of.choice("transaction.boundary") == "poll":
+        return None
+    key = "transaction.boundary.interval.ms"
+    return of.milliseconds(key) if of.found(key) else worker.milliseconds("offset.flush.interval.ms")
+
+
+def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
+    usual = DataPlaneSettings().transaction_timeout
+    text = producer.get("transaction.timeout.ms")
+    return usual if text is None else timedelta(milliseconds=values.integer(text))
+
+
+def _spark(layers: Layers) -> SparkSettings:
+    master = layers.top.get(MASTER)
+    return SparkSettings(
+        master=master.value.strip() if master else "",
+        conf={
+            key.removeprefix(CONF_PREFIX): entry.value.strip()
+            for key, entry in layers.top.items()
+            if key.startswith(CONF_PREFIX)
+        },
+    )
+
+
+def _compression(of: Reader, producer: Mapping[str, str]) -> CompressionSettings:
+    java = CompressionSettings()
+    return CompressionSettings(
+        recompress=of.boolean("lockstep.recompress"),
+        gzip_level=values.integer(producer.get("compression.gzip.level", str(java.gzip_level))),
+        lz4_level=values.integer(producer.get("compression.lz4.level", str(java.lz4_level))),
+        zstd_level=values.integer(producer.get("compression.zstd.level", str(java.zstd_level))),
+    )
+
+
+def _chosen(properties: Mapping[str, str], kind: ClientKind, key: str, default: str | None) -> str | None:
+    return values.choice(properties[key], CLIENT[kind][key].choices) if key in properties else default

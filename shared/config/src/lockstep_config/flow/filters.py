@@ -1,0 +1,146 @@
+"""A flow's filters and its replication policy: MM2's own, or the Python classes that the file names. Pure, but for the
+import of those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lockstep_config.flow.reader import Reader
+from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.lockstep_keys import HEARTBEATS_TOPICS
+from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
+from lockstep_config.keys.python_classes import (
+    JAVA_KEYS,
+    ClassFailed,
+    PythonClass,
+    PythonConfigProperties,
+    PythonGroups,
+    PythonPolicy,
+    PythonTopics,
+    own_keys_of,
+)
+from lockstep_config.keys.refused_classes import refused_class
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.values import BadValue
+from lockstep_protocol.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import (
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+    keeps_names,
+)
+from lockstep_protocol.versions import RuleSet
+
+__all__ = ["Filters", "filters_of"]
+
+C = TypeVar("C", bound=PythonClass)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is mirrored, and under which names."""
+
+    policy: ReplicationPolicy
+    topics: Names
+    groups: Names
+    config_properties: ConfigPropertyFilter
+
+
+def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Findings) -> Filters:
+    """Of one flow. Where a class cannot be used, that is a problem and MM2's own stands in its place."""
+    separator = of.text("replication.policy.separator")
+    alias = precedence.aliases(layers, of.flow).source
+    internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
+    known = precedence.every_alias(layers, of.flow) if of.choice(HEARTBEATS_TOPICS) == "exact" else None
+    arguments = {
+        "source_alias": alias,
+        "separator": separator,
+        "internal_separator": internal,
+        "narrow_internal": rules.narrow_internal,
+    }
+    policy = _own(PythonPolicy, "replication.policy.class", layers, of, findings, arguments)
+    if policy is not None:
+        _remark(policy, of, alias, findings)
+    return Filters(
+        policy=policy
+        or (
+            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, known)
+            if of.text("replication.policy.class") in IDENTITY_POLICIES
+            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, known)
+        ),
+        topics=_own(PythonTopics, "topic.filter.class", layers, of, findings)
+        or NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),
+        groups=_own(PythonGroups, "group.filter.class", layers, of, findings)
+        or NameFilter(of.elements("groups"), of.elements("groups.exclude")),
+        config_properties=_own(PythonConfigProperties, "config.property.filter.class", layers, of, findings)
+        or ConfigPropertyExclude(
+            of.elements("config.properties.exclude", rules.config_properties_exclude),
+            "source" if of.choice("use.defaults.from") == "source" else "target",
+        ),
+    )
+
+
+def _own(
+    kind: type[C], java: str, layers: Layers, of: Reader, findings: Findings, arguments: Mapping[str, Any] | None = None
+) -> C | None:
+    found = of.found(JAVA_KEYS[java])
+    if kind is not PythonPolicy and not of.boolean("enabled"):
+        return None  # it has heartbeats only, which nobody filters
+    if found is None:
+        theirs = of.found(java)
+        if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
+            findings.problem(theirs.entry, refusal)  # another flow has a Python class in its place, this one has none
+        return None
+    entry = found.entry
+    where = f"{_place(entry, findings.file)}: {entry.shown}"
+    try:
+        made = kind(found.value.strip(), _properties(layers, of.flow, own_keys_of(found.value)), where, arguments or {})
+        made.try_out()
+    except BadValue as exc:
+        findings.problem(entry, str(exc))
+        return None
+    except ClassFailed as exc:
+        findings.problem(entry, str(exc).removeprefix(f"{where}: "))
+        return None
+    return made
+
+
+def _place(entry: Entry, file: Path) -> str:
+    named = entry.file or file
+    return f"{named}:{entry.line}" if entry.line else str(named)
+
+
+def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Findings) -> None:
+    """Names are how a topic that goes round is seen, where no producer id tells."""
+    found = of.found(JAVA_KEYS["replication.policy.class"])
+    if found is None or keeps_names(policy, alias):
+        return
+    remote = policy.format_remote_topic(alias, "t")
+    if policy.topic_source(remote) != alias:
+        findings.note(
+            found.entry,
+            f"calls t of {alias} {remote}, and does not know that {remote} came from {alias} "
+            "(topic_source): a topic that goes round by other flows is not seen",
+        )
+
+
+def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:
+    """What Connect hands to a class that it configures: all of the connector's properties (`mm2-behaviour.md` §5.5)."""
+    of_connectors = {name for name, key in KEYS.items() if {Scope.TOP, Scope.FLOW} <= key.scopes} | set(own_keys)
+    properties = {key: entry.value for key, entry in layers.top.items() if key in of_connectors}
+    named = precedence.aliases(layers, flow)
+    for side, alias, name in (("source", flow.source, named.source), ("target", flow.target, named.target)):
+        properties[f"{side}.cluster.alias"] = name
+        for key, effective in precedence.connection(layers, alias).items():
+            properties[f"{side}.cluster.{key}"] = effective.value
+        for key, entry in layers.of_cluster(alias).items():
+            if key.startswith(("consumer.", "producer.", "admin.")):
+                properties[f"{side}.{key}"] = entry.value
+    return properties | {key: entry.value for key, entry in layers.of_flow(flow).items()}

@@ -1,0 +1,265 @@
+"""A file's checked lines as the settings of each flow.
+
+Pure. Every value has been judged on its own before (`check`); here a value that does not parse is a programmer's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+
+from lockstep_config.clients.librdkafka import translated
+from lockstep_config.flow.cross_checks import check_agreements
+from lockstep_config.flow.data_plane import data_plane_settings
+from lockstep_config.flow.filters import filters_of
+from lockstep_config.flow.mm1_flow import check_legacy, legacy_defaults, legacy_policy
+from lockstep_config.flow.model import (
+    AclSyncSettings,
+    AutoRestart,
+    AutoRestarts,
+    CheckpointSettings,
+    ClientProperties,
+    Cluster,
+    ConnectorSettings,
+    ControlSettings,
+    FlowSettings,
+    HeartbeatSettings,
+    Stated,
+    States,
+    TopicSyncSettings,
+)
+from lockstep_config.flow.reader import Reader, texts
+from lockstep_config.keys.client_keys import CLIENT, ClientKind
+from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
+from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Effective, Layers
+from lockstep_config.text import values
+from lockstep_config.text.config_errors import Problem
+from lockstep_protocol.names import Flow, progress_topic, state_topic
+
+__all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
+
+
+def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
+    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2-behaviour.md` §5.5). Where
+    `enabled` is no boolean, MM2 takes the pair as not enabled and its connectors refuse to start: nothing runs.
+
+    A top-level `enabled` starts no pair, as in MM2; where heartbeats run anyway it enables them (`flow_settings`).
+    """
+    pairs = (Flow(source, target) for source, target in permutations(aliases, 2))
+    readers = (Reader(layers, flow, defaults=legacy_defaults(layers, flow)) for flow in pairs)
+    return tuple(
+        of.flow
+        for of in readers
+        if values.is_boolean(of.text("enabled")) and (_enabled_for_pair(layers, of.flow) or _heartbeats(of))
+    )
+
+
+def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
+    """A cluster of the file; with `flow`, as a side of that flow."""
+    properties = texts(precedence.connection(layers, alias, flow))
+    bootstrap = ",".join(values.list_of(properties.get("bootstrap.servers", "")))
+    properties["bootstrap.servers"] = bootstrap
+    properties["security.protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
+
+
+def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
+    """All settings of one flow; what does not fit together goes into `findings`."""
+    of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
+    source, checkpoints, heartbeats = (replace(of, connector=name) for name in CONNECTORS)
+    worker = Reader(layers, flow, of_worker=True)
+    enabled = of.boolean("enabled")
+    copies = enabled and _runs(source)
+    rules = values.version(of.text(MM2_VERSION))
+    checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
+    plane = data_plane_settings(layers, flow, source, worker, copies)
+    filters = filters_of(layers, of, rules, findings)
+    policy = filters.policy if plane.legacy is None else legacy_policy(flow)
+    check_agreements(layers, of, plane, policy, findings)
+    check_legacy(of, findings)
+    group_id = worker.text("group.id") if worker.found("group.id") else None
+    return FlowSettings(
+        flow=flow,
+        aliases=precedence.aliases(layers, flow),
+        enabled=enabled,
+        source=cluster_of(layers, flow.source, flow),
+        target=cluster_of(layers, flow.target, flow),
+        group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
+        policy=policy,
+        topics=filters.topics,
+        groups=filters.groups,
+        config_properties=filters.config_properties,
+        topic_sync=TopicSyncSettings(
+            refresh_enabled=of.boolean("refresh.topics.enabled"),
+            refresh_every=of.seconds("refresh.topics.interval.seconds"),
+            sync_configs=of.boolean("sync.topic.configs.enabled"),
+            sync_configs_every=of.seconds("sync.topic.configs.interval.seconds"),
+            replication_factor=of.integer("replication.factor"),
+            heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
+            keeps_counts=plane.by_key,
+            cycles_exact=of.choice(CYCLES) == "exact",
+            aliases=precedence.every_alias(layers, flow),
+        ),
+        acl_sync=AclSyncSettings(
+            enabled=copies and of.boolean("sync.topic.acls.enabled"),
+            every=of.seconds("sync.topic.acls.interval.seconds"),
+            prefixed=of.boolean("lockstep.acls.prefixed"),
+            groups=of.boolean("lockstep.acls.groups"),
+            delete=of.boolean("lockstep.acls.delete"),
+            delete_max=of.integer("lockstep.acls.delete.max"),
+        ),
+        checkpoint=checkpoint,
+        heartbeat=HeartbeatSettings(
+            enabled=_heartbeats(of) and _runs(heartbeats),
+            every=of.seconds("emit.heartbeats.interval.seconds"),
+            topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
+        ),
+        data_plane=plane,
+        control=_control(of, worker, flow),
+        tracing=_tracing(layers),
+        clients=_clients(layers, flow, findings),
+        rules=rules,
+        auto_restart=AutoRestarts(
+            source=_auto_restart(source, findings),
+            checkpoint=_auto_restart(checkpoints, findings),
+            heartbeat=_auto_restart(heartbeats, findings),
+        ),
+        states=States(
+            source=_stated(source, findings),
+            checkpoint=_stated(checkpoints, findings),
+            heartbeat=_stated(heartbeats, findings),
+        ),
+        admin_timeout=source.milliseconds("admin.timeout.ms"),
+        checkpoint_connector=_connector_settings(checkpoints, findings),
+        heartbeat_connector=_connector_settings(heartbeats, findings),
+    )
+
+
+def _runs(connector: Reader) -> bool:
+    """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters; a connector's
+    own is about whether it takes part where the flow runs."""
+    own = connector.layers.of_flow(connector.flow).get(f"{prefix_of(connector.connector or 'source')}enabled")
+    return own is None or values.is_true(own.value)
+
+
+def _stated(connector: Reader, findings: Findings) -> Stated | None:
+    found = connector.found(STATE)
+    word = connector.choice(STATE) if found else "running"
+    if found is None or word == "running":
+        return None
+    where = f"{found.entry.file or findings.file}:{found.entry.line}: {found.entry.shown}"
+    return Stated(phase="stopped" if word == "stopped" else "paused", key=where)
+
+
+def _connector_settings(connector: Reader, findings: Findings) -> ConnectorSettings | None:
+    """None: it has nothing for itself."""
+    assert connector.connector is not None
+    prefix = prefix_of(connector.connector)
+    own = [key for key in connector.layers.of_flow(connector.flow) if key.startswith(prefix)]
+    if not any(client_kind(key.removeprefix(prefix)) or key == f"{prefix}admin.timeout.ms" for key in own):
+        return None
+    return ConnectorSettings(
+        clients=_clients(connector.layers, connector.flow, findings, connector.connector),
+        admin_timeout=connector.milliseconds("admin.timeout.ms"),
+    )
+
+
+def _checkpoint(of: Reader, enabled: bool) -> CheckpointSettings:
+    emits = of.boolean("emit.checkpoints.enabled") and of.boolean("emit.offset-syncs.enabled")
+    return CheckpointSettings(
+        enabled=enabled and emits,
+        emit_every=of.seconds("emit.checkpoints.interval.seconds"),
+        refresh_groups=of.boolean("refresh.groups.enabled"),
+        refresh_groups_every=of.seconds("refresh.groups.interval.seconds"),
+        sync_group_offsets=of.boolean("sync.group.offsets.enabled"),
+        sync_group_offsets_every=of.seconds("sync.group.offsets.interval.seconds"),
+        topic_replication_factor=of.integer("checkpoints.topic.replication.factor"),
+        tasks_max=of.integer_if_set("tasks.max"),
+        opposite=of.text("lockstep.checkpoint.opposite") or None,
+        follow_rewinds=of.choice("lockstep.groups.on.rewind") == "follow",
+    )
+
+
+def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
+    """The flows, each with the state topic of the file's flow in the opposite direction, unless it names one itself."""
+    topics = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.enabled}
+    return tuple(
+        replace(s, checkpoint=replace(s.checkpoint, opposite=topics.get(Flow(s.flow.target, s.flow.source))))
+        if s.checkpoint.opposite is None
+        else s
+        for s in flows
+    )
+
+
+def _auto_restart(of: Reader, findings: Findings) -> AutoRestart:
+    one = AutoRestart(
+        enabled=of.boolean("lockstep.auto.restart.enabled"),
+        max_restarts=of.integer_if_set("lockstep.auto.restart.max"),
+    )
+    found = of.found("lockstep.auto.restart.max")
+    if found and not one.enabled:
+        findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
+    return one
+
+
+def _tracing(layers: Layers) -> bool:
+    """Of a process, whatever its flows: a flow's own line has no effect."""
+    line = layers.top.get(TRACING)
+    return line is not None and line.value.strip().lower() == "opentelemetry"
+
+
+def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
+    storage = worker.integer("offset.storage.replication.factor")
+    ours = of.found("lockstep.control.replication.factor")
+    topic = of.found("offsets.storage.topic") or worker.found("offset.storage.topic")
+    return ControlSettings(
+        replication_factor=values.integer(ours.value) if ours else storage,
+        storage_replication_factor=storage,
+        offset_storage_partitions=worker.integer("offset.storage.partitions"),
+        offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
+        progress_connector=of.text("lockstep.progress.connector"),
+    )
+
+
+def _clients(layers: Layers, flow: Flow, findings: Findings, connector: ConnectorName = "source") -> ClientProperties:
+    properties: dict[str, Mapping[str, str]] = {}
+    for side in precedence.SIDES:
+        for kind in CLIENT:
+            found = precedence.client(layers, flow, side, kind, connector)
+            _check_translation(found, kind, flow.source if side == "source" else flow.target, findings)
+            properties[f"{side}_{kind}"] = texts(found)
+    producer = precedence.record_producer(layers, flow)
+    _check_translation(producer, "producer", flow.target, findings)
+    return ClientProperties(**properties, data_producer=texts(producer))
+
+
+def _check_translation(found: Mapping[str, Effective], kind: ClientKind, alias: str, findings: Findings) -> None:
+    for key, why in translated(texts(found), kind).refused:
+        if key in found:
+            findings.problem(found[key].entry, why)
+        else:
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.{key}", why))
+
+
+def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
+    own = layers.of_flow(flow).get("enabled")
+    return own is not None and values.is_true(own.value)
+
+
+def _heartbeats(of: Reader) -> bool:
+    return values.is_true(of.text("emit.heartbeats.enabled"))
+
+
+def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:
+    """Lines `S->T.source.cluster.x` that count for nothing because `S.x` or `x` does, with the line that counts."""
+    for flow in flows:
+        for side, alias in (("source", flow.source), ("target", flow.target)):
+            counting = precedence.connection(layers, alias)
+            for key, entry in layers.of_flow(flow).items():
+                name = key.removeprefix(f"{side}.cluster.")
+                if name != key and name in counting:
+                    yield Effective(entry.value, entry), counting[name]

@@ -1,0 +1,57 @@
+"""The log levels of a configuration: its keys, and the log4j configuration that one of them names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lockstep_config.keys.log_levels import (
+    LEVEL_KEY,
+    LEVELS,
+    LOGGING_FILE_KEY,
+    LOGGING_VARIABLE,
+    LogLevels,
+    log4j_levels,
+)
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text.config_providers import secrets_folder
+from lockstep_config.text.files import content_of
+from lockstep_config.text.properties import Entry, read_properties
+
+__all__ = ["log_settings"]
+
+
+def log_settings(layers: Layers, environment: Mapping[str, str], findings: Findings) -> LogLevels:
+    """What lines at the top say; what they leave open, the named file says. A file that cannot be read, or says what
+    means nothing here, is noted and changes nothing: nobody is to stay without a mirror for it."""
+    stated = LogLevels(
+        _level(layers.top.get(LEVEL_KEY)),
+        {
+            key.removeprefix(f"{LEVEL_KEY}."): _level(entry)
+            for key, entry in layers.top.items()
+            if key.startswith(f"{LEVEL_KEY}.")
+        },
+    )
+    named = layers.top.get(LOGGING_FILE_KEY)
+    return stated if named is None else stated.over(_of_file(named, environment, findings))
+
+
+def _of_file(named: Entry, environment: Mapping[str, str], findings: Findings) -> LogLevels:
+    folder = environment.get(LOGGING_VARIABLE, "").strip() or secrets_folder(environment)
+    file = Path(folder) / named.value.strip()
+    try:
+        text = read_properties(content_of(file), file)
+    except OSError as exc:
+        findings.note(named, f"names {file}, which cannot be read ({exc.strerror}): everything logs at info")
+        return LogLevels()
+    levels, unknown, wrong = log4j_levels({entry.key: entry.value for entry in text.entries})
+    if unknown:
+        findings.note(named, f"{file} has levels of loggers that do not exist here: {', '.join(unknown)}")
+    if wrong:
+        findings.note(named, f"{file} has no level in {', '.join(wrong)}: it takes {', '.join(LEVELS)}")
+    return levels
+
+
+def _level(entry: Entry | None) -> str:
+    return "" if entry is None else LEVELS[entry.value.strip().lower()]

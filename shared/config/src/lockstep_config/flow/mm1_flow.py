@@ -1,0 +1,149 @@
+"""A legacy flow: one that takes the place of a MirrorMaker 1 (`docs/legacy.md`). Pure.
+
+`lockstep.legacy.group` makes a flow one. What MirrorMaker 1 does not do is then off unless the file turns it on, topics
+keep their names, and the first copy begins at the end, as a consumer's without positions does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from lockstep_config.flow.model import FlowSettings, LegacySettings
+from lockstep_config.flow.reader import Reader
+from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP, LEGACY_PARTITIONING
+from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text import values
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import LegacyReplicationPolicy
+
+__all__ = [
+    "LEGACY_DEFAULTS",
+    "RESET",
+    "check_legacy",
+    "check_legacy_groups",
+    "legacy_defaults",
+    "legacy_policy",
+    "legacy_settings",
+]
+
+RESET = "latest"
+"""`auto.offset.reset` of a Java consumer that does not set it; MirrorMaker 2 sets earliest."""
+
+LEGACY_DEFAULTS: Mapping[str, str] = {
+    "replication.policy.class": IDENTITY_POLICIES[1],
+    "tasks.max": "1",
+    "topics.exclude": "",
+    "replication.factor": "-1",
+    "heartbeats.replication.enabled": "false",
+    "emit.heartbeats.enabled": "false",
+    "emit.checkpoints.enabled": "false",
+    "emit.offset-syncs.enabled": "false",
+    "sync.topic.configs.enabled": "false",
+    "sync.topic.acls.enabled": "false",
+}
+"""Defaults of a legacy flow where they are not MirrorMaker 2's."""
+
+_ONLY_THERE = (LEGACY_PARTITIONING, LEGACY_ABORT, LEGACY_COMMIT_EVERY)
+
+
+def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
+    """The defaults of this flow where they are not those of the tables; none unless it is a legacy flow.
+
+    Checkpoints need offset syncs, and who goes on after a send failure has what was refused put into quarantine."""
+    if not _is_legacy(layers, flow):
+        return {}
+    found = dict(LEGACY_DEFAULTS)
+    checkpoints = precedence.connector(layers, flow, "emit.checkpoints.enabled")
+    if checkpoints is not None and values.boolean(checkpoints.value):
+        found["emit.offset-syncs.enabled"] = "true"
+    abort = precedence.connector(layers, flow, LEGACY_ABORT)
+    if abort is not None and not values.boolean(abort.value):
+        found["lockstep.on.refused"] = "quarantine"
+    return found
+
+
+def legacy_settings(of: Reader) -> LegacySettings | None:
+    """None: the flow is no legacy flow."""
+    if not _is_legacy(of.layers, of.flow):
+        return None
+    partitioning: Literal["preserve", "key"] = "key" if of.choice(LEGACY_PARTITIONING) == "key" else "preserve"
+    return LegacySettings(
+        group=of.text(LEGACY_GROUP),
+        partitioning=partitioning,
+        abort_on_send_failure=of.boolean(LEGACY_ABORT),
+        commit_every=of.milliseconds(LEGACY_COMMIT_EVERY),
+    )
+
+
+def legacy_policy(flow: Flow) -> LegacyReplicationPolicy:
+    """Every topic keeps its name."""
+    return LegacyReplicationPolicy(flow.source)
+
+
+def check_legacy(of: Reader, findings: Findings) -> None:
+    """What the lines of one flow must agree on."""
+    if not _is_legacy(of.layers, of.flow):
+        for key in _ONLY_THERE:
+            line = of.layers.of_flow(of.flow).get(key)
+            if line is not None:
+                findings.without_effect(line, f"{of.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
+        return
+    if of.choice(LEGACY_PARTITIONING) == "key":
+        _check_by_key(of, findings)
+    policy = of.found("replication.policy.class")
+    if policy is not None and policy.value.strip() not in IDENTITY_POLICIES:
+        findings.problem(
+            policy.entry,
+            f"is {policy.value.strip()!r}, but {of.flow} is a legacy flow ({LEGACY_GROUP}), whose topics keep their "
+            f"names: remove this line, or set {of.flow}.replication.policy.class={IDENTITY_POLICIES[1]}",
+        )
+    refused = of.found("lockstep.on.refused")
+    if refused is not None and of.boolean(LEGACY_ABORT) and "quarantine" in refused.value:
+        findings.problem(
+            refused.entry,
+            f"puts what the target refuses into quarantine and goes on, but {of.flow} is to stop then: "
+            f"set {LEGACY_ABORT}=false, or remove this line",
+        )
+
+
+def _check_by_key(of: Reader, findings: Findings) -> None:
+    """Where keys choose the partitions, an offset of the source stands nowhere in particular on the target."""
+    for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
+        found = of.found(key)
+        if found is not None and of.boolean(key):
+            findings.problem(
+                found.entry,
+                f"is true, but with {LEGACY_PARTITIONING}=key an offset of {of.flow.source} has no place on "
+                f"{of.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
+            )
+    fence = of.found("lockstep.fence")
+    if fence is not None and of.choice("lockstep.fence") != "chain":
+        findings.without_effect(
+            fence.entry, f"{of.flow} copies in transactions ({LEGACY_PARTITIONING}=key), which fence by themselves"
+        )
+
+
+def check_legacy_groups(flows: Sequence[FlowSettings], findings: Findings, layers: Layers) -> None:
+    """Two flows that keep positions as one group on one cluster would take each other's for a reset, for ever."""
+    seen: dict[tuple[str, str], Flow] = {}
+    for settings in flows:
+        legacy = settings.data_plane.legacy
+        if legacy is None or not settings.enabled:
+            continue
+        first = seen.setdefault((settings.flow.source, legacy.group), settings.flow)
+        found = precedence.connector(layers, settings.flow, LEGACY_GROUP)
+        if first != settings.flow and found is not None:
+            findings.problem(
+                found.entry,
+                f"is {legacy.group!r} for {first} and for {settings.flow}: positions of one group on "
+                f"{settings.flow.source} can be those of one flow only; give each a group of its own",
+            )
+
+
+def _is_legacy(layers: Layers, flow: Flow) -> bool:
+    group = precedence.connector(layers, flow, LEGACY_GROUP)
+    return group is not None and bool(group.value.strip())

@@ -1,0 +1,414 @@
+"""The frozen model every service is given: typed units, MM2's defaults, checked once.
+
+A `Configuration` is a plain value: it compares, pickles (it travels to Spark's workers) and never changes. Intervals
+are
+`timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are those
+of
+`mm2-behaviour.md` §5 unless the docstring of a section says otherwise. Services receive the one section they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from lockstep_config.keys.connector_keys import ConnectorName
+from lockstep_config.keys.log_levels import LogLevels
+from lockstep_config.keys.per_topic import PerTopic
+from lockstep_config.keys.spark_settings import SparkSettings
+from lockstep_config.text.config_errors import Problem, UnknownFlow
+from lockstep_config.text.sources import Sources
+from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import ReplicationPolicy, keeps_names
+from lockstep_protocol.versions import RuleSet, rules_of
+
+__all__ = [
+    "AclSyncSettings",
+    "AutoRestart",
+    "AutoRestarts",
+    "CheckpointSettings",
+    "ClientProperties",
+    "Cluster",
+    "CompressionSettings",
+    "Configuration",
+    "ConnectorSettings",
+    "ControlSettings",
+    "DataPlaneSettings",
+    "FetchSettings",
+    "FlowSettings",
+    "HeartbeatSettings",
+    "LegacySettings",
+    "Stated",
+    "States",
+    "TopicSyncSettings",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One Kafka cluster by its alias. `bootstrap` is `host:port[,host:port...]` with blanks removed.
+
+    `properties` are its connection properties under Java's names, secrets resolved: `bootstrap.servers`,
+    `security.protocol` (upper case), `ssl.*`, `sasl.*` and nothing else (the set K of `mm2-behaviour.md` §5.4).
+    """
+
+    alias: str
+    bootstrap: str
+    properties: Mapping[str, str] = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSyncSettings:
+    """Remote topics, partitions and configs (`mm2-behaviour.md` §4.1 to 4.5). `refresh_every` is the longest time, not
+    the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the
+    source's is."""
+
+    refresh_enabled: bool = True
+    refresh_every: timedelta = timedelta(seconds=600)
+    sync_configs: bool = True
+    sync_configs_every: timedelta = timedelta(seconds=600)
+    replication_factor: int = 2
+    heartbeats_replicated: bool = True
+    keeps_counts: bool = False
+    cycles_exact: bool = False
+    """A name alone makes no copy: the topic that it names has to be on the other cluster."""
+    aliases: frozenset[str] = frozenset()
+    """Of all clusters of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclSyncSettings:
+    """ACLs of mirrored topics (`mm2-behaviour.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
+
+    `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
+    more than `delete_max` bindings in a round. `shared` are the file's other flows that may bring the same binding to
+    the target where it keeps its name, or back to the source: what keeps its name is not taken back then.
+    """
+
+    enabled: bool = True
+    every: timedelta = timedelta(seconds=600)
+    prefixed: bool = False
+    groups: bool = False
+    delete: bool = False
+    delete_max: int = 10
+    shared: tuple[Flow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSettings:
+    """Group positions translated and, when asked, written to the target (`mm2-behaviour.md` §3).
+
+    `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
+    `opposite` is the state topic, on the source, of the flow from the target to the source, by which groups that fail
+    back are translated; None: there is no such flow.
+    """
+
+    enabled: bool = True
+    emit_every: timedelta = timedelta(seconds=60)
+    refresh_groups: bool = True
+    refresh_groups_every: timedelta = timedelta(seconds=600)
+    sync_group_offsets: bool = False
+    sync_group_offsets_every: timedelta = timedelta(seconds=60)
+    topic_replication_factor: int = 3
+    tasks_max: int | None = None
+    opposite: str | None = None
+    follow_rewinds: bool = False
+    """`lockstep.groups.on.rewind` is `follow`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoRestart:
+    """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
+    fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
+
+    enabled: bool = True
+    max_restarts: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoRestarts:
+    """`AutoRestart` of each of MM2's three connectors."""
+
+    source: AutoRestart = AutoRestart()
+    checkpoint: AutoRestart = AutoRestart()
+    heartbeat: AutoRestart = AutoRestart()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
+    with its place in the file."""
+
+    phase: Literal["paused", "stopped"]
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """What the file states of each of MM2's three connectors; None: commands decide."""
+
+    source: Stated | None = None
+    checkpoint: Stated | None = None
+    heartbeat: Stated | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatSettings:
+    """Heartbeats of a pair of clusters (`mm2-behaviour.md` §4.9). `enabled` does not depend on the flow being
+    enabled."""
+
+    enabled: bool = True
+    every: timedelta = timedelta(seconds=1)
+    topic_replication_factor: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How much one fetch asks for, and of whom; Java's consumer defaults. A partition's limit is no hard one: one batch
+    always comes whole. It `grows` with the distance to the broker where the file does not set it. With a `rack` a
+    leader may name a nearer replica (KIP-392), which is read for `replica_lease_s` before the leader is asked again."""
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 52_428_800
+    max_partition_bytes: int = 1_048_576
+    grows: bool = False
+    rack: str = ""
+    replica_lease_s: float = 300.0
+
+
+NO_LIMIT: PerTopic[int | None] = PerTopic(None)
+NOT_SET: PerTopic[int | None] = PerTopic(None)
+HALT = PerTopic("halt")
+LOCAL_SPARK = SparkSettings()
+RULES = rules_of()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionSettings:
+    """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
+    defaults. `recompress`: also compressed ones get the producer's `compression.type`, where one is set."""
+
+    recompress: bool = False
+    gzip_level: int = -1
+    lz4_level: int = 9
+    zstd_level: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacySettings:
+    """What a flow in the place of a MirrorMaker 1 does as that did. Positions are those of `group` on the source,
+    committed each `commit_every`."""
+
+    group: str
+    partitioning: Literal["preserve", "key"] = "preserve"
+    abort_on_send_failure: bool = True
+    commit_every: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPlaneSettings:
+    """How records move (`mm2-behaviour.md` §3.1, §4.7, `architecture.md` §5).
+
+    `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
+    `compression_type` is the target producer's when somebody set one; None passes batches as they are.
+    `start_timestamp` (Unix milliseconds) is where the first copy of a topic begins, `auto_offset_reset` where there is
+    none. `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is
+    what the file says. `max_in_flight_bytes`
+    bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
+    matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
+    tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
+    flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
+    `transaction_interval`, or as soon as it can (None).
+    `spark` is the same for all flows of a file. `legacy` None: the flow takes no MirrorMaker 1's place.
+    """
+
+    enabled: bool = True
+    tasks_max: int | None = None
+    offset_lag_max: int = 100
+    offset_syncs_location: Literal["source", "target"] = "source"
+    emit_offset_syncs: bool = True
+    offset_syncs_replication_factor: int = 3
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    start_timestamp: PerTopic[int | None] = NOT_SET
+    fetch: FetchSettings = FetchSettings()
+    compression_type: str | None = None
+    compression: CompressionSettings = CompressionSettings()
+    max_in_flight_bytes: int = 67_108_864
+    max_bytes_per_s: PerTopic[int | None] = NO_LIMIT
+    on_gap: PerTopic[str] = HALT
+    on_recreate: PerTopic[str] = HALT
+    on_doubt: PerTopic[str] = HALT
+    on_refused: PerTopic[str] = HALT
+    offset_flush_every: timedelta = timedelta(seconds=1)
+    mm2_flushes_every: timedelta = timedelta(seconds=60)
+    provenance: Literal["local", "relay"] | None = None
+    feeding: tuple[str, ...] = ()
+    fence: str = "chain"
+    exactly_once: bool = False
+    transaction_interval: timedelta | None = None
+    transaction_timeout: timedelta = timedelta(seconds=60)
+    spark: SparkSettings = LOCAL_SPARK
+    legacy: LegacySettings | None = None
+
+    @property
+    def by_key(self) -> bool:
+        """Each record goes into the partition that its key chooses; then `exactly_once` holds too."""
+        return self.legacy is not None and self.legacy.partitioning == "key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSettings:
+    """Topics that hold the flow's own state on the target (`architecture.md` §3). `replication_factor` is for ours,
+    `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
+
+    replication_factor: int = 3
+    storage_replication_factor: int = 3
+    offset_storage_partitions: int = 25
+    offset_storage_topic: str
+    progress_connector: str = "MirrorSourceConnector"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientProperties:
+    """Client properties of a flow under Java's names, layered as `mm2-behaviour.md` §5.4: K of the side, then `X.*`,
+    then `side.X.*`.
+
+    `data_producer` is the Connect worker's producer with the flow's `producer.override.*` on top. To hand them to a
+    client use
+    `lockstep_config.flow.client_settings`.
+    """
+
+    source_consumer: Mapping[str, str] = field(repr=False, hash=False)
+    source_producer: Mapping[str, str] = field(repr=False, hash=False)
+    source_admin: Mapping[str, str] = field(repr=False, hash=False)
+    target_consumer: Mapping[str, str] = field(repr=False, hash=False)
+    target_producer: Mapping[str, str] = field(repr=False, hash=False)
+    target_admin: Mapping[str, str] = field(repr=False, hash=False)
+    data_producer: Mapping[str, str] = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSettings:
+    """What a connector has for itself (`lockstep.connector.NAME.*`) in place of what the flow's other services have."""
+
+    clients: ClientProperties
+    admin_timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSettings:
+    """Everything about one flow. `enabled` False means that only heartbeats run (`mm2-behaviour.md` §5.5).
+
+    `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
+    `as_seen_by`.
+
+    `tracing`: spans go to OpenTelemetry's collector; the same for all flows of a file.
+
+    `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
+    are those of the MM2 version whose place we take; what they say about names is in `policy` already.
+
+    `aliases` is the flow by the aliases that MM2's connectors use (`source.cluster.alias`, `target.cluster.alias`):
+    names of topics, heartbeats and progress are made of them. Everything else goes by `flow`, as Connect's own topics
+    and groups do.
+    """
+
+    flow: Flow
+    aliases: Flow
+    enabled: bool
+    source: Cluster
+    target: Cluster
+    group_id: str | None
+    policy: ReplicationPolicy
+    topics: Names
+    groups: Names
+    config_properties: ConfigPropertyFilter
+    topic_sync: TopicSyncSettings
+    acl_sync: AclSyncSettings
+    checkpoint: CheckpointSettings
+    heartbeat: HeartbeatSettings
+    data_plane: DataPlaneSettings
+    control: ControlSettings
+    clients: ClientProperties
+    rules: RuleSet = RULES
+    auto_restart: AutoRestarts = AutoRestarts()
+    states: States = States()
+    admin_timeout: timedelta = timedelta(milliseconds=60_000)
+    tracing: bool = False
+    checkpoint_connector: ConnectorSettings | None = None
+    heartbeat_connector: ConnectorSettings | None = None
+
+    def as_seen_by(self, connector: ConnectorName) -> FlowSettings:
+        """The settings with what a connector has for itself."""
+        own = {"checkpoint": self.checkpoint_connector, "heartbeat": self.heartbeat_connector}.get(connector)
+        return self if own is None else replace(self, clients=own.clients, admin_timeout=own.admin_timeout)
+
+    @property
+    def offset_syncs_cluster(self) -> str:
+        """The alias of the cluster on which offset syncs lie."""
+        return self.flow.source if self.data_plane.offset_syncs_location == "source" else self.flow.target
+
+    @property
+    def offset_syncs_topic(self) -> str:
+        """It is named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
+        at_source = self.offset_syncs_cluster == self.flow.source
+        return self.policy.offset_syncs_topic(self.aliases.target if at_source else self.aliases.source)
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """Where checkpoints lie, on the target."""
+        return self.policy.checkpoints_topic(self.aliases.source)
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether topics have the same name on both sides."""
+        return keeps_names(self.policy, self.aliases.source)
+
+    def remote_topic(self, topic: str) -> str:
+        """The name on the target of a topic of the source."""
+        return self.policy.format_remote_topic(self.aliases.source, topic)
+
+    def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
+        """Whether a topic of the source is mirrored, as far as its name tells. `one_cluster`: source and target have
+        turned out to be one."""
+        return should_replicate_topic(
+            topic,
+            topics=self.topics,
+            policy=self.policy,
+            flow=self.aliases,
+            heartbeats_replicated=self.topic_sync.heartbeats_replicated,
+            also_source=self.rules.cycle_by_source,
+            one_cluster=one_cluster,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One file, read and checked.
+
+    `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
+    then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
+    `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
+    shown once. `log` says how much is logged where no command line does. `sources` is what it was made of, for who
+    looks whether that has changed (`lockstep_config.flow.rotation`).
+    """
+
+    path: Path
+    clusters: Mapping[str, Cluster] = field(hash=False)
+    flows: tuple[FlowSettings, ...]
+    unused: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    log: LogLevels = field(default_factory=LogLevels)
+    sources: Sources = field(default=Sources(), compare=False, repr=False)
+
+    def flow(self, flow: Flow) -> FlowSettings:
+        """The settings of one flow. Raises `UnknownFlow`, which names the flows there are."""
+        for settings in self.flows:
+            if settings.flow == flow:
+                return settings
+        raise UnknownFlow(str(flow), [str(settings.flow) for settings in self.flows], self.path)

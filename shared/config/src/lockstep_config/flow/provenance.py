@@ -1,0 +1,156 @@
+"""`lockstep.provenance` of a file's flows, and what else follows where clusters feed each other under the same names.
+
+Pure. Names tell where a record came from unless the replication policy keeps them; only there these settings count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+from lockstep_config.flow.identity_topology import Link, Mode, Path, defaults, leads_back, route, twice, unreached
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text import values
+from lockstep_config.text.config_errors import Problem
+from lockstep_protocol.names import Flow, state_topic
+
+__all__ = ["with_provenance"]
+
+KEY = "lockstep.provenance"
+CONFIGS = "sync.topic.configs.enabled"
+GROUPS = "sync.group.offsets.enabled"
+
+
+def with_provenance(
+    layers: Layers, flows: Sequence[FlowSettings], aliases: Sequence[str], findings: Findings
+) -> tuple[FlowSettings, ...]:
+    """The flows with what they copy where topics keep their names. A file by which a record could reach a cluster twice
+    is a problem, named with both ways.
+
+    Where topics come back to their source, only one of the flows between two clusters changes configs of topics that
+    are there: the one from the cluster that `clusters` names first. Both would undo each other's changes for ever.
+    """
+    links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
+    stated = _stated(layers, flows, [link.flow for link in links], findings)
+    modes = defaults(links, stated)
+    for found in twice(links, modes):
+        findings.problems.append(Problem(findings.file, 0, KEY, _both_ways(found.origin, found.one, found.other)))
+    back = [link.flow for link in links if leads_back(link, links)]
+    if back:
+        findings.notes.append(Problem(findings.file, 0, KEY, _goes_round(back, modes)))
+    for path in unreached(links, modes):
+        findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
+    for settings in flows:
+        plane = settings.data_plane
+        if (plane.exactly_once or plane.fence == "marker") and modes.get(settings.flow) == "relay":
+            _one_id_only(settings, links, stated, modes, findings)
+    state = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.flow in modes}
+    return tuple(_settled(layers, settings, links, modes, state, aliases, findings) for settings in flows)
+
+
+def _stated(
+    layers: Layers, flows: Sequence[FlowSettings], keeping: Sequence[Flow], findings: Findings
+) -> dict[Flow, Mode]:
+    stated: dict[Flow, Mode] = {}
+    for settings in flows:
+        found = precedence.connector(layers, settings.flow, KEY)
+        if found is None:
+            continue
+        if settings.flow in keeping:
+            stated[settings.flow] = cast(Mode, values.choice(found.value, KEYS[KEY].choices))
+        elif KEY in layers.of_flow(settings.flow):
+            findings.without_effect(found.entry, f"the topics of {settings.flow} get new names on the target")
+    return stated
+
+
+def _one_id_only(
+    settings: FlowSettings, links: Sequence[Link], stated: dict[Flow, Mode], modes: dict[Flow, Mode], findings: Findings
+) -> None:
+    """A transactional id has one producer id, which cannot stand for several origins. Where nothing comes back nobody
+    asks."""
+    flow = settings.flow
+    if flow not in stated and not leads_back(Link(flow, settings.topics), links):
+        del modes[flow]
+        return
+    if settings.data_plane.by_key:
+        other, instead = "lockstep.legacy.partitioning=key", "preserve"
+        key = f"{flow}.lockstep.legacy.partitioning"
+    elif settings.data_plane.exactly_once:
+        other, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
+        key = f"{flow.target}.exactly.once.source.support"
+    else:
+        other, instead = "lockstep.fence=marker", "chain"
+        key = f"{flow}.lockstep.fence"
+    message = (
+        f"is relay for {flow}, and {other}: a transactional id cannot tell several origins apart; set "
+        f"{flow}.{KEY}=local, or {key}={instead}"
+    )
+    findings.problems.append(Problem(findings.file, 0, KEY, message))
+
+
+def _goes_round(back: Sequence[Flow], modes: Mapping[Flow, Mode]) -> str:
+    told = ", ".join(
+        f"{flow} copies {'all' if modes[flow] == 'relay' else 'what was written on its source'}" for flow in back
+    )
+    return (
+        f"topics of {' and '.join(map(str, back))} come back to their source under the same names. MirrorMaker copies "
+        f"every record round and round there, without end; here each cluster gets it once: {told}"
+    )
+
+
+def _both_ways(origin: str, one: Path, other: Path) -> str:
+    target = other[-1].flow.target
+    relaying = " or ".join(f"{path[-1].flow}.{KEY}=local" for path in (one, other) if len(path) > 1)
+    return (
+        f"records of {origin} reach {target} twice under the same topic names, by {route(one)} and by {route(other)}: "
+        f"set {relaying}, or let these flows select different topics"
+    )
+
+
+def _not_relayed(path: Path, modes: dict[Flow, Mode]) -> str:
+    holding = [step.flow for step in path[1:] if modes[step.flow] == "local"]
+    keys = " and ".join(f"{flow}.{KEY}=relay" for flow in holding)
+    return (
+        f"records of {path[0].flow.source} do not reach {path[-1].flow.target} by {route(path)}: "
+        f"{' and '.join(map(str, holding))} copies only what originated on its source; {keys} would let them pass"
+    )
+
+
+def _settled(
+    layers: Layers,
+    settings: FlowSettings,
+    links: Sequence[Link],
+    modes: dict[Flow, Mode],
+    state: dict[Flow, str],
+    aliases: Sequence[str],
+    findings: Findings,
+) -> FlowSettings:
+    flow = settings.flow
+    if flow not in modes:
+        return settings
+    mode: Literal["local", "relay"] = modes[flow]
+    feeding = tuple(topic for other, topic in state.items() if other.target == flow.source)
+    settings = replace(settings, data_plane=replace(settings.data_plane, provenance=mode, feeding=feeding))
+    comes_back = leads_back(Link(flow, settings.topics), links)
+    if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
+        message = (
+            f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} puts groups behind "
+            f"what they read of {flow.source}'s records; what was written on {flow.target} and they had not read on "
+            f"{flow.source} yet may be left out"
+        )
+        findings.notes.append(Problem(findings.file, 0, GROUPS, message))
+    first = aliases.index(flow.source) < aliases.index(flow.target)
+    if not comes_back or first or CONFIGS in layers.of_flow(flow) or not settings.topic_sync.sync_configs:
+        return settings
+    message = (
+        f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} leaves configs as they "
+        f"are on {flow.target}: those of {flow.target}, which clusters names first, count; {flow}.{CONFIGS}=true and "
+        f"{Flow(flow.target, flow.source)}.{CONFIGS}=false turn that round"
+    )
+    findings.notes.append(Problem(findings.file, 0, CONFIGS, message))
+    return replace(settings, topic_sync=replace(settings.topic_sync, sync_configs=False))

@@ -1,0 +1,88 @@
+"""The effective settings of one flow: of its connectors, or of the Connect worker on its target, as typed values.
+
+A value that does not parse is a programmer's error here: each line has been judged on its own before (`check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeVar
+
+from lockstep_config.keys.connector_keys import ConnectorName
+from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.per_topic import PerTopic, per_topic
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.precedence import Effective, Layers
+from lockstep_config.text import values
+from lockstep_protocol.names import Flow
+
+__all__ = ["Reader", "texts"]
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The table's defaults hold where no line does. Raises KeyError for a key that is not in the table."""
+
+    layers: Layers
+    flow: Flow
+    of_worker: bool = False
+    connector: ConnectorName | None = None
+    """Whose own lines count before those of the flow."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Of this flow, in place of the table's."""
+
+    def found(self, key: str) -> Effective | None:
+        """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
+        if self.of_worker:
+            return precedence.worker(self.layers, self.flow, key)
+        # What MirrorMaker drops at the top of a file does not count there.
+        layers = self.layers if Scope.TOP in KEYS[key].scopes else replace(self.layers, top={})
+        found = precedence.connector(layers, self.flow, key, self.connector)
+        if found is None:
+            old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)
+            found = precedence.connector(self.layers, self.flow, old) if old else None
+        return found
+
+    def text(self, key: str) -> str:
+        found = self.found(key)
+        return values.string(found.value if found else self.defaults.get(key, KEYS[key].default or ""))
+
+    def boolean(self, key: str) -> bool:
+        return values.boolean(self.text(key))
+
+    def integer(self, key: str) -> int:
+        return values.integer(self.text(key))
+
+    def integer_if_set(self, key: str) -> int | None:
+        return values.integer(self.text(key)) if self.found(key) or key in self.defaults else None
+
+    def seconds(self, key: str) -> timedelta:
+        return timedelta(seconds=self.integer(key))
+
+    def milliseconds(self, key: str) -> timedelta:
+        return timedelta(milliseconds=self.integer(key))
+
+    def choice(self, key: str) -> str:
+        return values.choice(self.text(key), KEYS[key].choices)
+
+    def per_topic(self, key: str, value: Callable[[str], V]) -> PerTopic[V | None]:
+        return per_topic(self.text(key), value, None)
+
+    def policy(self, key: str) -> PerTopic[str]:
+        choices = KEYS[key].choices
+        return per_topic(self.text(key), lambda own: values.choice(own, choices), choices[0])
+
+    def elements(self, key: str, default: str | None = None) -> tuple[str, ...]:
+        """`default` instead of the table's."""
+        stated = default is None or self.found(key) or key in self.defaults
+        return values.list_of(self.text(key) if stated else default or "")
+
+
+def texts(found: Mapping[str, Effective]) -> dict[str, str]:
+    """The values alone."""
+    return {key: effective.value for key, effective in found.items()}

@@ -1,0 +1,122 @@
+"""What becomes of a configuration whose files changed while somebody runs with it (decision 0030). Pure.
+
+What proves to a broker who we are (`ssl.*` and `sasl.*` of a connection, and the files they name) is taken up while the
+service runs, each side of a flow by itself. Everything else holds from the next start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+
+from lockstep_config.flow.model import ClientProperties, FlowSettings
+from lockstep_config.keys.connector_keys import own_key
+from lockstep_config.resolve.precedence import SIDES, Side, place_of
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.sources import named_files
+
+__all__ = [
+    "Identity",
+    "by_client",
+    "differing_keys",
+    "identities",
+    "identity",
+    "is_credential",
+    "named_by",
+    "with_identity_of",
+]
+
+Identity = tuple[tuple[tuple[str, str], ...], ...]
+"""Who a flow is to one of its clusters; with an equal one no new connection is needed. Holds secrets: only to be
+compared."""
+
+_CREDENTIAL = re.compile(r"(?:^|\.)(?:ssl|sasl)\.")
+_DATA_PRODUCER = "data_producer"
+
+
+def is_credential(name: str) -> bool:
+    """Whether a key, its flow or alias taken off, is one of those that are taken up while the service runs."""
+    own = own_key(name)
+    name = name if own is None else own[1]
+    return bool(_CREDENTIAL.search(name)) and not name.startswith("lockstep.")
+
+
+def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Iterable[str]) -> tuple[str, ...]:
+    """The keys that a restart is needed for, as their author knows them, in the order of the alphabet: those that have
+    another value, came or went, credentials apart."""
+    old, new = _by_key(before), _by_key(now)
+    known = tuple(aliases)
+    return tuple(
+        sorted(
+            (new.get(key) or old[key]).shown
+            for key in old.keys() | new.keys()
+            if _value(old.get(key)) != _value(new.get(key))
+            and not is_credential(place_of(key, known).key)
+            # Where values come from does not matter, only what they are.
+            and not key.startswith("config.providers")
+        )
+    )
+
+
+def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
+    """The files that the connections to one side are made with."""
+    return frozenset().union(
+        *(named_files(_credentials(properties)) for properties in by_client(settings, side).values())
+    )
+
+
+def identity(settings: FlowSettings, side: Side, content: Mapping[Path, str]) -> Identity:
+    """`content` tells one content of a file from another; files that are not in it are not looked at."""
+    return (
+        *(
+            tuple(sorted(_credentials(properties).items()))
+            for _, properties in sorted(by_client(settings, side).items())
+        ),
+        tuple(sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)),
+    )
+
+
+def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side, Identity]:
+    """Of both sides."""
+    return {side: identity(settings, side, content) for side in SIDES}
+
+
+def with_identity_of(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
+    """The same settings with the credentials of `newer` for these sides, and nothing else of it."""
+    for side in sides:
+        theirs = by_client(newer, side)
+        renewed = {name: _renewed(ours, theirs[name]) for name, ours in by_client(settings, side).items()}
+        cluster, other = (settings.source, newer.source) if side == "source" else (settings.target, newer.target)
+        cluster = replace(cluster, properties=_renewed(cluster.properties, other.properties))
+        clients = replace(settings.clients, **renewed)
+        settings = (
+            replace(settings, source=cluster, clients=clients)
+            if side == "source"
+            else replace(settings, target=cluster, clients=clients)
+        )
+    return settings
+
+
+def by_client(settings: FlowSettings, side: Side) -> dict[str, Mapping[str, str]]:
+    """The properties of all clients on one side, by the field that has them."""
+    names = [field.name for field in fields(ClientProperties)]
+    of_side = [name for name in names if name.startswith(side) or (side == "target" and name == _DATA_PRODUCER)]
+    return {name: getattr(settings.clients, name) for name in of_side}
+
+
+def _credentials(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if is_credential(key)}
+
+
+def _renewed(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in ours.items() if not is_credential(key)} | _credentials(theirs)
+
+
+def _by_key(entries: Iterable[Entry]) -> dict[str, Entry]:
+    return {entry.key: entry for entry in entries}
+
+
+def _value(entry: Entry | None) -> str | None:
+    return None if entry is None else entry.value.strip()

@@ -1,0 +1,127 @@
+"""Which of MM2's three connectors reads which key, and what each may have for itself. Pure.
+
+In mm2.properties a flow's lines are for all its connectors. `SOURCE->TARGET.lockstep.connector.NAME.KEY` is for one
+alone, and beats the flow's own line; Strimzi's resources have such settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from lockstep_config.keys.client_keys import ClientKind
+from lockstep_protocol.verbs import Connector
+
+__all__ = [
+    "CONNECTORS",
+    "OWN_KEYS",
+    "ConnectorName",
+    "client_kind",
+    "connector_name",
+    "is_own",
+    "own_key",
+    "prefix_of",
+    "readers_of",
+]
+
+ConnectorName = Literal["source", "checkpoint", "heartbeat"]
+CONNECTORS: tuple[ConnectorName, ...] = get_args(ConnectorName)
+
+_NAMES: Mapping[Connector, ConnectorName] = MappingProxyType(
+    {Connector.SOURCE: "source", Connector.CHECKPOINT: "checkpoint", Connector.HEARTBEAT: "heartbeat"}
+)
+
+PREFIX = "lockstep.connector."
+
+OWN_KEYS: Mapping[str, tuple[ConnectorName, ...]] = MappingProxyType(
+    {
+        "enabled": CONNECTORS,
+        "tasks.max": ("source", "checkpoint"),
+        "admin.timeout.ms": CONNECTORS,
+        "lockstep.state": CONNECTORS,
+        "lockstep.auto.restart.enabled": CONNECTORS,
+        "lockstep.auto.restart.max": CONNECTORS,
+    }
+)
+"""The keys that a connector may have for itself, besides those of its clients, and which connectors."""
+
+_BOTH: tuple[ConnectorName, ...] = ("source", "checkpoint")
+
+
+def _keys(connectors: tuple[ConnectorName, ...], names: str) -> dict[str, tuple[ConnectorName, ...]]:
+    return dict.fromkeys(names.split(), connectors)
+
+
+_READERS: Mapping[str, tuple[ConnectorName, ...]] = MappingProxyType(
+    {
+        **_keys(
+            ("source",),
+            """
+            config.property.filter.class config.properties.exclude config.properties.blacklist use.defaults.from
+            refresh.topics.enabled refresh.topics.interval.seconds sync.topic.configs.enabled
+            sync.topic.configs.interval.seconds sync.topic.acls.enabled sync.topic.acls.interval.seconds
+            replication.factor offset-syncs.topic.replication.factor offset.lag.max heartbeats.replication.enabled
+            exactly.once.support transaction.boundary transaction.boundary.interval.ms
+            use.incremental.alter.configs add.source.alias.to.metrics
+            """,
+        ),
+        **_keys(
+            _BOTH,
+            """
+            topics topics.exclude topics.blacklist topic.filter.class offset-syncs.topic.location
+            emit.offset-syncs.enabled consumer.poll.timeout.ms
+            """,
+        ),
+        **_keys(
+            ("checkpoint",),
+            """
+            groups groups.exclude groups.blacklist group.filter.class refresh.groups.enabled
+            refresh.groups.interval.seconds emit.checkpoints.enabled emit.checkpoints.interval.seconds
+            sync.group.offsets.enabled sync.group.offsets.interval.seconds checkpoints.topic.replication.factor
+            """,
+        ),
+        **_keys(
+            ("heartbeat",),
+            "emit.heartbeats.enabled emit.heartbeats.interval.seconds heartbeats.topic.replication.factor",
+        ),
+    }
+)
+
+
+def connector_name(connector: Connector) -> ConnectorName:
+    """What a connector is called in keys."""
+    return _NAMES[connector]
+
+
+def readers_of(key: str) -> tuple[ConnectorName, ...]:
+    """The connectors that read a key of a connector; all of them, where the key is not known to be one's alone."""
+    return _READERS.get(key, CONNECTORS)
+
+
+def prefix_of(connector: ConnectorName) -> str:
+    """What stands before a key that is this connector's alone, behind the flow."""
+    return f"{PREFIX}{connector}."
+
+
+def own_key(key: str) -> tuple[str, str] | None:
+    """The connector's name, be it known or not, and the key, of a line `lockstep.connector.NAME.KEY` of a flow."""
+    if not key.startswith(PREFIX):
+        return None
+    name, _, inner = key.removeprefix(PREFIX).partition(".")
+    return name, inner
+
+
+def client_kind(key: str) -> tuple[ClientKind, str] | None:
+    """The kind of client, and its property, of a connector's own key `[source.|target.]KIND.[override.]PROPERTY`."""
+    inner = key.removeprefix("source.").removeprefix("target.")
+    for kind in get_args(ClientKind):
+        if inner.startswith(f"{kind}."):
+            name = inner.removeprefix(f"{kind}.")
+            return kind, name.removeprefix("override.") if kind == "producer" and inner == key else name
+    return None
+
+
+def is_own(key: str) -> bool:
+    """Whether connectors may differ in it."""
+    return key in OWN_KEYS

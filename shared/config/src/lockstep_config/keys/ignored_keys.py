@@ -1,0 +1,123 @@
+"""Properties of MM2 and of Connect that are accepted here and change nothing, each with the reason.
+
+A list of its own because it says what Lockstep does not have: Connect's workers, their REST server, JMX.
+"""
+
+from __future__ import annotations
+
+from lockstep_config.keys.key_types import (
+    ANYWHERE,
+    CONNECTOR,
+    FLOW_ONLY,
+    TOP_ONLY,
+    WORKER,
+    Family,
+    Key,
+    Status,
+    without_effect,
+)
+
+__all__ = ["BYTES_UNTOUCHED", "FAMILIES", "KEYS_WITHOUT_EFFECT"]
+
+NO_WORKER = "there is no Connect worker here"
+NO_REST = "there is no Connect REST server here: each service has pages of its own"
+BYTES_UNTOUCHED = "record batches are copied as bytes, so nothing may change the records on their way"
+
+KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
+    without_effect("admin.listeners", NO_REST, WORKER),
+    without_effect("listeners", NO_REST, WORKER),
+    without_effect("ssl.client.auth", NO_REST, WORKER),
+    without_effect("dedicated.mode.enable.internal.rest", "replicas of a service coordinate through Kafka", TOP_ONLY),
+    without_effect(
+        "name", "connectors keep MirrorMaker's own names, by which their progress is found", FLOW_ONLY | TOP_ONLY
+    ),
+    without_effect(
+        "connector.class",
+        "all three connectors of a flow run as services; MirrorMaker would run this class in the place of each of them",
+    ),
+    without_effect("connector.plugin.version", "all three connectors of a flow run as services"),
+    without_effect("consumer.poll.timeout.ms", "fetches do not poll"),
+    without_effect("metric.names.formats", "metrics have both names"),
+    without_effect("metric.reporters", "metrics are on each service's page"),
+    without_effect("metrics.recording.level", "metrics are on each service's page", ANYWHERE),
+    without_effect("metrics.num.samples", "metrics are on each service's page", ANYWHERE),
+    without_effect("metrics.sample.window.ms", "metrics are on each service's page", ANYWHERE),
+    without_effect("auto.include.jmx.reporter", "there is no JMX here", ANYWHERE),
+    without_effect("add.source.alias.to.metrics", "removed in Kafka 4.0: metrics always name the source"),
+    without_effect("use.incremental.alter.configs", "removed in Kafka 4.0: configs are always altered incrementally"),
+    without_effect("tasks.max.enforce", "tasks.max is always the upper limit"),
+    without_effect("config.action.reload", "there is no Connect herder here"),
+    without_effect("plugins", NO_WORKER),
+    without_effect("plugin.path", NO_WORKER, ANYWHERE),
+    without_effect("plugin.discovery", NO_WORKER, ANYWHERE),
+    without_effect("client.id", "each client has the name of its role", ANYWHERE),
+    without_effect("task.index", "set by the connector"),
+    without_effect("task.assigned.partitions", "set by the connector"),
+    without_effect("task.shutdown.graceful.timeout.ms", NO_WORKER, WORKER),
+    without_effect("offset.flush.timeout.ms", "progress goes through the same producer as all facts", WORKER),
+    without_effect("rebalance.timeout.ms", NO_WORKER, WORKER),
+    without_effect("scheduled.rebalance.max.delay.ms", NO_WORKER, WORKER),
+    without_effect("session.timeout.ms", NO_WORKER, WORKER),
+    without_effect("heartbeat.interval.ms", NO_WORKER, WORKER),
+    without_effect("connect.protocol", NO_WORKER, WORKER),
+    without_effect("connector.client.config.override.policy", "every override is allowed", WORKER),
+    without_effect("topic.tracking.enable", NO_WORKER, WORKER),
+    without_effect("topic.tracking.allow.reset", NO_WORKER, WORKER),
+    without_effect("topic.creation.enable", "remote topics are created with the source's settings", WORKER),
+)
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        prefix="transforms.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no transform is named by `transforms`"
+    ),
+    Family(
+        prefix="predicates.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no predicate is named by `predicates`"
+    ),
+    Family(
+        prefix="errors.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=CONNECTOR,
+        why="nothing is skipped unseen here: a partition whose record is refused halts, or goes on with "
+        "lockstep.on.refused=quarantine",
+    ),
+    Family(
+        prefix="topic.creation.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=CONNECTOR,
+        why="remote topics take the source's settings",
+    ),
+    Family(
+        prefix="config.storage.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=WORKER,
+        why="there is no Connect config topic here",
+    ),
+    Family(
+        prefix="status.storage.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=WORKER,
+        why="there is no Connect status topic here",
+    ),
+    Family(
+        prefix="offset.storage.",
+        status=Status.WITHOUT_EFFECT,
+        scopes=WORKER,
+        why="the progress topic is only compacted",
+    ),
+    Family(prefix="key.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
+    Family(prefix="value.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
+    Family(prefix="header.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
+    Family(prefix="rest.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="admin.listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="access.control.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="response.http.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(prefix="inter.worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
+    Family(
+        prefix="metrics.context.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="metrics have their own labels"
+    ),
+    Family(prefix="worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+    Family(prefix="task.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+    Family(prefix="connections.max.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+)
+"""Tried after `KEYS`, first match wins."""

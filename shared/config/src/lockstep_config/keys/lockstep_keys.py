@@ -1,0 +1,286 @@
+"""Our own properties, `lockstep.*`: type, default, meaning, where each may stand."""
+
+from __future__ import annotations
+
+from lockstep_config.keys.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
+from lockstep_config.keys.python_classes import PYTHON_KEYS
+from lockstep_config.keys.spark_settings import MASTER
+from lockstep_protocol.verbs import SERVICES
+from lockstep_protocol.versions import DEFAULT_VERSION
+
+__all__ = [
+    "CYCLES",
+    "HEARTBEATS_TOPICS",
+    "LEGACY_ABORT",
+    "LEGACY_COMMIT_EVERY",
+    "LEGACY_GROUP",
+    "LEGACY_PARTITIONING",
+    "MM2_VERSION",
+    "OUR_KEYS",
+    "START_TIMESTAMP",
+    "STATE",
+    "TRACING",
+    "UNKNOWN_KEYS",
+]
+
+MM2_VERSION = "lockstep.mm2.version"
+STATE = "lockstep.state"
+CYCLES = "lockstep.cycles"
+HEARTBEATS_TOPICS = "lockstep.heartbeats.topics"
+TRACING = "lockstep.tracing"
+UNKNOWN_KEYS = "lockstep.unknown.keys"
+START_TIMESTAMP = "lockstep.start.timestamp"
+LEGACY_GROUP = "lockstep.legacy.group"
+LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
+LEGACY_ABORT = "lockstep.legacy.abort.on.send.failure"
+LEGACY_COMMIT_EVERY = "lockstep.legacy.offset.commit.interval.ms"
+
+
+def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
+    return Key(name=name, default=choices[0], choices=choices, meaning=meaning, scopes=CONNECTOR, per_topic=True)
+
+
+def _flag(name: str, default: str, meaning: str) -> Key:
+    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=CONNECTOR)
+
+
+_INSTEAD = {
+    "replication.policy.class": "how remote topics are named",
+    "topic.filter.class": "which topics are mirrored",
+    "group.filter.class": "which groups are followed",
+    "config.property.filter.class": "which configs of a topic are copied",
+}
+
+OUR_KEYS = (
+    *(
+        Key(
+            name=ours,
+            kind=Kind.PYTHON_CLASS,
+            scopes=CONNECTOR,
+            meaning=f"a Python class that says {_INSTEAD[java]}, in the place of the Java class of `{java}`",
+        )
+        for ours, java in PYTHON_KEYS.items()
+    ),
+    Key(
+        name=MM2_VERSION,
+        default=DEFAULT_VERSION,
+        scopes=CONNECTOR,
+        meaning="the version of MirrorMaker 2 whose rules hold where versions differ: internal topics, cycles, the "
+        "defaults of topics.exclude and config.properties.exclude",
+    ),
+    _flag("lockstep.acls.prefixed", "false", "copy ACLs of prefixed patterns too, where every topic they can match is"),
+    _flag("lockstep.acls.groups", "false", "copy READ and DESCRIBE of the consumer groups that are mirrored too"),
+    _flag("lockstep.acls.delete", "false", "delete ACLs that Lockstep added and that the source revoked"),
+    Key(
+        name="lockstep.acls.delete.max",
+        kind=Kind.INTEGER,
+        default="10",
+        minimum=1,
+        scopes=CONNECTOR,
+        meaning="ACLs deleted in one round at most; where more would be, none is and the state says so",
+    ),
+    Key(
+        name=START_TIMESTAMP,
+        scopes=CONNECTOR,
+        per_topic=True,
+        meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds or "
+        "2026-01-31T12:00:00Z; unset: the consumer's auto.offset.reset; PATTERN=TIME: such topics",
+    ),
+    Key(
+        name="lockstep.checkpoint.opposite",
+        scopes=CONNECTOR,
+        meaning="the state topic, on the source, of the flow in the opposite direction, by which groups fail back; "
+        "unset: of the file's own flow, where it has one",
+    ),
+    Key(
+        name="lockstep.groups.on.rewind",
+        default="keep",
+        choices=("keep", "follow"),
+        scopes=CONNECTOR,
+        meaning="where a group goes back on the source: the target's group stays where it is, or it is set back to the "
+        "translated position once it has no members (sync.group.offsets.enabled)",
+    ),
+    Key(
+        name="lockstep.progress.connector",
+        default="MirrorSourceConnector",
+        scopes=CONNECTOR,
+        meaning="name of the source connector under which progress is kept in offset.storage.topic",
+    ),
+    Key(
+        name=STATE,
+        choices=("running", "paused", "stopped"),
+        scopes=CONNECTOR,
+        meaning="paused or stopped: it rests as long as the file says so, and no command starts it; running, as if it "
+        "were not set: commands decide",
+    ),
+    _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
+    Key(
+        name="lockstep.auto.restart.max",
+        kind=Kind.INTEGER,
+        minimum=1,
+        scopes=CONNECTOR,
+        meaning="so many starts in a row that fail again; unset: no limit",
+    ),
+    Key(
+        name="lockstep.control.replication.factor",
+        kind=Kind.INTEGER,
+        default="offset.storage.replication.factor",
+        meaning="replicas of the control topics; -1 is the broker's default",
+        scopes=CONNECTOR,
+        minimum=-1,
+        maximum=32_767,
+    ),
+    Key(
+        name="lockstep.max.in.flight.bytes",
+        kind=Kind.INTEGER,
+        default="67108864",
+        scopes=CONNECTOR,
+        minimum=1_048_576,
+        maximum=17_179_869_184,
+        meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
+    ),
+    Key(
+        name="lockstep.recompress",
+        kind=Kind.BOOLEAN,
+        default="false",
+        scopes=CONNECTOR,
+        meaning="give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
+    ),
+    Key(
+        name="lockstep.max.bytes.per.second",
+        kind=Kind.INTEGER,
+        scopes=CONNECTOR,
+        minimum=1,
+        meaning="most bytes a second that the flow copies, as they lie in the log; PATTERN=BYTES: each such topic",
+        per_topic=True,
+    ),
+    Key(
+        name="lockstep.provenance",
+        choices=("local", "relay"),
+        scopes=CONNECTOR,
+        meaning="where topics keep their names: copy only what originated on the source, or everything but what "
+        "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
+        "from the origin to the target directly, else relay",
+    ),
+    Key(
+        name=UNKNOWN_KEYS,
+        choices=("error", "warn"),
+        scopes=TOP_ONLY,
+        meaning="what a key is that neither MirrorMaker nor Lockstep knows: error, it stops the start, or warn, it is "
+        "named and passed over; unset: an error where it is a slip of the pen from a key that decides what is copied",
+    ),
+    Key(
+        name=CYCLES,
+        default="mm2",
+        choices=("mm2", "exact"),
+        scopes=CONNECTOR,
+        meaning="which topics of the source are copies from the target: mm2, those whose names say so; exact, of these "
+        "only those whose original is on the target",
+    ),
+    Key(
+        name=HEARTBEATS_TOPICS,
+        default="mm2",
+        choices=("mm2", "exact"),
+        scopes=CONNECTOR,
+        meaning="which topics are heartbeats, mirrored unless heartbeats.replication.enabled is false, and renamed by "
+        "every policy: mm2, those whose names end so; exact, heartbeats itself and its copies by the aliases of the "
+        "file",
+    ),
+    Key(
+        name=TRACING,
+        default="none",
+        choices=("none", "opentelemetry"),
+        scopes=TOP_ONLY,
+        meaning="opentelemetry: every service sends spans of its rounds, and slots of what they copy, to the collector "
+        "that the OTEL_* environment variables name",
+    ),
+    Key(
+        name=LEVEL_KEY,
+        default="info",
+        choices=tuple(LEVELS),
+        scopes=TOP_ONLY,
+        meaning="how much services log, where they are started without --log-level",
+    ),
+    *(
+        Key(
+            name=level_key(who),
+            choices=tuple(LEVELS),
+            scopes=TOP_ONLY,
+            meaning=f"the same of {'the libraries that speak to brokers' if who == CLIENTS else who}",
+        )
+        for who in (*SERVICES, CLIENTS)
+    ),
+    Key(
+        name=LOGGING_FILE_KEY,
+        scopes=TOP_ONLY,
+        meaning="a log4j.properties or log4j2.properties, below --logging-dir, whose levels count where none is set "
+        "here",
+    ),
+    Key(
+        name=MASTER,
+        scopes=TOP_ONLY,
+        meaning="where the slots of all flows run: local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
+        "on this machine, with a place for each slot",
+    ),
+    _policy(
+        "lockstep.on.gap",
+        ("halt", "skip", "restart"),
+        "when records that were not yet copied are gone from the source, or copied ones from either side: halt the "
+        "partition, skip what is gone, or restart the copy from the beginning of what there is",
+    ),
+    _policy(
+        "lockstep.on.recreate",
+        ("halt", "skip", "restart"),
+        "when a topic was deleted and created again: halt the partition, skip what is there already, or restart the "
+        "copy from the beginning of what there is",
+    ),
+    _policy(
+        "lockstep.on.doubt",
+        ("halt", "progress"),
+        "when the target's log does not say how far the copy got: halt the partition, or go on from the last progress "
+        "written, which may double records",
+    ),
+    Key(
+        name="lockstep.fence",
+        default="chain",
+        choices=("chain", "marker"),
+        scopes=CONNECTOR,
+        meaning="how a slot that takes a partition over keeps out who had it: chain, by the sequence of appends, or "
+        "marker, by that of a transaction, which holds for records older than the target's producer.id.expiration.ms",
+    ),
+    _policy(
+        "lockstep.on.refused",
+        ("halt", "quarantine"),
+        "when the target refuses a record, or a batch is corrupt: halt the partition, or put it into the quarantine "
+        "topic and go on",
+    ),
+    Key(
+        name=LEGACY_GROUP,
+        scopes=CONNECTOR,
+        meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id: topics keep their "
+        "names, and positions are kept as this group's on the source",
+    ),
+    Key(
+        name=LEGACY_PARTITIONING,
+        default="preserve",
+        choices=("preserve", "key"),
+        scopes=CONNECTOR,
+        meaning="of a legacy flow: preserve keeps each record in its partition; key chooses it from the record's key "
+        "among the target's partitions, as Java's producer does, and copies in transactions",
+    ),
+    _flag(
+        LEGACY_ABORT,
+        "true",
+        "of a legacy flow: end the process when the target refuses a record; false: quarantine it and go on",
+    ),
+    Key(
+        name=LEGACY_COMMIT_EVERY,
+        kind=Kind.INTEGER,
+        default="60000",
+        minimum=1,
+        maximum=2_147_483_647,
+        scopes=CONNECTOR,
+        meaning="of a legacy flow: how often the group's positions are committed on the source, milliseconds",
+    ),
+)

@@ -1,0 +1,339 @@
+"""Every property of MM2 and every one of ours: type, default, meaning, where it may stand, what becomes of it here.
+
+One table drives validation, the nearest known key in a message, and the documentation. Client properties (behind
+`consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. The source is
+`mm2-behaviour.md` §5; defaults are written as they would stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from lockstep_config.keys.ignored_keys import BYTES_UNTOUCHED, KEYS_WITHOUT_EFFECT
+from lockstep_config.keys.key_types import (
+    ALIAS_KEYS,
+    ALIAS_OF_CLUSTER,
+    ANYWHERE,
+    CLUSTER_ONLY,
+    CONNECTOR,
+    FLOW_ONLY,
+    TOP_ONLY,
+    WORKER,
+    Key,
+    Kind,
+    Scope,
+    Status,
+)
+from lockstep_config.keys.lockstep_keys import OUR_KEYS
+from lockstep_protocol import filters
+
+__all__ = ["IDENTITY_POLICIES", "KEYS"]
+
+
+SECONDS_MAXIMUM = 2_147_483_647
+
+BYTES_ONLY = "org.apache.kafka.connect.converters.ByteArrayConverter"
+MIRROR = "org.apache.kafka.connect.mirror."
+DEFAULT_POLICY = MIRROR + "DefaultReplicationPolicy"
+IDENTITY_POLICIES = (
+    MIRROR + "IdentityReplicationPolicy",
+    MIRROR + "LegacyReplicationPolicy",
+    "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+    "org.apache.kafka.mirror.LegacyReplicationPolicy",
+)
+"""Kafka's; the name it had in KIP-382; Strimzi's older equivalent; KIP-382's as Red Hat's documentation has it. All
+behave alike (`mm2-behaviour.md` §2.1)."""
+
+
+def _flag(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
+
+
+def _every(name: str, default: str, meaning: str) -> Key:
+    return Key(
+        name=name,
+        kind=Kind.INTEGER,
+        default=default,
+        meaning=meaning,
+        scopes=CONNECTOR,
+        minimum=1,
+        maximum=SECONDS_MAXIMUM,
+    )
+
+
+def _replication(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+    return Key(
+        name=name,
+        kind=Kind.INTEGER,
+        default=default,
+        meaning=meaning + "; -1 is the broker's default",
+        scopes=scopes,
+        minimum=-1,
+        maximum=32_767,
+    )
+
+
+def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
+    return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning, scopes=CONNECTOR)
+
+
+def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+    return Key(
+        name=name,
+        kind=Kind.CLASS,
+        default=choices[0] if choices else None,
+        meaning=meaning,
+        scopes=scopes,
+        status=Status.REFUSED,
+        why=why,
+        choices=choices,
+    )
+
+
+def _renamed(name: str, to: str) -> Key:
+    return Key(name=name, kind=Kind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", scopes=CONNECTOR, renamed_to=to)
+
+
+NO_CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
+
+_FLOW_KEYS = (
+    _flag("enabled", "false", "replicate this flow"),
+    Key(
+        name="tasks.max",
+        kind=Kind.INTEGER,
+        scopes=CONNECTOR,
+        minimum=1,
+        maximum=SECONDS_MAXIMUM,
+        meaning="upper limit of slots that copy at once; unset: one per core (MirrorMaker: 1)",
+    ),
+    Key(
+        name="admin.timeout.ms",
+        kind=Kind.INTEGER,
+        default="60000",
+        scopes=CONNECTOR,
+        minimum=1,
+        maximum=SECONDS_MAXIMUM,
+        meaning="limit of one administrative call, milliseconds",
+    ),
+    Key(
+        name="replication.policy.class",
+        kind=Kind.CLASS,
+        default=DEFAULT_POLICY,
+        scopes=CONNECTOR,
+        choices=(DEFAULT_POLICY, *IDENTITY_POLICIES),
+        status=Status.REFUSED,
+        meaning="how remote topics are named",
+        why=NO_CLASSES,
+    ),
+    Key(
+        name="replication.policy.separator",
+        default=".",
+        scopes=CONNECTOR,
+        meaning="what stands between the alias and the topic in a remote topic's name",
+    ),
+    Key(
+        name=ALIAS_KEYS[0],
+        default="SOURCE",
+        scopes=CONNECTOR,
+        meaning="what the source is called in names of topics, heartbeats and progress; may be empty",
+    ),
+    Key(
+        name=ALIAS_KEYS[1],
+        default="TARGET",
+        scopes=CONNECTOR,
+        meaning="what the target is called in the offset syncs' name, in heartbeats, and by cycle detection; may be "
+        "empty",
+    ),
+    Key(
+        name=ALIAS_OF_CLUSTER,
+        scopes=CLUSTER_ONLY,
+        meaning=f"as {ALIAS_KEYS[0]} of the flows from this cluster, and {ALIAS_KEYS[1]} of those to it",
+    ),
+    _flag(
+        "replication.policy.internal.topic.separator.enabled", "true", "use the separator in internal topics' names too"
+    ),
+)
+
+_SOURCE_KEYS = (
+    _patterns("topics", filters.DEFAULT_TOPICS, "topics to replicate"),
+    _patterns("topics.exclude", filters.DEFAULT_TOPICS_EXCLUDE, "topics not to replicate; wins over `topics`"),
+    _patterns(
+        "config.properties.exclude",
+        filters.DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
+        "topic configs not to replicate",
+    ),
+    Key(
+        name="use.defaults.from",
+        default="target",
+        choices=("source", "target"),
+        scopes=FLOW_ONLY,
+        meaning="whose default a topic config takes that the source topic does not set",
+    ),
+    _flag("refresh.topics.enabled", "true", "look for new topics and partitions"),
+    _every(
+        "refresh.topics.interval.seconds",
+        "600",
+        "longest time until a new topic is seen, seconds; usually it is far shorter",
+    ),
+    _flag("sync.topic.configs.enabled", "true", "keep topic configs in step"),
+    _every("sync.topic.configs.interval.seconds", "600", "how often topic configs are compared, seconds"),
+    _flag("sync.topic.acls.enabled", "true", "keep the ACLs of topics in step"),
+    _every("sync.topic.acls.interval.seconds", "600", "how often ACLs are compared, seconds"),
+    _replication("replication.factor", "2", "replicas of new remote topics"),
+    _replication("offset-syncs.topic.replication.factor", "3", "replicas of the offset-syncs topic"),
+    Key(
+        name="offset-syncs.topic.location",
+        default="source",
+        choices=("source", "target"),
+        scopes=CONNECTOR,
+        meaning="the cluster that holds the offset-syncs topic",
+    ),
+    _flag("emit.offset-syncs.enabled", "true", "write offset syncs; without them there are no checkpoints"),
+    Key(
+        name="offset.lag.max",
+        kind=Kind.INTEGER,
+        default="100",
+        scopes=CONNECTOR,
+        minimum=0,
+        meaning="how far a translated offset may lag behind, records; 0: a sync for every record",
+    ),
+    _flag(
+        "heartbeats.replication.enabled", "true", "replicate heartbeats topics even where the filter leaves them out"
+    ),
+)
+
+_CHECKPOINT_AND_HEARTBEAT_KEYS = (
+    _patterns("groups", filters.DEFAULT_GROUPS, "consumer groups whose positions are translated"),
+    _patterns("groups.exclude", filters.DEFAULT_GROUPS_EXCLUDE, "groups left out; wins over `groups`"),
+    _flag("refresh.groups.enabled", "true", "look for new groups"),
+    _every("refresh.groups.interval.seconds", "600", "longest time until a new group is seen, seconds"),
+    _flag("emit.checkpoints.enabled", "true", "write checkpoints"),
+    _every("emit.checkpoints.interval.seconds", "60", "how often checkpoints are written, seconds"),
+    _flag("sync.group.offsets.enabled", "false", "write translated positions to the target's own groups"),
+    _every(
+        "sync.group.offsets.interval.seconds", "60", "how often positions are written to the target's groups, seconds"
+    ),
+    _replication("checkpoints.topic.replication.factor", "3", "replicas of the checkpoints topic"),
+    _flag("emit.heartbeats.enabled", "true", "write heartbeats; does not depend on `enabled`"),
+    _every("emit.heartbeats.interval.seconds", "1", "how often a heartbeat is written, seconds"),
+    _replication("heartbeats.topic.replication.factor", "3", "replicas of the heartbeats topic"),
+)
+
+_WORKER_KEYS = (
+    Key(
+        name="group.id",
+        scopes=CLUSTER_ONLY,
+        default="SOURCE-mm2",
+        meaning="name of one of several instances on the same target: our topics, groups and ids carry it",
+    ),
+    Key(
+        name="offset.storage.topic",
+        scopes=WORKER,
+        default="mm2-offsets.SOURCE.internal",
+        meaning="topic with the progress",
+    ),
+    Key(
+        name="offsets.storage.topic",
+        scopes=FLOW_ONLY,
+        meaning="topic with the progress of this flow alone; it goes before offset.storage.topic",
+    ),
+    _replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
+    Key(
+        name="offset.storage.partitions",
+        kind=Kind.INTEGER,
+        default="25",
+        scopes=WORKER,
+        minimum=-1,
+        maximum=SECONDS_MAXIMUM,
+        meaning="partitions of the progress topic",
+    ),
+    Key(
+        name="offset.flush.interval.ms",
+        kind=Kind.INTEGER,
+        default="60000",
+        scopes=CLUSTER_ONLY,
+        minimum=1,
+        meaning="how often progress is written, milliseconds; never less often than each second here",
+    ),
+    Key(
+        name="exactly.once.source.support",
+        default="disabled",
+        choices=("disabled", "preparing", "enabled"),
+        scopes=CLUSTER_ONLY,
+        meaning="enabled: records and progress go to this target in transactions; restarts are exact without, too",
+    ),
+    Key(
+        name="exactly.once.support",
+        default="requested",
+        choices=("requested", "required"),
+        scopes=CONNECTOR,
+        meaning="required: the flow does not start unless its target has exactly.once.source.support=enabled and its "
+        "source is read with isolation.level=read_committed",
+    ),
+    Key(
+        name="transaction.boundary",
+        default="poll",
+        choices=("poll", "interval"),
+        scopes=CONNECTOR,
+        meaning="when a transaction ends: poll, as soon as what was fetched is appended (while records wait, every now "
+        "and then), or at an interval; connector is for connectors that define boundaries, which MirrorMaker's do not",
+    ),
+    Key(
+        name="transaction.boundary.interval.ms",
+        kind=Kind.INTEGER,
+        default="offset.flush.interval.ms",
+        scopes=CONNECTOR,
+        minimum=1,
+        meaning="with transaction.boundary=interval: how long a transaction stays open, milliseconds",
+    ),
+    _only("key.converter", (BYTES_ONLY,), "converter of keys", BYTES_UNTOUCHED, ANYWHERE),
+    _only("value.converter", (BYTES_ONLY,), "converter of values", BYTES_UNTOUCHED, ANYWHERE),
+    _only("header.converter", (BYTES_ONLY,), "converter of headers", BYTES_UNTOUCHED, ANYWHERE),
+)
+
+_REFUSED_KEYS = (
+    _only("transforms", (), "single message transforms", BYTES_UNTOUCHED, ANYWHERE),
+    _only("predicates", (), "predicates of transforms", BYTES_UNTOUCHED, ANYWHERE),
+    _only("topic.filter.class", (MIRROR + "DefaultTopicFilter",), "filter of topics", NO_CLASSES),
+    _only("group.filter.class", (MIRROR + "DefaultGroupFilter",), "filter of groups", NO_CLASSES),
+    _only(
+        "config.property.filter.class", (MIRROR + "DefaultConfigPropertyFilter",), "filter of topic configs", NO_CLASSES
+    ),
+    _only(
+        "forwarding.admin.class", (MIRROR + "ForwardingAdmin",), "who creates and alters topics", NO_CLASSES, ANYWHERE
+    ),
+)
+
+_TOP_KEYS = (
+    Key(name="clusters", kind=Kind.LIST, scopes=TOP_ONLY, meaning="aliases of the clusters, required"),
+    Key(
+        name="config.providers", kind=Kind.LIST, default="", scopes=TOP_ONLY, meaning="names that `${name:...}` may use"
+    ),
+)
+
+_REMOVED_KEYS = (
+    _renamed("topics.blacklist", "topics.exclude"),
+    _renamed("groups.blacklist", "groups.exclude"),
+    _renamed("config.properties.blacklist", "config.properties.exclude"),
+)
+
+
+def _table(keys: Iterable[Key]) -> Mapping[str, Key]:
+    return MappingProxyType({key.name: key for key in keys})
+
+
+KEYS: Mapping[str, Key] = _table(
+    (
+        *_FLOW_KEYS,
+        *_SOURCE_KEYS,
+        *_CHECKPOINT_AND_HEARTBEAT_KEYS,
+        *_WORKER_KEYS,
+        *_REFUSED_KEYS,
+        *_TOP_KEYS,
+        *KEYS_WITHOUT_EFFECT,
+        *_REMOVED_KEYS,
+        *OUR_KEYS,
+    )
+)
+"""By name, without any prefix."""

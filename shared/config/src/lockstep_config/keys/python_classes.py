@@ -1,0 +1,280 @@
+"""Filters and replication policies of somebody's own, in Python: `lockstep.topic.filter.class=package.module:Class`.
+
+A class is imported and made when a file is read, and again wherever its settings travel (Spark's workers); what a file
+says of it travels, not the object. What it answers, or fails with, is checked at each call.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep_config.text.secrets import MASK, is_secret
+from lockstep_config.text.values import BadValue
+from lockstep_protocol.filters import ConfigPropertyFilter
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+
+__all__ = [
+    "JAVA_KEYS",
+    "PYTHON_KEYS",
+    "ClassFailed",
+    "PythonConfigProperties",
+    "PythonGroups",
+    "PythonPolicy",
+    "PythonTopics",
+    "class_of",
+    "own_keys_of",
+]
+
+PYTHON_KEYS = {
+    "lockstep.replication.policy.class": "replication.policy.class",
+    "lockstep.topic.filter.class": "topic.filter.class",
+    "lockstep.group.filter.class": "group.filter.class",
+    "lockstep.config.property.filter.class": "config.property.filter.class",
+}
+"""Our keys, each with the one of MM2 whose Java class the Python class stands in for."""
+
+JAVA_KEYS = {java: ours for ours, java in PYTHON_KEYS.items()}
+
+POLICY_METHODS = tuple(
+    name for name, there in vars(ReplicationPolicy).items() if callable(there) and not name.startswith("_")
+)
+
+
+class ClassFailed(Exception):
+    """A class that a file names raised an error, or answered what makes no sense. The text says which, and where it is
+    named; what the class stands for cannot be decided until it is mended."""
+
+
+@dataclass(frozen=True)
+class PythonClass:
+    """`reference` is `package.module:Class`, `properties` what its `configure` is given, `where` the line that names it
+    (`FILE:LINE: KEY`). Two are equal when they are made the same way. Can be pickled: the class is imported again.
+
+    Raises BadValue when it is made, with what is wrong.
+    """
+
+    reference: str
+    properties: Mapping[str, str] = field(repr=False, hash=False)
+    where: str = field(default="", compare=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    made: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "made", self._make())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.reference, dict(self.properties), self.where, dict(self.arguments))
+
+    def methods(self) -> tuple[str, ...]:
+        """What the class must have."""
+        raise NotImplementedError
+
+    def try_out(self) -> None:
+        """Ask it once, so that a mistake shows when the file is read. Raises ClassFailed."""
+        raise NotImplementedError
+
+    def ask(self, method: str, *arguments: str, kind: Callable[[object], bool], takes: str) -> Any:
+        """What the class answers. Raises ClassFailed, also where `kind` does not hold for the answer."""
+        call = f"{method}({', '.join(map(repr, arguments))})"
+        try:
+            answer = getattr(self.made, method)(*arguments)
+        except Exception as exc:  # somebody else's code: whatever it raises is said with its place
+            raise ClassFailed(self._told(f"{call} raised {_named(exc)}")) from exc
+        if not kind(answer):
+            raise ClassFailed(self._told(f"{call} answered {answer!r}; it must be {takes}"))
+        return answer
+
+    def yes_or_no(self, method: str, name: str) -> bool:
+        return bool(self.ask(method, name, kind=_is_bool, takes="True or False"))
+
+    def _told(self, what: str) -> str:
+        # What it raises may quote what it was given.
+        for key, value in self.properties.items():
+            if value and is_secret(key):
+                what = what.replace(value, MASK)
+        return f"{self.where}: {self.reference}: {what}"
+
+    def _make(self) -> Any:
+        cls = class_of(self.reference)
+        missing = [name for name in self.methods() if not callable(getattr(cls, name, None))]
+        if missing:
+            raise BadValue(f"is {self.reference!r}, which has no {' and no '.join(missing)}")
+        arguments = self.arguments if issubclass(cls, DefaultReplicationPolicy) else {}
+        if not issubclass(cls, IdentityReplicationPolicy):
+            arguments = {name: value for name, value in arguments.items() if name != "source_alias"}
+        try:
+            made = cls(**arguments)
+            if callable(configure := getattr(made, "configure", None)):
+                configure(dict(self.properties))
+        except Exception as exc:  # somebody else's code
+            what = self._told(f"raised {_named(exc)} when it was made").removeprefix(f"{self.where}: ")
+            raise BadValue(f"is of no use: {what}") from exc
+        return made
+
+
+class PythonTopics(PythonClass):
+    """A `TopicFilter`, as `Names`."""
+
+    def methods(self) -> tuple[str, ...]:
+        return ("should_replicate_topic",)
+
+    def matches(self, name: str) -> bool:
+        return self.yes_or_no("should_replicate_topic", name)
+
+    def try_out(self) -> None:
+        self.matches("t")
+
+
+class PythonGroups(PythonClass):
+    """A `GroupFilter`, as `Names`."""
+
+    def methods(self) -> tuple[str, ...]:
+        return ("should_replicate_group",)
+
+    def matches(self, name: str) -> bool:
+        return self.yes_or_no("should_replicate_group", name)
+
+    def try_out(self) -> None:
+        self.matches("g")
+
+
+class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
+    """A `ConfigPropertyFilter`."""
+
+    def methods(self) -> tuple[str, ...]:
+        return ("should_replicate_config_property",)
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return self.yes_or_no("should_replicate_config_property", name)
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        if not hasattr(self.made, "should_replicate_source_default"):
+            return False
+        return self.yes_or_no("should_replicate_source_default", name)
+
+    def try_out(self) -> None:
+        self.should_replicate_config_property("retention.ms")
+        self.should_replicate_source_default("retention.ms")
+
+
+class PythonPolicy(PythonClass, ReplicationPolicy):
+    """A `ReplicationPolicy`. One that inherits from those of MM2 is made with the separator of the file."""
+
+    def methods(self) -> tuple[str, ...]:
+        return POLICY_METHODS
+
+    @property
+    def keeps_names(self) -> bool | None:
+        """What the class says of itself (`policy.keeps_names`)."""
+        own = getattr(self.made, "keeps_names", None)
+        return None if own is None else bool(own)
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return self._name("format_remote_topic", source_alias, topic)
+
+    def topic_source(self, topic: str) -> str | None:
+        return self._name_or_none("topic_source", topic)
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return self._name_or_none("upstream_topic", topic)
+
+    def original_topic(self, topic: str) -> str:
+        return self._name("original_topic", topic)
+
+    def heartbeats_topic(self) -> str:
+        return self._name("heartbeats_topic")
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        return self._name("offset_syncs_topic", other_alias)
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        return self._name("checkpoints_topic", source_alias)
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        return self.yes_or_no("is_heartbeats_topic", topic)
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        return self.yes_or_no("is_checkpoints_topic", topic)
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        return self.yes_or_no("is_mm2_internal_topic", topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return self.yes_or_no("is_internal_topic", topic)
+
+    def try_out(self) -> None:
+        remote = self.format_remote_topic("A", "t")
+        self.heartbeats_topic()
+        for topic in ("t", remote):
+            self.topic_source(topic)
+            self.upstream_topic(topic)
+            self.original_topic(topic)
+            self.is_heartbeats_topic(topic)
+            self.is_checkpoints_topic(topic)
+            self.is_mm2_internal_topic(topic)
+            self.is_internal_topic(topic)
+        self.offset_syncs_topic("A")
+        self.checkpoints_topic("A")
+
+    def _name(self, method: str, *arguments: str) -> str:
+        return str(self.ask(method, *arguments, kind=_is_name, takes="a name"))
+
+    def _name_or_none(self, method: str, topic: str) -> str | None:
+        answer = self.ask(method, topic, kind=lambda one: one is None or _is_name(one), takes="a name, or None")
+        return None if answer is None else str(answer)
+
+
+def class_of(reference: str) -> type:
+    """The class that `package.module:Class` names. Raises BadValue."""
+    module_name, colon, name = reference.strip().partition(":")
+    parts = (*module_name.split("."), name)
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise BadValue(f"is {reference!r}, which names no Python class: write package.module:Class")
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as exc:
+        away = isinstance(exc, ModuleNotFoundError) and exc.name and f"{module_name}.".startswith(f"{exc.name}.")
+        if away:
+            message = (
+                f"names the module {module_name}, which is not there: install its package wherever services and "
+                "Spark's executors run, or put its folder on PYTHONPATH"
+            )
+            raise BadValue(message) from exc
+        raise BadValue(f"names the module {module_name}, which cannot be imported: {_named(exc)}") from exc
+    found = getattr(module, name, None)
+    if found is None:
+        nearest = difflib.get_close_matches(name, vars(module), 1)
+        raise BadValue(
+            f"names {name}, which the module {module_name} does not have"
+            + (f": did you mean {module_name}:{nearest[0]}?" if nearest else "")
+        )
+    if not isinstance(found, type):
+        raise BadValue(f"names {name} of {module_name}, which is no class")
+    return found
+
+
+def own_keys_of(reference: str) -> Collection[str]:
+    """The properties that a class takes besides MM2's (`own_keys`); none where there is no such class."""
+    try:
+        named = getattr(class_of(reference), "own_keys", ())
+    except BadValue:
+        return ()
+    keys = (named,) if isinstance(named, str) else named if isinstance(named, Collection) else ()
+    return frozenset(key for key in keys if isinstance(key, str))
+
+
+def _is_bool(answer: object) -> bool:
+    return isinstance(answer, bool)
+
+
+def _is_name(answer: object) -> bool:
+    return isinstance(answer, str) and answer != ""
+
+
+def _named(exc: BaseException) -> str:
+    told = " ".join(str(exc).split())
+    return f"{type(exc).__name__}: {told}" if told else type(exc).__name__

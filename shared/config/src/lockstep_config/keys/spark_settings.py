@@ -1,0 +1,112 @@
+"""Where the slots run, and which of Spark's own settings a file may choose (`kafka-wire.md` §6). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from lockstep_config.text.values import BadValue, integer
+
+__all__ = ["CONF_PREFIX", "MASTER", "PINNED", "Pinned", "SparkSettings", "check_conf", "check_master", "check_together"]
+
+MASTER = "lockstep.spark.master"
+CONF_PREFIX = "lockstep.spark.conf."
+"""What follows is Spark's own key."""
+
+IMAGE = "spark.kubernetes.container.image"
+
+_LOCAL = re.compile(r"local(\[(\d+|\*)(,1)?\])?")
+_STANDALONE = re.compile(r"spark://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*")
+_KUBERNETES = re.compile(r"k8s://\S+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """`master`: Spark's own form; empty is a local one with a place for each slot. `conf`: Spark's keys and values."""
+
+    master: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A setting of Spark's that a file cannot change. `value` None: it stays unset."""
+
+    value: str | None
+    why: str
+
+
+_ONE_RESTART_PATH = "a slot that ended is started again by the data plane's driver alone"
+
+PINNED: Mapping[str, Pinned] = MappingProxyType(
+    {
+        "spark.task.maxFailures": Pinned("1", _ONE_RESTART_PATH),
+        "spark.excludeOnFailure.enabled": Pinned("false", _ONE_RESTART_PATH),
+        "spark.speculation": Pinned("false", "a slot does not end, so Spark would start a second one beside it"),
+        "spark.dynamicAllocation.enabled": Pinned(
+            "false", "slots are never idle; how many executors there are follows from how many slots"
+        ),
+        "spark.scheduler.mode": Pinned("FAIR", "with FIFO the slots of one flow keep those of another waiting"),
+        "spark.locality.wait": Pinned("0", "any place is as good as another, and waiting for one is a pause"),
+        "spark.task.cpus": Pinned("1", "a slot is one Python process with one thread at work"),
+        "spark.task.reaper.enabled": Pinned(
+            "false", "it ends an executor, and every slot in it, for the sake of one task"
+        ),
+        "spark.python.use.daemon": Pinned("true", "slots are forked from a process that has everything loaded"),
+        "spark.python.daemon.module": Pinned("lockstep_data_plane.spark.pyspark_daemon", "it is what forks the slots"),
+        "spark.python.worker.module": Pinned(None, "the daemon starts its own"),
+        "spark.python.worker.reuse": Pinned("true", "a slot that starts again finds its process ready"),
+        "spark.python.worker.idleTimeoutSeconds": Pinned(
+            "0", "a slot says nothing to Spark until it ends, which would be taken for idling"
+        ),
+        "spark.python.task.killTimeout": Pinned(
+            "2s", "a frozen slot is gone within seconds; until then nothing it sends counts twice"
+        ),
+        "spark.executor.pyspark.memory": Pinned(
+            None,
+            "it bounds address space, not memory, and ends slots that use little: "
+            "spark.executor.memoryOverhead is what to raise",
+        ),
+        "spark.submit.deployMode": Pinned(None, "the driver is the data plane's own process: client mode"),
+        "spark.master": Pinned(None, f"{MASTER} names the master"),
+        "spark.remote": Pinned(None, "Spark Connect has no job groups and ends long tasks"),
+        "spark.api.mode": Pinned(None, "Spark Connect has no job groups and ends long tasks"),
+    }
+)
+"""Held whatever the file, the environment or `spark-defaults.conf` says, and why."""
+
+
+def check_master(text: str) -> None:
+    """Raises BadValue, a sentence that says what it may be, for a master on which slots cannot run."""
+    master = text.strip()
+    if any(form.fullmatch(master) for form in (_LOCAL, _STANDALONE, _KUBERNETES)):
+        return
+    if master.startswith("sc://"):
+        raise BadValue(
+            "is a Spark Connect server, which has no job groups and ends long tasks: name the cluster's own master"
+        )
+    if master.startswith("local["):
+        raise BadValue(f"is {master!r}: a local master is local, local[PLACES] or local[*]; {_ONE_RESTART_PATH}")
+    if master == "yarn":
+        raise BadValue("is 'yarn', on which slots were never tried: use spark://HOST:PORT or k8s://https://HOST:PORT")
+    raise BadValue(f"is {master!r}: it takes local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT")
+
+
+def check_conf(key: str, value: str) -> None:
+    """Raises BadValue where Spark's setting `key` is none, or is pinned to something else."""
+    if not key.startswith("spark."):
+        raise BadValue(f"names no setting of Spark: write {CONF_PREFIX}spark....")
+    if key == "spark.executor.cores":
+        integer(value, 1)  # how many executors there are to be is counted with it
+    pinned = PINNED.get(key)
+    if pinned is not None and value.strip() != pinned.value:
+        stays = "stays unset" if pinned.value is None else f"is always {pinned.value}"
+        raise BadValue(f"cannot be set: {key} {stays}, for {pinned.why}")
+
+
+def check_together(master: str, keys: Iterable[str]) -> None:
+    """Raises BadValue where a master needs a setting that is not among `keys`."""
+    if master.startswith("k8s://") and IMAGE not in keys:
+        raise BadValue(f"needs {CONF_PREFIX}{IMAGE}: the image of the pods in which the slots run")

@@ -1,0 +1,327 @@
+"""A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
+`ConfigurationError` with all its mistakes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lockstep_config.clients.iam import signer_missing
+from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
+from lockstep_config.clients.oauth import TokenSettings
+from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.tls import ssl_context, tls_of
+from lockstep_config.credentials.acl_conflicts import with_shared_acls
+from lockstep_config.flow.cross_checks import check_shared_topics
+from lockstep_config.flow.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
+from lockstep_config.flow.log_settings import log_settings
+from lockstep_config.flow.mm1_flow import check_legacy_groups
+from lockstep_config.flow.model import Configuration, FlowSettings
+from lockstep_config.flow.provenance import with_provenance
+from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
+from lockstep_config.loader.standalone import by_itself
+from lockstep_config.report import ineffective_lines
+from lockstep_config.report.replication_cycles import check_rounds
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.own_classes import own_classes
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.resolve.slips import slip
+from lockstep_config.resolve.validate import check_line
+from lockstep_config.strimzi.recognised import is_connector, is_resource
+from lockstep_config.text.config_errors import ConfigurationError, Problem
+from lockstep_config.text.config_providers import providers_of, resolved
+from lockstep_config.text.files import content_of
+from lockstep_config.text.properties import Entry, PropertiesText, read_properties
+from lockstep_config.text.sources import sources_of
+from lockstep_config.text.values import list_of
+
+__all__ = ["bytes_of", "configured", "layers_of", "load", "read", "settled"]
+
+MOST_CLUSTERS = 100
+"""Each two of them are a flow, at least of heartbeats."""
+
+
+def load(path: Path, environment: Mapping[str, str]) -> Configuration:
+    """Read a file: mm2.properties, or YAML with one of Strimzi's resources. `environment` is what `${env:...}` may
+    name; LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`), LOCKSTEP_SETTINGS names a file
+    of settings on top (`settings_file`). Nothing else is taken from outside but files the file names.
+
+    Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
+    """
+    return configured(read(path, environment), path, environment)
+
+
+def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
+    """The lines of a file, as they stand there, those of a resource as the lines they mean, and on top those of the
+    settings that the environment names. Of several resources, `document` names the one that is meant. Raises
+    `ConfigurationError` where a file cannot be read at all; what is wrong with the lines is in what is returned."""
+    return settled(_read(path, document), environment)
+
+
+def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
+    """Lines with those of the settings that the environment names, if it does, on top. Raises `ConfigurationError`
+    where that file cannot be read."""
+    named = environment.get(SETTINGS_VARIABLE, "").strip()
+    if not named or (text.problems and not text.entries):  # what cannot be read at all is told alone
+        return text
+    file = Path(named)
+    return with_settings(text, read_properties(bytes_of(file), file), file)
+
+
+def _read(path: Path, document: str) -> PropertiesText:
+    data = bytes_of(path)
+    if not is_resource(data, path):
+        text = read_properties(data, path)
+        if not is_connector(text.entries):
+            return text
+        from lockstep_config.strimzi.standalone import read_connector
+
+        return read_connector(text, path)
+    from lockstep_config.strimzi.resource import read_resource  # not for who has no resource: it costs each start
+
+    return read_resource(data, path, document)
+
+
+def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
+    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    findings = Findings(path)
+    entries = _resolved(text.entries, environment, findings)
+    return precedence.layered(entries, _aliases(entries, findings)[0], KEYS)
+
+
+def configured(
+    text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
+) -> Configuration:
+    """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
+    is told about. With `alone`, what stands elsewhere is not looked at, nor judged what depends on it: that is for
+    telling mistakes, not for running. Raises as `load`."""
+    text, outside = by_itself(text, path) if alone else (text, frozenset[str]())
+    findings = Findings(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
+    if findings.problems and not text.entries:
+        raise ConfigurationError(findings.problems)
+    entries = _resolved(text.entries, environment, findings)
+    aliases, stated = _aliases(entries, findings)
+    layers = precedence.layered(entries, aliases, KEYS)
+    classes = own_classes(layers)
+    findings.stated = frozenset(entry.key for entry in entries)
+    findings.unknown_keys = _unknown_keys(layers, environment)
+    unresolved = {problem.key for problem in findings.problems if problem.line}
+    for entry in entries:
+        if entry.shown in unresolved:
+            continue  # what would be judged is the reference
+        check_line(entry, precedence.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
+    if stated:
+        _check_bootstrap(layers, aliases, findings)
+        _note_same_cluster(layers, aliases, findings)
+
+    # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
+    # An option of a command has no line, and a file of its own.
+    told = {problem.key for problem in findings.problems if problem.line or problem.file != path}
+    wrong = {entry.key for entry in entries if entry.shown in told} | outside
+    sound = precedence.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
+    flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
+    flows = with_shared_acls(with_opposites(flows))
+    flows = with_provenance(sound, flows, tuple(aliases), findings)
+    check_rounds(sound, flows, findings)
+    check_shared_topics(sound, flows, findings)
+    check_legacy_groups(flows, findings, sound)
+    if not findings.problems and not alone:
+        _check_certificates(sound, flows, findings)
+    problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
+    if problems:
+        raise ConfigurationError(dict.fromkeys(problems))
+    log = log_settings(sound, environment, findings)
+    _remark(sound, flows, findings)
+    return Configuration(
+        path=path,
+        clusters={alias: cluster_of(sound, alias) for alias in aliases},
+        flows=flows,
+        unused=_in_order(findings.unused),
+        notes=_in_order(findings.notes),
+        log=log,
+        sources=sources_of(path, entries),
+    )
+
+
+def _still_lacking(text: PropertiesText) -> list[Problem]:
+    keys = {entry.key for entry in text.entries}
+    # What a cluster's worker may say may stand at the top too.
+    return [lack for lack in text.lacking if keys.isdisjoint((lack.key, lack.key.partition(".")[2]))]
+
+
+def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
+    """What somebody asks for goes before what the file says. A word that is none is told with its line."""
+    line = layers.top.get(UNKNOWN_KEYS)
+    word = environment.get(UNKNOWN_VARIABLE, "").strip() or (line.value.strip() if line else "")
+    return word.lower() if word.lower() in KEYS[UNKNOWN_KEYS].choices else ""
+
+
+def bytes_of(path: Path) -> bytes:
+    """A file of the configuration. Raises `ConfigurationError`."""
+    try:
+        return content_of(path)
+    except FileNotFoundError as exc:
+        message = "there is no such file: name the configuration file to use"
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
+    except IsADirectoryError as exc:
+        message = "is a folder: name the configuration file in it (connectors: cat FOLDER/*.json > connectors.json)"
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
+    except PermissionError as exc:
+        message = "may not be read by this user: change its permissions or its owner"
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
+    except OSError as exc:
+        raise ConfigurationError([Problem(path, 0, "", f"cannot be read: {exc.strerror}")]) from exc
+
+
+def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings: Findings) -> tuple[Entry, ...]:
+    providers, problems = providers_of({entry.key: entry for entry in entries}, findings.file, environment)
+    findings.problems += problems
+    result = []
+    for entry in entries:
+        settled, problems = resolved(entry, providers, findings.file)
+        findings.problems += problems
+        result.append(settled)
+    return tuple(result)
+
+
+def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, ...], bool]:
+    """The file's clusters, and whether it states them; otherwise those that its lines suggest, so that these can be
+    judged."""
+    listed = next((entry for entry in entries if entry.key == "clusters"), None)
+    suggested = tuple(
+        dict.fromkeys(e.key.removesuffix(".bootstrap.servers") for e in entries if e.key.endswith(".bootstrap.servers"))
+    )
+    for_example = ", ".join(suggested) if len(suggested) > 1 else "A, B"
+    if listed is None:
+        message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
+        findings.problems.append(Problem(findings.file, 0, "clusters", message))
+        return suggested, False
+    aliases = list_of(listed.value)
+    if not aliases:
+        findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
+        return suggested, False
+    if len(aliases) > MOST_CLUSTERS:
+        findings.problem(listed, f"names {len(aliases)} clusters: one file takes {MOST_CLUSTERS}; use several")
+        return (), False
+    if len(aliases) == 1:
+        findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
+    for alias in aliases:
+        if not precedence.ALIAS.fullmatch(alias):
+            why = slip(alias)
+            message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"
+            findings.problem(listed, f"{message}; {why}" if why else message)
+    return aliases, True
+
+
+def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
+    for alias in aliases:
+        # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
+        if precedence.ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
+            message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
+
+
+def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
+    """Clusters that have an address in common are one. Where the addresses differ only the brokers know
+    (`lockstep probe`)."""
+    seen: dict[str, str] = {}
+    for alias in aliases:
+        servers = precedence.connection(layers, alias).get("bootstrap.servers")
+        addresses = list_of(servers.value.lower()) if servers is not None else ()
+        known = next((address for address in addresses if seen.get(address, alias) != alias), None)
+        if servers is not None and known is not None:
+            findings.note(
+                servers.entry,
+                f"has {known}, which {seen[known]} has as well: {seen[known]} and {alias} are one cluster, and topics "
+                "whose names begin with either alias are not mirrored",
+            )
+        for address in addresses:
+            seen.setdefault(address, alias)
+
+
+def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Findings) -> None:
+    """Load every client's certificates once: a wrong path or password shows now, not when a broker is reached."""
+    seen: set[frozenset[tuple[str, str]]] = set()
+    for settings in flows:
+        clients = settings.clients
+        for side, kind, properties in (
+            ("source", "consumer", clients.source_consumer),
+            ("source", "producer", clients.source_producer),
+            ("source", "admin", clients.source_admin),
+            ("target", "consumer", clients.target_consumer),
+            ("target", "producer", clients.target_producer),
+            ("target", "admin", clients.target_admin),
+        ):
+            given = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
+            if not (uses_tls(properties) or uses_sasl(properties)) or given in seen:
+                continue
+            seen.add(given)
+            alias = settings.flow.source if side == "source" else settings.flow.target
+            if uses_tls(properties):
+                _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+            if uses_sasl(properties):
+                _check_token_endpoint(properties, alias, findings)
+
+
+def _check_certificate(
+    properties: Mapping[str, str], alias: str, client: str, layers: Layers, findings: Findings
+) -> None:
+    missing = False
+    for key in ("ssl.truststore.location", "ssl.keystore.location"):
+        file = Path(properties.get(key, "").strip() or ".")
+        if key in properties and not os.path.isfile(file):  # pathlib raises for a name that is too long
+            missing = True
+            found = precedence.connection(layers, alias).get(key)
+            message = f"names {file}, which is no file that can be read"
+            if found:
+                findings.problem(found.entry, message)
+            else:
+                findings.problems.append(Problem(findings.file, 0, f"{alias}.{key}", message))
+    if missing:
+        return
+    try:
+        ssl_context(tls_of(properties))
+    except (OSError, Untranslatable) as exc:
+        message = f"the certificates or the private key for {client} do not serve: {exc}"
+        findings.problems.append(Problem(findings.file, 0, f"{alias}.ssl", message))
+
+
+def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Findings) -> None:
+    login = login_of(properties)
+    if isinstance(login, TokenSettings) and login.iam is not None and (missing := signer_missing()) is not None:
+        findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl.mechanism", missing))
+    if isinstance(login, TokenSettings) and login.endpoint is not None:
+        try:
+            ssl_context(login.tls)
+        except OSError as exc:
+            message = f"the certificates for the token endpoint of {alias} do not serve: {exc}"
+            findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl", message))
+
+
+def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+    for line, counting in shadowed(layers, [settings.flow for settings in flows]):
+        findings.without_effect(line.entry, f"{counting.entry.shown} counts, as in MirrorMaker")
+    ineffective_lines.remark(layers, flows, findings)
+    if not flows:
+        message = "no flow runs: set SOURCE->TARGET.enabled=true"
+        findings.notes.append(Problem(findings.file, 0, "", message))
+    elif not any(settings.enabled for settings in flows):
+        message = "no flow is enabled, only heartbeats run: set SOURCE->TARGET.enabled=true"
+        findings.notes.append(Problem(findings.file, 0, "", message))
+
+
+def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
+    """True for a missing key that is missing only because its line is wrong and was left out."""
+    alias, _, name = problem.key.partition(".")
+    return not problem.line and any(
+        key == name or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key)) for key in wrong
+    )
+
+
+def _in_order(found: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(dict.fromkeys(found)))

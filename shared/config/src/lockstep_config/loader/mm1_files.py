@@ -1,0 +1,180 @@
+"""MirrorMaker 1's two property files and its options as the lines of a legacy flow (`docs/legacy.md`).
+
+The consumer's file says what the source is, the producer's what the target is. What a line is called here and where it
+stands is kept, so that a mistake is told in its author's words. Each line goes through the checks of mm2.properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from lockstep_config.flow.model import Configuration
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
+from lockstep_config.keys.mm1_keys import (
+    EVERY_TOPIC,
+    FLOW,
+    IN_EFFECT_LESS,
+    OLD_KEYS,
+    OPPOSITE,
+    included,
+    known_partitioner,
+    names_of,
+)
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.loader.configuration import bytes_of, configured, settled
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.properties import Entry, PropertiesText, read_properties
+
+__all__ = ["FLOW", "LegacyFiles", "legacy_text", "load_legacy"]
+
+COMMAND = Path("lockstep legacy")
+"""In front of what is said of an option."""
+
+Side = Literal["consumer", "producer"]
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyFiles:
+    """A MirrorMaker 1 by what it is started with. `options`: those that were given, by their names without dashes."""
+
+    consumer: Path
+    producer: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_legacy(files: LegacyFiles, environment: Mapping[str, str]) -> Configuration:
+    """The configuration of its one flow, `source->target`. Raises ConfigurationError as `load`."""
+    return configured(settled(legacy_text(files), environment), files.consumer, environment)
+
+
+def legacy_text(files: LegacyFiles) -> PropertiesText:
+    """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
+    what is wrong in them is among the problems, here or once the lines are checked."""
+    lines = _Lines()
+    texts = {side: read_properties(bytes_of(path), path) for side, path in _paths(files)}
+    lines.add(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
+    lines.add(Entry(f"{FLOW}.enabled", "true"))
+    # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
+    lines.add(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
+    for side, path in _paths(files):
+        text = texts[side]
+        lines.problems += text.problems
+        lines.notes += [replace(note, file=path) for note in text.notes]
+        _take(side, path, text.entries, lines)
+    _take_options(files.options, lines)
+    _name(files.options.get("name", ""), lines)
+    if f"{FLOW}.topics" not in lines.entries:
+        lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
+    entries = tuple(lines.entries.values())
+    return PropertiesText(entries, tuple(lines.problems), tuple(lines.notes), tuple(lines.unused))
+
+
+def _paths(files: LegacyFiles) -> Iterator[tuple[Side, Path]]:
+    yield "consumer", files.consumer
+    yield "producer", files.producer
+
+
+@dataclass(slots=True)
+class _Lines:
+    entries: dict[str, Entry] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    unused: list[Problem] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        self.entries[entry.key] = entry
+
+    def problem(self, entry: Entry, message: str) -> None:
+        self.problems.append(Problem(entry.file or COMMAND, entry.line, entry.shown, message))
+
+    def without_effect(self, entry: Entry, why: str) -> None:
+        self.unused.append(Problem(entry.file or COMMAND, entry.line, entry.shown, f"has no effect: {why}"))
+
+
+def _take(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> None:
+    alias = FLOW.source if side == "consumer" else FLOW.target
+    there = set()
+    for line in entries:
+        entry = replace(line, file=path, written=line.key)
+        there.add(line.key)
+        if (why := OLD_KEYS[side].get(line.key)) is not None:
+            lines.problem(entry, why)
+        elif (reason := IN_EFFECT_LESS[side].get(line.key)) is not None:
+            lines.without_effect(entry, reason)
+        elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
+            lines.problem(
+                entry,
+                f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it; records keep the "
+                "partition that they have on the source (lockstep.legacy.partitioning=preserve), or go where Java's "
+                "own partitioner puts their keys (key)",
+            )
+        else:
+            _place(replace(entry, key=_key_of(side, alias, line.key)), lines)
+    if "bootstrap.servers" not in there:
+        # Empty: the line's own check says what to write.
+        lines.add(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
+    if side == "consumer" and "group.id" not in there:
+        lines.add(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))
+
+
+def _key_of(side: Side, alias: str, name: str) -> str:
+    """What a line of MirrorMaker 1 is called in mm2.properties."""
+    if name == "group.id" and side == "consumer":
+        return f"{FLOW}.{LEGACY_GROUP}"
+    if name in CONNECTION:
+        return f"{alias}.{name}"
+    known = KEYS.get(name)
+    if name.startswith(("config.providers.", "lockstep.spark.")) or name == "config.providers":
+        return name
+    if known is None or name in CLIENT[side]:
+        return f"{alias}.{side}.{name}"
+    if Scope.FLOW in known.scopes:
+        return f"{FLOW}.{name}"
+    return f"{FLOW.target}.{name}" if Scope.CLUSTER in known.scopes else name
+
+
+def _place(entry: Entry, lines: _Lines) -> None:
+    if entry.key == "clusters":
+        lines.problem(entry, "has no place here: the consumer's file is about the source, the producer's the target")
+        return
+    other = lines.entries.get(entry.key)
+    if other is not None and other.file is not None and other.value.strip() != entry.value.strip():
+        lines.problem(entry, f"is said otherwise in {other.file.name}:{other.line}: keep one of them")
+        return
+    lines.add(entry)
+
+
+def _name(stated: str, lines: _Lines) -> None:
+    group = lines.entries[f"{FLOW}.{LEGACY_GROUP}"].value
+    for key, value in names_of(stated.strip() or group.strip(), FLOW).items():
+        lines.entries.setdefault(key, Entry(key, value))
+
+
+def _take_options(options: Mapping[str, str], lines: _Lines) -> None:
+    given = {name: Entry("", value, file=COMMAND, written=f"--{name}") for name, value in options.items()}
+    for name, key in (
+        ("num.streams", "tasks.max"),
+        ("abort.on.send.failure", LEGACY_ABORT),
+        ("offset.commit.interval.ms", LEGACY_COMMIT_EVERY),
+    ):
+        if name in given:
+            lines.add(replace(given[name], key=f"{FLOW}.{key}"))
+    if {"whitelist", "include"} <= given.keys():
+        lines.without_effect(given["whitelist"], "--include counts, as in MirrorMaker")
+    topics = given.get("include", given.get("whitelist"))
+    if topics is not None:
+        value = included(topics.value)
+        if not value:
+            lines.problem(topics, "names no topic: write Java regular expressions between commas, or * for every topic")
+        lines.add(replace(topics, key=f"{FLOW}.topics", value=value))
+    for name, why in (
+        ("message.handler", "a message handler changes records and is a Java class, which cannot run here"),
+        ("consumer.rebalance.listener", "a rebalance listener is a Java class, which cannot run here"),
+    ):
+        if name in given:
+            lines.problem(given[name], f"is {options[name]!r}, which is refused: {why}; start without it")

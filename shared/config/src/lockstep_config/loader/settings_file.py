@@ -1,0 +1,42 @@
+"""A file of settings on top of the configuration: an mm2.properties of what the configuration itself cannot say.
+
+A Strimzi resource has no place for keys that stand at the top of an mm2.properties, as where Spark runs; who deploys it
+unchanged writes them beside it. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.default_providers import with_usual_providers
+from lockstep_config.text.properties import PropertiesText
+
+__all__ = ["SETTINGS_VARIABLE", "UNKNOWN_VARIABLE", "with_settings"]
+
+SETTINGS_VARIABLE = "LOCKSTEP_SETTINGS"
+"""Names the file, for every process that a command starts."""
+UNKNOWN_VARIABLE = "LOCKSTEP_UNKNOWN_KEYS"
+"""`error` or `warn`, before what `lockstep.unknown.keys` says; for every process that a command starts as well."""
+
+
+def with_settings(text: PropertiesText, settings: PropertiesText, file: Path) -> PropertiesText:
+    """The lines of the configuration with those of the settings, read from `file`, which count where both say
+    something. References to the usual providers need no `config.providers`. What is noteworthy stays with its file; a
+    line that does not count any more is noted."""
+    entries = {entry.key: entry for entry in text.entries}
+    over = {entry.key: replace(entry, file=file) for entry in settings.entries}
+    notes = [
+        Problem(file, entry.line, entry.key, f"counts, and not {entries[key].shown} in the configuration")
+        for key, entry in over.items()
+        if key in entries and entries[key].value.strip() != entry.value.strip()
+    ]
+    both = with_usual_providers({**entries, **over}, over)
+    return PropertiesText(
+        tuple(both.values()),
+        (*text.problems, *settings.problems),
+        (*text.notes, *settings.notes, *notes),
+        text.unused,
+        text.lacking,
+    )

@@ -1,0 +1,47 @@
+"""A configuration judged by itself, where what it refers to is not there: secrets, files, environment, Python classes.
+Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from lockstep_config.keys.log_levels import LOGGING_FILE_KEY
+from lockstep_config.keys.python_classes import JAVA_KEYS, PYTHON_KEYS
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.properties import Entry, PropertiesText
+
+__all__ = ["by_itself"]
+
+_REFERENCE = re.compile(r"\$\{[^{}:]*:[^}]*\}")
+_NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
+
+
+def by_itself(text: PropertiesText, path: Path) -> tuple[PropertiesText, frozenset[str]]:
+    """The text without the lines that cannot be judged without what stands elsewhere, with a note on each, and the keys
+    of those."""
+    named = {key for entry in text.entries if (key := _last(entry.key, PYTHON_KEYS))}
+    out = [entry for entry in text.entries if _is_outside(entry, named)]
+    why = "is not judged: it names what stands elsewhere"
+    notes = dict.fromkeys(Problem(entry.file or path, entry.line, entry.shown, why) for entry in out)
+    kept = tuple(entry for entry in text.entries if entry not in out)
+    return replace(text, entries=kept, notes=(*text.notes, *notes)), frozenset(entry.key for entry in out)
+
+
+def _is_outside(entry: Entry, python: set[str]) -> bool:
+    java = _last(entry.key, JAVA_KEYS)
+    return bool(
+        _REFERENCE.search(entry.value)
+        or _NAMES_A_FILE.search(entry.key)
+        or _last(entry.key, PYTHON_KEYS)
+        or (java and JAVA_KEYS[java] in python)
+        or entry.key == LOGGING_FILE_KEY
+    )
+
+
+def _last(key: str, among: dict[str, str]) -> str:
+    """The name that a key ends with, of a flow or at the top; "" for none. A Java class's key is the end of ours."""
+    found = [name for name in among if key == name or key.endswith(f".{name}")]
+    own = [name for name in found if among is PYTHON_KEYS or not key.endswith(f"lockstep.{name}")]
+    return own[0] if own else ""

@@ -1,0 +1,137 @@
+"""What counts for a flow in the end, and which line says so. Pure; secrets are masked here already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockstep_config.flow.mm1_flow import legacy_defaults
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.reader import Reader
+from lockstep_config.keys.client_keys import CLIENT
+from lockstep_config.keys.key_types import Key, Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.spark_settings import CONF_PREFIX
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.precedence import Effective, Layers
+from lockstep_config.text.properties import Entry, PropertiesText
+from lockstep_config.text.secrets import MASK, is_secret
+from lockstep_protocol.names import Flow
+
+__all__ = ["FlowView", "Setting", "View", "view"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Setting:
+    """One value. `file`, `line` and `stated` (the whole key as its author wrote it) are None, 0 and "" for a default.
+    A secret is `MASK`, and what a config provider brings is shown as the reference to it."""
+
+    key: str
+    value: str
+    file: Path | None = None
+    line: int = 0
+    stated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowView:
+    """A flow's settings in the order of their keys, and by client what is said of it: `source consumer`, ...,
+    `mirrored records` for the producer of those."""
+
+    flow: Flow
+    enabled: bool
+    settings: tuple[Setting, ...]
+    clients: Mapping[str, tuple[Setting, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A whole file: what holds for all of it, its clusters' connections, its flows."""
+
+    file: tuple[Setting, ...]
+    clusters: Mapping[str, tuple[Setting, ...]]
+    flows: tuple[FlowView, ...]
+
+
+def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowSettings]) -> View:
+    """`text` are the lines as they stand in the file at `path`, `layers` the same with references resolved."""
+    raw = {entry.key: entry for entry in text.entries}
+    shown = _Shown(raw, path)
+    flows = tuple(flows)
+    aliases = dict.fromkeys(alias for one in flows for alias in (one.flow.source, one.flow.target))
+    whole = (
+        entry
+        for key, entry in layers.top.items()
+        if (key in KEYS and KEYS[key].scopes == {Scope.TOP} and KEYS[key].status is Status.USED)
+        or key.startswith((CONF_PREFIX, "config.providers."))
+    )
+    return View(
+        file=tuple(sorted(shown.line(entry.key, entry) for entry in whole)),
+        clusters={alias: shown.all(precedence.connection(layers, alias)) for alias in aliases},
+        flows=tuple(_flow(layers, settings, shown) for settings in flows),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    raw: Mapping[str, Entry]
+    path: Path
+
+    def line(self, key: str, entry: Entry) -> Setting:
+        value = self.raw[entry.key].value.strip()
+        masked = MASK if value and is_secret(entry.key) else value
+        return Setting(key, masked, entry.file or self.path, entry.line, entry.shown)
+
+    def all(self, found: Mapping[str, Effective]) -> tuple[Setting, ...]:
+        return tuple(sorted(self.line(key, effective.entry) for key, effective in found.items()))
+
+
+def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
+    flow = settings.flow
+    connector, worker = Reader(layers, flow), Reader(layers, flow, of_worker=True)
+    lines, defaults = [], legacy_defaults(layers, flow)
+    for name, key in KEYS.items():
+        if not _counts(key) or key.renamed_to or key.scopes == {Scope.TOP}:
+            continue
+        if (ours := f"lockstep.{name}") in KEYS and connector.found(ours):
+            continue  # a Python class has its place
+        found = (connector if Scope.FLOW in key.scopes else worker).found(name)
+        lines.append(
+            shown.line(name, found.entry) if found else Setting(name, defaults.get(name, _default(name, settings)))
+        )
+    own = {key for key in layers.of_flow(flow) if key not in KEYS and not _of_client(key)}
+    lines += [shown.line(key, layers.of_flow(flow)[key]) for key in own]
+    clients = {
+        f"{side} {kind}": shown.all(precedence.client(layers, flow, side, kind))
+        for side in precedence.SIDES
+        for kind in CLIENT
+    }
+    clients["mirrored records"] = shown.all(precedence.record_producer(layers, flow))
+    return FlowView(flow, settings.enabled, tuple(sorted(lines)), clients)
+
+
+def _counts(key: Key) -> bool:
+    """A key that is refused for other values than its choices counts with those."""
+    return key.status is Status.USED or (key.status is Status.REFUSED and bool(key.choices))
+
+
+def _of_client(key: str) -> bool:
+    sides = ("", "source.", "target.")
+    return key.startswith(tuple(f"{side}{kind}." for side in sides for kind in (*CLIENT, "cluster")))
+
+
+def _default(name: str, settings: FlowSettings) -> str:
+    """As it holds for the flow: some defaults are other settings, or depend on the version."""
+    by_version = {
+        "topics.exclude": settings.rules.topics_exclude,
+        "config.properties.exclude": settings.rules.config_properties_exclude,
+        "offset.storage.topic": settings.control.offset_storage_topic,
+        "group.id": f"{settings.flow.source}-mm2",
+        "source.cluster.alias": settings.aliases.source,
+        "target.cluster.alias": settings.aliases.target,
+        "lockstep.control.replication.factor": str(settings.control.replication_factor),
+        "lockstep.provenance": settings.data_plane.provenance or "",
+        "lockstep.checkpoint.opposite": settings.checkpoint.opposite or "",
+    }
+    return by_version.get(name, KEYS[name].default or "")

@@ -1,0 +1,74 @@
+"""Lines that are right and still do not do what their author may think: a line beside them counts, or nothing goes that
+way. Pure; all of it is remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.reader import Reader
+from lockstep_config.keys.client_keys import CLIENT
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS, does_nothing
+from lockstep_config.text.values import list_of
+
+__all__ = ["remark"]
+
+OF_READING = frozenset(
+    name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and name not in OF_EVERY_CLIENT
+)
+"""Properties of the consumer that people set for what is mirrored."""
+
+
+def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+    """All of a file that can be used."""
+    enabled = [settings for settings in flows if settings.enabled]
+    for settings in enabled:
+        _beaten(layers, settings, findings)
+        _selects_nothing(layers, settings, findings)
+    if enabled:
+        _nothing_goes_there(layers, enabled, findings)
+
+
+def _beaten(layers: Layers, settings: FlowSettings, findings: Findings) -> None:
+    """`S->T.consumer.x` stands below `S.consumer.x`, which people expect the other way round."""
+    flow, of_source = settings.flow, layers.of_cluster(settings.flow.source)
+    for key, entry in layers.of_flow(flow).items():
+        above = of_source.get(key)
+        if key.startswith("consumer.") and above is not None and above.value.strip() != entry.value.strip():
+            name = key.removeprefix("consumer.")
+            if does_nothing("consumer", name):
+                continue
+            findings.note(
+                entry,
+                f"does not count for what {flow} reads: {above.shown} does, as in MirrorMaker; "
+                f"{flow}.source.consumer.{name} goes above both",
+            )
+
+
+def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Findings) -> None:
+    of = Reader(layers, settings.flow)
+    for key, what in (("topics", "topic"), ("groups", "group")):
+        found, without = of.found(key), of.found(f"{key}.exclude")
+        if found is None:
+            continue
+        included = list_of(found.value)
+        if not included:
+            findings.note(found.entry, f"is empty: {settings.flow} selects no {what}")
+        both = sorted(set(included) & set(list_of(without.value))) if without else []
+        if both and without:
+            has = f"has {', '.join(both)} as {found.entry.shown} has"
+            findings.note(without.entry, f"{has}: what is excluded stays out")
+
+
+def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], findings: Findings) -> None:
+    sources = {settings.flow.source for settings in enabled}
+    targets = {settings.flow.target for settings in enabled}
+    for alias in layers.clusters:
+        for key, entry in layers.of_cluster(alias).items():
+            kind, _, name = key.partition(".")
+            if kind == "producer" and alias not in targets and name in OF_RECORDS and alias in sources:
+                findings.note(entry, f"is for records that are written to {alias}, and no flow that is enabled does so")
+            if kind == "consumer" and alias not in sources and name in OF_READING and alias in targets:
+                findings.note(entry, f"is for records that are read from {alias}, and no flow that is enabled does so")

@@ -1,0 +1,119 @@
+"""Flows between which a topic would be mirrored for ever, each time under a longer name. Pure.
+
+MM2 sees a circle by names alone: `A.t` on B came from A. A flow back with another separator, or another policy, does
+not read that name as it was meant, and MM2 then fills both clusters. Where names are kept, producer ids tell instead
+(`provenance`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from lockstep_config.flow.identity_topology import stem
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.reader import Reader
+from lockstep_config.keys.key_types import ALIAS_KEYS
+from lockstep_config.keys.python_classes import ClassFailed
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text.config_errors import Problem
+from lockstep_protocol.filters import NameFilter, Names
+
+__all__ = ["check_rounds", "rounds"]
+
+MOST_STEPS = 500
+"""Names that are followed from one flow on: a file of many clusters has very many ways."""
+
+Step = tuple[FlowSettings, str]
+"""A flow, and a topic of its source that it mirrors."""
+
+
+def check_rounds(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+    """Each circle is a problem of the line that makes the difference, where one does."""
+    try:
+        found = list(rounds(flows))
+    except ClassFailed as exc:
+        findings.problems.append(Problem(findings.file, 0, "", str(exc)))
+        return
+    told: set[frozenset[str]] = set()
+    for way, again in found:
+        route = frozenset(str(settings.flow) for settings, _ in way)
+        if route not in told:
+            told.add(route)
+            _tell(layers, way, again, findings)
+
+
+def rounds(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
+    """For each flow the first way by which one of its topics comes back under a name that it mirrors again, with that
+    name."""
+    running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
+    for first in running:
+        found = next((way for probe in _probes(first) if (way := _round(first, probe, running))), None)
+        if found is not None:
+            yield found
+
+
+def _round(first: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> tuple[tuple[Step, ...], str] | None:
+    open_: deque[tuple[Step, ...]] = deque([((first, probe),)])
+    seen = {(first.flow.source, probe)}
+    while open_ and len(seen) < MOST_STEPS:
+        way = open_.popleft()
+        settings, topic = way[-1]
+        here = settings.flow.target
+        remote = settings.remote_topic(topic)
+        if here == first.flow.source and first.replicates(remote):
+            return way, remote
+        if (here, remote) in seen:
+            continue
+        seen.add((here, remote))
+        open_.extend(
+            (*way, (other, remote)) for other in running if other.flow.source == here and other.replicates(remote)
+        )
+    return None
+
+
+def _probes(settings: FlowSettings) -> list[str]:
+    """Topics of the source that the flow mirrors, one or so for each of its patterns."""
+    return [name for name in dict.fromkeys(_likely(settings.topics)) if settings.replicates(name)]
+
+
+def _likely(topics: Names) -> Iterable[str]:
+    if isinstance(topics, NameFilter):
+        for pattern in topics.include:
+            literal, is_open = stem(pattern)
+            yield from (literal + end for end in (("t", "1", "") if is_open else ("",)))
+    else:
+        yield "t"
+
+
+def _tell(layers: Layers, way: Sequence[Step], again: str, findings: Findings) -> None:
+    first, probe = way[0]
+    names = [f"{probe} of {first.flow.source}"]
+    names += [f"{topic} on {settings.flow.source}" for settings, topic in way[1:]]
+    names.append(f"{again} on {first.flow.source}")
+    flows = " and ".join(str(settings.flow) for settings, _ in way)
+    message = (
+        f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {first.flow} "
+        f"mirrors again, and so for ever: {_instead(way, flows)}, or let them select different topics"
+    )
+    for key in (
+        *(ALIAS_KEYS if any(settings.aliases != settings.flow for settings, _ in way) else ()),
+        "replication.policy.separator",
+        "replication.policy.class",
+        "lockstep.replication.policy.class",
+    ):
+        for settings, _ in way:
+            if (found := Reader(layers, settings.flow).found(key)) is not None:
+                findings.problem(found.entry, message)
+                return
+    findings.problems.append(Problem(findings.file, 0, "replication.policy.separator", message))
+
+
+def _instead(way: Sequence[Step], flows: str) -> str:
+    policies = [settings.policy for settings, _ in way]
+    if any(settings.aliases != settings.flow for settings, _ in way):
+        return f"give {flows} each {' and '.join(ALIAS_KEYS)} of its own, each cluster the same in all flows"
+    if all(policy == policies[0] for policy in policies) and not getattr(policies[0], "separator", "."):
+        return f"give {flows} a replication.policy.separator that is not empty"
+    return f"give {flows} the same replication.policy.separator and replication.policy.class"

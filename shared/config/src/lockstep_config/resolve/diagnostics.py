@@ -1,0 +1,65 @@
+"""What comes to light about a file: mistakes, what has no effect, what deserves a second look."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lockstep_config.resolve.slips import looks_like, slip
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.secrets import is_secret
+
+__all__ = ["Findings"]
+
+_WORDS = re.compile(r"[\s,;=\"']+")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What came to light: `problems` stop the start, `unused` and `notes` are shown once."""
+
+    file: Path
+    problems: list[Problem] = field(default_factory=list)
+    unused: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    stated: frozenset[str] = frozenset()
+    """Every key of the file."""
+    unknown_keys: str = ""
+    """`error` or `warn`: what each key is that nobody knows; else `unknown_key` is told."""
+
+    def problem(self, entry: Entry, message: str) -> None:
+        """With the slip of writing by which the value came to be wrong, if it has one."""
+        why = "" if entry.referenced else looks_like(entry.value) if is_secret(entry.key) else slip(entry.value)
+        self._problem(entry, f"{message}; {why}" if why and why not in message else message)
+
+    def _problem(self, entry: Entry, message: str) -> None:
+        self.problems.append(self._about(entry, _sentence(entry, message)))
+
+    def without_effect(self, entry: Entry, why: str) -> None:
+        self.unused.append(self._about(entry, f"has no effect: {why}"))
+
+    def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
+        """`near`: to one that decides what is copied, so that it is a mistake where nothing else is asked for."""
+        if self.unknown_keys == "error" or (near and self.unknown_keys != "warn"):
+            self._problem(entry, message)
+        else:
+            self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
+
+    def note(self, entry: Entry, message: str) -> None:
+        self.notes.append(self._about(entry, _sentence(entry, message)))
+
+    def _about(self, entry: Entry, message: str) -> Problem:
+        return Problem(entry.file or self.file, entry.line, entry.shown, message)
+
+
+def _sentence(entry: Entry, message: str) -> str:
+    """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
+    told = message.casefold()
+    parts = _WORDS.split(entry.value.casefold())
+    if entry.referenced and any(part and part in told for part in parts):
+        return (
+            "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
+        )
+    return message

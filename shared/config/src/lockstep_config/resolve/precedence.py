@@ -1,0 +1,227 @@
+"""Which of several lines counts: MM2's layering of a file, as pure functions (`mm2-behaviour.md` §5.4 and §5.5).
+
+Three kinds of values, layered differently, the first that is set wins:
+
+    of a connector      S->T.lockstep.connector.NAME.x, S->T.x   x
+    of its aliases      S->T.source.cluster.alias   S.alias   source.cluster.alias
+    of the worker on T  x for the storage prefixes     T.x
+    of a client         S->T.lockstep.connector.NAME.source.consumer.x
+                        S->T.lockstep.connector.NAME.consumer.x
+                        S->T.source.consumer.x   S.consumer.x   K only: S.x   K only: x
+                        S->T.consumer.x          K only: S->T.source.cluster.x
+    of the producer of  S->T.producer.override.x   T.producer.x   K only: T.x   K only: x
+    mirrored records
+
+(K: the connection properties.) So `consumer.x` at the top of a file counts for nothing, `S->T.source.cluster.x` only
+where neither `S.x` nor `x` is set, and a cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`: MM2's own rules,
+to the letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lockstep_config.keys.client_keys import CONNECTION, ClientKind
+from lockstep_config.keys.connector_keys import ConnectorName, prefix_of
+from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
+from lockstep_config.text.properties import Entry
+from lockstep_protocol.names import Flow
+
+__all__ = [
+    "ALIAS",
+    "LEGAL_IN_TOPIC",
+    "SIDES",
+    "Effective",
+    "Layers",
+    "Place",
+    "Side",
+    "aliases",
+    "client",
+    "connection",
+    "connector",
+    "every_alias",
+    "layered",
+    "place_of",
+    "record_producer",
+    "worker",
+]
+
+Side = Literal["source", "target"]
+SIDES: tuple[Side, ...] = ("source", "target")
+
+ALIAS = re.compile(r"[A-Za-z0-9_-]+")
+"""What a cluster may be called."""
+
+LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]*")
+"""What a part of a topic's name may be, with that an alias of the connectors: nothing is a part too."""
+
+STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
+"""Worker settings that count at the top of the file, even above the target's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line belongs: to a flow, to a cluster (by alias), or, with neither, to the top of the file. `key` is
+    without prefix."""
+
+    key: str
+    flow: Flow | None = None
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A value that some line set. `entry` says which; its key shows the scope."""
+
+    value: str = field(repr=False)
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The lines of a file by where they belong, then by key without prefix."""
+
+    top: Mapping[str, Entry]
+    clusters: Mapping[str, Mapping[str, Entry]]
+    flows: Mapping[Flow, Mapping[str, Entry]]
+
+    def of_cluster(self, alias: str) -> Mapping[str, Entry]:
+        return self.clusters.get(alias, {})
+
+    def of_flow(self, flow: Flow) -> Mapping[str, Entry]:
+        return self.flows.get(flow, {})
+
+
+def place_of(key: str, aliases: Iterable[str], top_level: Iterable[str] = ()) -> Place:
+    """Take the prefix off a key. Names in `top_level` are never taken apart, though an alias may look like their
+    beginning.
+
+    A flow is recognised by its arrow, whether its aliases are known or not: an alias has no dot, so the flow ends at
+    the first dot behind the arrow.
+    """
+    if key in top_level:
+        return Place(key)
+    before, arrow, behind = key.partition("->")
+    if arrow:
+        target, dot, rest = behind.partition(".")
+        if dot and before.strip() and target.strip():
+            return Place(rest, flow=Flow(before.strip(), target.strip()))
+        return Place(key)
+    alias, dot, rest = key.partition(".")
+    if dot and alias in aliases:
+        return Place(rest, alias=alias)
+    return Place(key)
+
+
+def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterable[str] = ()) -> Layers:
+    """Sort the lines of a file by where they belong."""
+    known = frozenset(aliases)
+    names = frozenset(top_level)
+    top: dict[str, Entry] = {}
+    clusters: dict[str, dict[str, Entry]] = {}
+    flows: dict[Flow, dict[str, Entry]] = {}
+    for entry in entries:
+        place = place_of(entry.key, known, names)
+        if place.flow is not None:
+            flows.setdefault(place.flow, {})[place.key] = entry
+        elif place.alias is not None:
+            clusters.setdefault(place.alias, {})[place.key] = entry
+        else:
+            top[place.key] = entry
+    return Layers(top, clusters, flows)
+
+
+def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Effective | None:
+    """A setting of the flow's connectors: the flow's own line, else the one at the top; before both, with `name`, the
+    line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
+    `target.cluster.alias` of those to it; it goes before the top."""
+    own = _first(prefix_of(name) + key, layers.of_flow(flow)) if name else None
+    own = own or _first(key, layers.of_flow(flow))
+    if own is None and key in ALIAS_KEYS:
+        own = _first(ALIAS_OF_CLUSTER, layers.of_cluster(flow.source if key == ALIAS_KEYS[0] else flow.target))
+    return own or _first(key, layers.top)
+
+
+def aliases(layers: Layers, flow: Flow) -> Flow:
+    """The flow by the aliases that names of topics, heartbeats and progress are made of. Either may be empty."""
+    source, target = (connector(layers, flow, key) for key in ALIAS_KEYS)
+    return Flow(source.value if source else flow.source, target.value if target else flow.target)
+
+
+def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
+    """Those by which a topic of the file's clusters may be called, and the flow's own as names have them."""
+    named = aliases(layers, flow)
+    ours = {alias for one in layers.flows for alias in (one.source, one.target)}
+    return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
+
+
+def worker(layers: Layers, flow: Flow, key: str) -> Effective | None:
+    """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
+    goes first."""
+    if key.startswith(STORAGE_PREFIXES):
+        return _first(key, layers.top, layers.of_cluster(flow.target))
+    return _first(key, layers.of_cluster(flow.target))
+
+
+def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Effective]:
+    """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
+    found = _matching(layers.top, "", CONNECTION) | _matching(layers.of_cluster(alias), "", CONNECTION)
+    if flow is None:
+        return found
+    side: Side = "source" if alias == flow.source else "target"
+    return _matching(layers.of_flow(flow), f"{side}.cluster.", CONNECTION) | found
+
+
+def client(
+    layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source"
+) -> dict[str, Effective]:
+    """All properties of one of the clients of a connector of the flow, under Java's names.
+
+    Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
+    all.
+    """
+    alias = flow.source if side == "source" else flow.target
+    of_flow, own = layers.of_flow(flow), prefix_of(name)
+    writes_facts = name != "source" and (side, kind) == ("target", "producer")
+    overrides = _matching(of_flow, f"{own}producer.override.") if writes_facts else {}
+    return (
+        _matching(of_flow, f"{side}.cluster.", CONNECTION)
+        | _matching(of_flow, f"{kind}.")
+        | connection(layers, alias)
+        | _matching(layers.of_cluster(alias), f"{kind}.")
+        | _matching(of_flow, f"{side}.{kind}.")
+        | _matching(of_flow, f"{own}{kind}.")
+        | _matching(of_flow, f"{own}{side}.{kind}.")
+        | overrides
+    )
+
+
+def record_producer(layers: Layers, flow: Flow) -> dict[str, Effective]:
+    """The producer of the mirrored records: the worker's, with the flow's overrides."""
+    return (
+        connection(layers, flow.target)
+        | _matching(layers.of_cluster(flow.target), "producer.")
+        | _matching(layers.of_flow(flow), "producer.override.")
+        | _matching(layers.of_flow(flow), f"{prefix_of('source')}producer.override.")
+    )
+
+
+def _first(key: str, *layers: Mapping[str, Entry]) -> Effective | None:
+    for layer in layers:
+        if key in layer:
+            return Effective(layer[key].value, layer[key])
+    return None
+
+
+def _matching(layer: Mapping[str, Entry], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Effective]:
+    """The lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
+    found: dict[str, Effective] = {}
+    for key, entry in layer.items():
+        name = key.removeprefix(prefix)
+        # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
+        if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
+            found[name] = Effective(entry.value, entry)
+    return found

@@ -1,0 +1,127 @@
+"""Slips of writing in a value: a comment behind it, typographic quotes, a placeholder that nobody filled. Pure.
+
+Each is the end of a sentence about a value that does not serve, or that serves otherwise than its author thinks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lockstep_config.keys.key_types import Key, Kind
+from lockstep_config.text.jaas import JAAS, NotJaas, entry_of, typographic
+from lockstep_config.text.secrets import is_secret
+from lockstep_config.text.values import list_of
+from lockstep_protocol.java_regex import UntranslatablePattern
+from lockstep_protocol.unmatchable import needed_but_illegal
+
+__all__ = ["in_connection", "looks_like", "of_patterns", "placeholder", "slip"]
+
+_UNFILLED = "a placeholder that nobody filled"
+_TEMPLATE = "part of a template to be rendered first"
+_FORMS = (
+    (re.compile(r"\{\{(?:.*?\}\})?|\{%(?:.*?%\})?|<%(?:.*?%>)?"), _TEMPLATE),
+    (re.compile(r"\$\{[A-Za-z_][\w.-]*(?::?[-=?+][^}]*)?\}|\$\([\w.-]+\)"), _UNFILLED),
+    (re.compile(r"(?<![\w\\$])\$[A-Za-z_]\w*"), _UNFILLED),
+    (re.compile(r"(?<![?k\\\w])<[A-Za-z][\w .:/-]*>"), _UNFILLED),
+    (re.compile(r"(?<![\w\\$#.*+?)\]}])\{[A-Za-z][\w .-]*\}"), _UNFILLED),
+    (re.compile(r"%%[\w.-]+%%|(?<![\w%])%[A-Z][A-Z0-9_]*%"), _UNFILLED),
+    (re.compile(r"(?<![\w@])@@?[A-Za-z_][\w.-]*@@?(?!\w)|#\{[^}]*\}"), _UNFILLED),
+)
+_COMMENT = re.compile(r"(?:^|\s)#")
+_QUOTES = "\"'"
+_LIST = re.compile(r"\[[^][]*\]")
+
+
+def placeholder(text: str) -> str:
+    """What in a text a shell, a template or a build should have filled in; empty: nothing."""
+    for form, what in _FORMS:
+        if found := form.search(text):
+            return f"{found[0]} is {what}"
+    return ""
+
+
+def looks_like(text: str) -> str:
+    """That all of a secret is a placeholder, without repeating it; empty: it is none."""
+    bare = text.strip().strip(_QUOTES).strip()
+    return next((f"it looks like {what}" for form, what in _FORMS if form.fullmatch(bare)), "")
+
+
+def slip(text: str) -> str:
+    """The first one that a value has; empty: none."""
+    commented = "# begins a comment only at the start of a line" if _COMMENT.search(text) else ""
+    return placeholder(text) or commented or typographic(text) or _quoted(text.strip())
+
+
+def in_connection(name: str, text: str) -> Iterator[str]:
+    """Remarks on the value of a connection property; of a secret nothing is repeated."""
+    if name == JAAS:
+        try:
+            options = entry_of(text).options
+        except NotJaas:
+            return  # which is told with the connection that needs it
+        for option, value in options.items():
+            if what := looks_like(value):
+                yield f"has a {option} that {what.removeprefix('it ')}"
+    elif is_secret(name):
+        if what := looks_like(text):
+            yield what.removeprefix("it ")
+    elif why := slip(text):
+        yield f"is {text.strip()!r}: {why}"
+
+
+def of_patterns(text: str, key: Key) -> Iterator[str]:
+    """Remarks on patterns that select nothing, or not what they seem to. A group may be called anything, so of its
+    patterns only what stands in them is told."""
+    if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
+        yield (
+            f"is {_shown(text.strip())}, which as a regular expression matches one character: write the names without "
+            "brackets and quotes, separated by commas"
+        )
+        return
+    for element in list_of(text):
+        pattern = element
+        if key.per_topic:
+            pattern, equals, _ = map(str.strip, element.rpartition("="))
+            if not equals:
+                continue
+        elif key.kind is not Kind.PATTERNS:
+            continue
+        if key.name.startswith("groups"):
+            if why := slip(pattern):
+                yield f"has {_shown(pattern)}: {why}"
+        elif needed := _needed(pattern):
+            yield _selects_none(pattern, needed, key)
+        elif (why := placeholder(pattern)) and "$" in why:
+            yield f"has {_shown(pattern)}: {why}, and as a pattern it matches nothing"
+
+
+def _selects_none(pattern: str, needed: tuple[str, ...], key: Key) -> str:
+    of = "config" if key.name.startswith("config.") else "topic"
+    does = "leaves out" if key.name.endswith(("exclude", "blacklist")) else "selects"
+    characters = " and ".join("a blank" if one == " " else repr(one) for one in needed[:3] if one)
+    why = slip(pattern) or _two(pattern)
+    return (
+        f"has {_shown(pattern)}, which {does} no {of}: a {of}'s name has only letters, digits, '.', '_' and '-', and "
+        f"this needs {characters or 'something else'}" + (f"; {why}" if why else "")
+    )
+
+
+def _needed(pattern: str) -> tuple[str, ...]:
+    try:
+        return needed_but_illegal(pattern)
+    except UntranslatablePattern:
+        return ()  # a part of one that has a comma: `(a,b)` is `(a|b)`
+
+
+def _quoted(text: str) -> str:
+    quoted = text.startswith(tuple(_QUOTES)) or text.endswith(tuple(_QUOTES))
+    return "quotes belong to the value: write it without" if quoted else ""
+
+
+def _two(pattern: str) -> str:
+    return "patterns are separated by commas" if " " in pattern else ""
+
+
+def _shown(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= 80 else pattern[:79] + "…")

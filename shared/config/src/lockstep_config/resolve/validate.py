@@ -1,0 +1,349 @@
+"""Each line of a file on its own: is the key known, may it stand there, is its value one it takes?
+
+Pure. What several lines must agree on is checked in `flows`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lockstep_config.clients.tls import remark_on
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
+from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
+from lockstep_config.keys.ignored_keys import FAMILIES
+from lockstep_config.keys.key_types import Key, Kind, Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.refused_classes import refused_class
+from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
+from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
+from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
+from lockstep_config.resolve.precedence import ALIAS, Place
+from lockstep_config.resolve.slips import in_connection, of_patterns, placeholder, slip
+from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
+from lockstep_config.resolve.validate_values import check_servers, check_value
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.secrets import masked
+from lockstep_config.text.values import BadValue, boolean, choice, integer, is_boolean, list_remark
+from lockstep_protocol.java_regex import UntranslatablePattern
+
+__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "check_line", "does_nothing"]
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+OF_EVERY_CLIENT = frozenset(
+    {
+        *("client.id", "receive.buffer.bytes", "send.buffer.bytes"),
+        *("request.timeout.ms", "socket.connection.setup.timeout.ms"),
+    }
+)
+"""Properties that people may well mean for any client of a cluster."""
+OF_RECORDS = frozenset(name for name, key in CLIENT["producer"].items() if key.records and name not in OF_EVERY_CLIENT)
+"""Properties of the producer that people set for the mirrored records, never for a few offset syncs."""
+PARSED_LOOSELY = frozenset({"enabled", "emit.heartbeats.enabled"})
+SAID_FOR_FALSE = frozenset({"", "false", "no", "off", "0", "f", "n"})
+QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e"
+AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
+"""So too, but they do nothing to them here."""
+OVERRIDES_NOT_READ = ("consumer.override.", "admin.override.")
+ROLES = ("lockstep", "source", "target")
+LISTS = (Kind.LIST, Kind.PATTERNS)
+
+
+def check_line(
+    entry: Entry, place: Place, aliases: Sequence[str], findings: Findings, classes: OwnClasses = NO_CLASSES
+) -> None:
+    """Judge one line. `aliases` are the file's clusters; `place` is where the line belongs (`layering.place_of`)."""
+    if place.flow is not None:
+        if _known_flow(entry, place, aliases, findings):
+            _check_flow_line(entry, place, findings, classes)
+    elif place.alias is not None:
+        _check_cluster_line(entry, place, aliases, findings)
+    else:
+        _check_top_line(entry, place, aliases, findings, classes)
+
+
+def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> bool:
+    flow = place.flow
+    assert flow is not None
+    unknown = [alias for alias in (flow.source, flow.target) if alias not in aliases]
+    if unknown:
+        names = " and ".join(repr(alias) for alias in dict.fromkeys(unknown))
+        verb = "is" if len(set(unknown)) == 1 else "are"
+        message = f"the flow {flow} names {names}, which {verb} not in clusters ({', '.join(aliases)})"
+        unknown_alias(entry, message, unknown, aliases, findings)
+        return False
+    if flow.source == flow.target:
+        message = f"the flow {flow} leads from {flow.source} to itself: a flow needs two clusters"
+        findings.unknown_key(entry, message, near=False)
+        return False
+    return True
+
+
+def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: OwnClasses) -> None:
+    key = place.key
+    if (own := own_key(key)) is not None:
+        _check_own_line(entry, place, *own, findings)
+        return
+    if classes.take(place.flow, key) or _check_known(
+        entry, key, Scope.FLOW, findings, classes.stand_in(place.flow, key)
+    ):
+        return
+    for side in ("source", "target"):
+        inner = key.removeprefix(f"{side}.cluster.")
+        if inner != key:
+            _check_connection(entry, inner, findings)
+            return
+    for kind in KINDS:
+        for prefix in (f"{kind}.override.", f"{kind}.", f"source.{kind}.", f"target.{kind}."):
+            if not key.startswith(prefix):
+                continue
+            if prefix in OVERRIDES_NOT_READ:
+                instead = f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
+                findings.without_effect(entry, does_nothing(kind, key.removeprefix(prefix)) or instead)
+            elif prefix in ("producer.", "source.producer.", "target.producer."):
+                _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
+            else:
+                _check_client(entry, kind, key.removeprefix(prefix), findings)
+            return
+    if key in CONNECTION:
+        flow = place.flow
+        instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
+        findings.without_effect(entry, does_nothing("cluster", key) or instead)
+        return
+    if slips := classes.near(place.flow, key):
+        message = f"{IS_UNKNOWN}; did you mean {place.flow}.{slips[0]}, which the Python class takes?"
+        findings.unknown_key(entry, message, near=True)
+        return
+    unknown(entry, key, Scope.FLOW, findings)
+
+
+def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
+    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2-behaviour.md` §5.4)."""
+    if name in OF_RECORDS:
+        alone = "MirrorMaker gives it to the producer of offset syncs alone"
+        findings.without_effect(entry, f"{alone}; for the mirrored records it is {place.flow}.producer.override.{name}")
+        return
+    _check_client(entry, "producer", name, findings)
+    if name in AS_IF_OF_RECORDS:
+        why = CLIENT["producer"][name].not_records
+        findings.note(entry, f"counts for offset syncs only; no such line does anything to the mirrored records: {why}")
+
+
+def does_nothing(kind: str, name: str) -> str:
+    """Why a property of a client, or of a `cluster`, is without effect wherever it stands; empty where it is not."""
+    if name in CONNECTION:
+        return CONNECTION_WITHOUT_EFFECT.get(name, "")
+    key = CLIENT[kind].get(name) if kind in KINDS else None
+    return key.why if key is not None and key.status is Status.WITHOUT_EFFECT else ""
+
+
+def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
+    """A line for one connector of a flow alone."""
+    if connector not in CONNECTORS:
+        findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
+    elif key in OWN_KEYS:
+        if connector in OWN_KEYS[key]:
+            _check_known(entry, key, Scope.FLOW, findings)
+        else:
+            findings.without_effect(entry, f"the {connector} connector has no {key}")
+    elif (client := client_kind(key)) is not None:
+        _check_client(entry, *client, findings)
+    elif key.startswith(OVERRIDES_NOT_READ):
+        kind, _, name = key.replace(".override", "", 1).partition(".")
+        instead = f"MirrorMaker does not read it: write source.{kind}.{name} of the same connector"
+        findings.without_effect(entry, does_nothing(kind, name) or instead)
+    elif key in KEYS:
+        findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
+    else:
+        unknown(entry, key, Scope.FLOW, findings, (*OWN_KEYS, *KINDS))
+
+
+def _check_cluster_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:
+    key = place.key
+    if key in CONNECTION:
+        _check_connection(entry, key, findings)
+        return
+    for kind in KINDS:
+        if key.startswith(f"{kind}."):
+            _check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
+            return
+    if not _check_known(entry, key, Scope.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
+        unknown(entry, key, Scope.CLUSTER, findings)
+
+
+def _check_top_line(
+    entry: Entry, place: Place, aliases: Sequence[str], findings: Findings, classes: OwnClasses
+) -> None:
+    key = place.key
+    if key.startswith("config.providers."):
+        return  # the providers' own check (`providers.providers_of`)
+    if classes.take(None, key) or _check_known(entry, key, Scope.TOP, findings, classes.stand_in(None, key)):
+        return
+    if key in CONNECTION:
+        _check_connection(entry, key, findings)
+        return
+    for prefix in (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster"))):
+        if key.startswith(f"{prefix}."):
+            kind, inner = prefix.rpartition(".")[2], key.removeprefix(f"{prefix}.")
+            where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
+            instead = f"MirrorMaker drops it at the top of the file: write {where}"
+            findings.without_effect(entry, does_nothing(kind, inner) or instead)
+            return
+    if own_key(key) is not None:
+        findings.problem(entry, f"is about a connector of a flow: write SOURCE->TARGET.{key}")
+        return
+    if key in aliases or key.endswith("->"):
+        findings.problem(
+            entry,
+            "is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
+        )
+        return
+    if another_arrow(entry, aliases, findings):
+        return
+    alias, dot, rest = key.partition(".")
+    if dot and _is_known_of_cluster(rest):
+        message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
+        unknown_alias(entry, message, [alias], aliases, findings)
+    elif dot and rest in KEYS and alias not in ROLES and meant(key, Scope.TOP).instead == NOTHING_LIKE_IT:
+        message = f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}"
+        unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
+    else:
+        unknown(entry, key, Scope.TOP, findings)
+
+
+def _is_known_of_cluster(rest: str) -> bool:
+    return rest in CONNECTION or any(
+        rest.startswith(f"{kind}.") and (rest.removeprefix(f"{kind}.") in CLIENT[kind] or rest.endswith(".servers"))
+        for kind in KINDS
+    )
+
+
+def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings, stood_in_for: bool = False) -> bool:
+    """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
+    if name.startswith(CONF_PREFIX):
+        _check_spark(entry, name, scope, findings)
+        return True
+    key = KEYS.get(name)
+    if key is not None:
+        if scope in key.scopes:
+            _check_key(entry, key, findings, stood_in_for)
+        else:
+            where = " or ".join(place.value.replace("KEY", name) for place in Scope if place in key.scopes)
+            findings.without_effect(entry, f"MirrorMaker does not read it here: write {where}")
+        return True
+    for family in FAMILIES:
+        if name.startswith(family.prefix):
+            findings.without_effect(entry, family.why)
+            return True
+    return False
+
+
+def _check_spark(entry: Entry, name: str, scope: Scope, findings: Findings) -> None:
+    if scope is not Scope.TOP:
+        findings.without_effect(entry, f"one Spark serves all flows of a process: write {name}")
+        return
+    try:
+        check_conf(name.removeprefix(CONF_PREFIX), entry.value)
+    except BadValue as exc:
+        findings.problem(entry, str(exc))
+
+
+def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -> None:
+    if key.status is Status.WITHOUT_EFFECT:
+        findings.without_effect(entry, key.why)
+        return
+    value = entry.value.strip()
+    if key.status is Status.REFUSED:
+        if (refusal := refused_class(value, key)) and not stood_in_for:
+            # That it is no class that runs here would not be what is wrong with it.
+            findings.problem(entry, f"is {value!r}, which is no class" if slip(value) else refusal)
+        return
+    if key.renamed_to:
+        findings.note(entry, f"was renamed to {key.renamed_to}, which counts where both are set")
+    if key.name in PARSED_LOOSELY and not is_boolean(entry.value):
+        _check_loosely(entry, findings)
+        return
+    try:
+        check_value(entry.value, key)
+    except (BadValue, UntranslatablePattern) as exc:
+        findings.problem(entry, str(exc))
+        return
+    for remark in of_patterns(entry.value, key):
+        findings.note(entry, remark)
+    if key.kind is Kind.STRING and not key.per_topic and (remark := slip(entry.value)):
+        findings.note(entry, f"is {value!r}: {remark}")
+    if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):
+        findings.note(entry, remark)
+
+
+def _check_loosely(entry: Entry, findings: Findings) -> None:
+    """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
+    bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
+    word = (re.match(r"\w+", bare) or [bare])[0]
+    why = slip(entry.value)
+    message = f"is {entry.value!r}, which is no boolean"
+    if word.lower() in SAID_FOR_FALSE and not placeholder(entry.value):
+        message += f" ({why})" if why else ""
+        findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
+    else:
+        findings.problem(entry, f"{message}, so that MirrorMaker takes it as false: write true or false")
+
+
+def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
+    if name not in CONNECTION:
+        unknown(entry, name, Scope.CLUSTER, findings, tuple(sorted(CONNECTION)))
+        return
+    if name in CONNECTION_WITHOUT_EFFECT:
+        findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
+        return
+    try:
+        if name == "security.protocol":
+            choice(entry.value, PROTOCOLS)
+        elif name == "bootstrap.servers":
+            check_servers(entry.value)
+            if twice := list_remark(entry.value):
+                findings.note(entry, twice)
+        elif (remark := remark_on(name, entry.value)) is not None:
+            findings.note(entry, remark)
+    except BadValue as exc:
+        findings.problem(entry, str(exc))
+        return
+    for remark in () if entry.referenced else in_connection(name, entry.value):
+        findings.note(entry, remark)
+
+
+def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings) -> None:
+    if name in CONNECTION:
+        _check_connection(entry, name, findings)
+        return
+    key = CLIENT[kind].get(name)
+    if key is None:
+        unknown(entry, name, Scope.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
+        return
+    if key.status is Status.WITHOUT_EFFECT:
+        findings.without_effect(entry, key.why)
+    elif key.status is Status.REFUSED:
+        if (value := entry.value.strip()) and value not in key.choices:
+            instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
+            findings.problem(entry, f"is {masked(name, value)!r}, which is refused: {key.why}{instead}")
+    else:
+        _check_client_value(entry, key, findings)
+
+
+def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> None:
+    try:
+        if key.choices:
+            choice(entry.value, key.choices)
+        elif key.name == "check.crcs":
+            boolean(entry.value)
+        elif not key.librdkafka and key.minimum is not None:
+            integer(entry.value, key.minimum, key.maximum)
+        elif key.minimum is not None and key.maximum is not None:
+            number = integer(entry.value, -1)
+            nearest = min(max(number, key.minimum), key.maximum)
+            # -1 is Java's word for the system's own buffer size, or for no limit; librdkafka's is 0.
+            if number != nearest and (number, nearest) != (-1, 0):
+                findings.note(entry, f"is {number}, beyond what librdkafka takes: {nearest} is used")
+    except BadValue as exc:
+        findings.problem(entry, str(exc))

@@ -1,0 +1,308 @@
+"""Values that stand elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers), and
+`${secrets:NAMESPACE/NAME:KEY}`, `${configmaps:NAMESPACE/NAME:KEY}` (Strimzi's).
+
+The providers are known by their class names; `config.providers` gives them the names used behind `${`. As in Kafka a
+value may hold several references and text around them, and what a reference brings in is not looked through again.
+
+Nothing here asks Kubernetes: secrets and config maps are the files that are mounted of them, under one folder
+(`MountedProvider`), so that the same file works outside of Kubernetes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+import javaproperties
+
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.files import content_of
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.values import BadValue, list_of
+from lockstep_protocol.java_regex import UntranslatablePattern, to_python
+
+__all__ = [
+    "SECRETS_CLASS",
+    "SECRETS_FOLDER",
+    "SECRETS_VARIABLE",
+    "DirectoryProvider",
+    "EnvironmentProvider",
+    "FileProvider",
+    "MountedProvider",
+    "Provider",
+    "Unresolvable",
+    "providers_of",
+    "resolved",
+    "secrets_folder",
+]
+
+PROVIDERS_KEY = "config.providers"
+KAFKA = "org.apache.kafka.common.config.provider."
+STRIMZI = "io.strimzi.kafka."
+SECRETS_CLASS = f"{STRIMZI}KubernetesSecretConfigProvider"
+
+GLOB = "*?["
+_OF_A_SHELL = re.compile(r"[-=?+]")
+"""Behind the colon of `${NAME:-default}`."""
+
+SECRETS_VARIABLE = "LOCKSTEP_SECRETS_DIR"
+SECRETS_FOLDER = Path("/opt/lockstep/secrets")
+"""Where secrets are looked for when neither `--secrets-dir` nor the environment variable says so."""
+
+
+class Unresolvable(LookupError):
+    """A reference whose value cannot be had; the text is a sentence about it that names no value."""
+
+
+class Provider(Protocol):
+    """Where values stand."""
+
+    def get(self, path: str, key: str) -> str:
+        """The value of `key` at `path`. Raises `Unresolvable`."""
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        """The files that `get` reads for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProvider:
+    """Kafka's FileConfigProvider: `path` is a properties file. `allowed` empty: any path."""
+
+    allowed: tuple[Path, ...] = ()
+
+    def get(self, path: str, key: str) -> str:
+        file = _allowed(Path(path), self.allowed)
+        try:
+            values: dict[str, str] = javaproperties.loads(content_of(file))
+        except OSError as exc:
+            raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
+        except javaproperties.InvalidUEscapeError as exc:
+            raise Unresolvable(f"{file} is no properties file: it has a malformed Unicode escape") from exc
+        if key not in values:
+            raise Unresolvable(f"{file} has no key {key!r}")
+        return values[key]
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return (Path(path),)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryProvider:
+    """Kafka's DirectoryConfigProvider: `path` is a folder, `key` a file in it, whose text is the value, line ends
+    included."""
+
+    allowed: tuple[Path, ...] = ()
+
+    def get(self, path: str, key: str) -> str:
+        folder = _allowed(Path(path), self.allowed)
+        if not key or Path(key).name != key:
+            raise Unresolvable(f"{key!r} is no name of a file in {folder}")
+        try:
+            return content_of(folder / key).decode("utf-8")
+        except OSError as exc:
+            raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
+        except UnicodeDecodeError as exc:
+            raise Unresolvable(f"{folder / key} is no text in UTF-8") from exc
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return (Path(path) / key,)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentProvider:
+    """Kafka's EnvVarConfigProvider: an environment variable whose name matches `allowed` as a whole."""
+
+    environment: Mapping[str, str]
+    allowed: re.Pattern[str] | None = None
+
+    def get(self, path: str, key: str) -> str:
+        if path:
+            raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
+        if self.allowed is not None and not self.allowed.fullmatch(key):
+            raise Unresolvable(f"allowlist.pattern does not allow the environment variable {key}")
+        if key not in self.environment:
+            raise Unresolvable(f"the environment variable {key} is not set")
+        return self.environment[key]
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class MountedProvider:
+    """Strimzi's KubernetesSecretConfigProvider and KubernetesConfigMapConfigProvider, by files: `path` is the secret's
+    NAME or NAMESPACE/NAME, its files lie in `folder/NAMESPACE/NAME` where that is there, else in `folder/NAME`.
+
+    A key with `*`, `?` or `[` is a glob: the files that match, in the order of their names, one after the other. Line
+    ends at the end of a file do not belong to the value, as editors and `kubectl create secret` add them.
+    """
+
+    folder: Path
+
+    def get(self, path: str, key: str) -> str:
+        return "\n".join(self._text(file, path, key) for file in self.files(path, key))
+
+    def files(self, path: str, key: str) -> tuple[Path, ...]:
+        """The files that `get` reads for it. Raises `Unresolvable` where there are none."""
+        namespace, slash, name = path.rpartition("/")
+        for part in (*([namespace] if slash else []), name, key):
+            if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
+                raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
+        of_namespace = self.folder / namespace / name if slash else None
+        inner = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else self.folder / name
+        if not any(character in key for character in GLOB):
+            return (inner / key,)
+        try:
+            # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
+            names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
+        except OSError as exc:
+            raise Unresolvable(self._missing(name, key, inner, exc)) from exc
+        if found := tuple(inner / file for file in names if fnmatchcase(file, key)):
+            return found
+        there = f"it has {', '.join(names)}" if names else "it is empty"
+        raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {there}")
+
+    def _text(self, file: Path, path: str, key: str) -> str:
+        try:
+            return content_of(file).decode("utf-8").rstrip("\r\n")
+        except OSError as exc:
+            raise Unresolvable(self._missing(path.rpartition("/")[2], key, file.parent, exc)) from exc
+        except UnicodeDecodeError as exc:
+            raise Unresolvable(f"{file} is no text in UTF-8") from exc
+
+    def _missing(self, name: str, key: str, inner: Path, exc: OSError) -> str:
+        if isinstance(exc, FileNotFoundError) and not os.path.isdir(inner):
+            return (
+                f"there is no secret {name!r} (for its key {key!r}): {inner} is no folder; mount or copy it there, or "
+                f"say with --secrets-dir where secrets are"
+            )
+        if isinstance(exc, FileNotFoundError):
+            return f"the secret {name!r} has no key {key!r}: there is no such file in {inner}"
+        return f"the key {key!r} of the secret {name!r} cannot be read: {inner / key}: {exc.strerror}"
+
+
+def secrets_folder(environment: Mapping[str, str]) -> Path:
+    """The one folder of secrets and config maps: each is a folder in it, with a file for each of its keys."""
+    return Path(environment.get(SECRETS_VARIABLE, "").strip() or SECRETS_FOLDER)
+
+
+def providers_of(
+    top: Mapping[str, Entry], file: Path, environment: Mapping[str, str]
+) -> tuple[dict[str, Provider], list[Problem]]:
+    """The providers that `config.providers` names, by name, from the lines at the top of a file."""
+    providers: dict[str, Provider] = {}
+    problems: list[Problem] = []
+    listed = top.get(PROVIDERS_KEY)
+    if listed is None:
+        return providers, problems
+    for name in list_of(listed.value):
+        class_key = f"{PROVIDERS_KEY}.{name}.class"
+        entry = top.get(class_key)
+        if entry is None:
+            message = (
+                f"names {name!r}, which has no class: add {class_key}={KAFKA}FileConfigProvider, or another of Kafka's"
+            )
+            problems.append(Problem(listed.file or file, listed.line, listed.shown, message))
+            continue
+        parameter = f"{PROVIDERS_KEY}.{name}.param."
+        parameters = {key.removeprefix(parameter): e.value for key, e in top.items() if key.startswith(parameter)}
+        try:
+            providers[name] = _provider(entry.value.strip(), parameters, environment)
+        except BadValue as exc:
+            problems.append(Problem(entry.file or file, entry.line, entry.shown, str(exc)))
+    return providers, problems
+
+
+def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
+    """The entry with every reference replaced; references that cannot be are left as they stand and are problems."""
+    problems: list[Problem] = []
+    read: dict[Path, None] = {}
+    referenced = False
+    in_jaas = entry.key.endswith("sasl.jaas.config")
+
+    def replaced(reference: str) -> str:
+        nonlocal referenced
+        name, _, rest = reference[2:-1].partition(":")
+        path, _, key = rest.rpartition(":")
+        provider = providers.get(name)
+        if provider is None:
+            known = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
+            message = f"{reference} asks for the config provider {name!r}, but {known}: name it in config.providers"
+            if _OF_A_SHELL.match(rest):
+                message = f"{reference} is a placeholder of a shell that nobody filled: Kafka knows no such default"
+            problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
+            return reference
+        try:
+            value = provider.get(path.strip(), key.strip())
+        except Unresolvable as exc:
+            message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
+            problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
+            return reference
+        referenced = True
+        read.update(dict.fromkeys(_looked_at(provider, path.strip(), key.strip())))
+        # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
+        return value.replace("\r", "").replace("\n", " ") if in_jaas else value
+
+    value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
+    return replace(entry, value=value, referenced=referenced, read=(*entry.read, *read)), problems
+
+
+def _looked_at(provider: Provider, path: str, key: str) -> Iterator[Path]:
+    """The files that were read, and the folder where another file would count as well."""
+    for file in provider.files(path, key):
+        yield file
+        if any(character in key for character in GLOB):
+            yield file.parent
+
+
+def _parts(value: str) -> Iterator[tuple[str, bool]]:
+    """The text and the references, `${NAME:KEY}` or `${NAME:PATH:KEY}`, of a value, in one pass, however long it is. A
+    path may hold colons; nothing in a reference may hold a `}`."""
+    text_from = at = 0
+    while (begin := value.find("${", at)) >= 0 and (end := value.find("}", begin)) >= 0:
+        name, colon, _ = value[begin + 2 : end].partition(":")
+        if colon and name:
+            yield value[text_from:begin], False
+            yield value[begin : end + 1], True
+            text_from = at = end + 1
+        else:
+            at = begin + 2 if colon else end + 1
+    yield value[text_from:], False
+
+
+def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:
+    paths = tuple(Path(path.strip()) for path in parameters.get("allowed.paths", "").split(",") if path.strip())
+    match class_name.removeprefix(KAFKA).removeprefix(STRIMZI):
+        case "KubernetesSecretConfigProvider" | "KubernetesConfigMapConfigProvider":
+            return MountedProvider(secrets_folder(environment))
+        case "FileConfigProvider":
+            return FileProvider(paths)
+        case "DirectoryConfigProvider":
+            return DirectoryProvider(paths)
+        case "EnvVarConfigProvider":
+            pattern = parameters.get("allowlist.pattern")
+            try:
+                return EnvironmentProvider(environment, re.compile(to_python(pattern)) if pattern else None)
+            except UntranslatablePattern as exc:
+                raise BadValue(f"has an allowlist.pattern that is no regular expression: {exc}") from exc
+    raise BadValue(
+        f"is {class_name!r}, which cannot run here: "
+        f"known are {KAFKA}FileConfigProvider, {KAFKA}DirectoryConfigProvider, {KAFKA}EnvVarConfigProvider, "
+        f"{SECRETS_CLASS} and {STRIMZI}KubernetesConfigMapConfigProvider"
+    )
+
+
+def _allowed(path: Path, allowed: tuple[Path, ...]) -> Path:
+    # Resolved first: a path must not leave an allowed folder by `..` or by a link.
+    try:
+        inside = not allowed or any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed)
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise Unresolvable(f"{path} leads nowhere: {exc}") from exc
+    if not inside:
+        raise Unresolvable(f"{path} is outside of allowed.paths")
+    return path

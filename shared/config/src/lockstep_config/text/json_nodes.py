@@ -1,0 +1,134 @@
+"""JSON text read into the nodes of `yaml_text`, which know their line. Several values may stand one behind the other,
+as `cat` puts them together."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.yaml_nodes import MOST_BYTES, MOST_DEPTH, Leaf, ListNode, MapNode, Node
+
+__all__ = ["read_json"]
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_WORD = re.compile(r"-?[0-9][0-9.eE+-]*|[A-Za-z]+")
+_DECODER = json.JSONDecoder()
+_SAYS = {"true": True, "false": False, "null": None}
+
+
+def read_json(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...]]:
+    """The values of a text, and what is wrong with it: as `yaml_text.read_yaml`."""
+    if len(data) > MOST_BYTES:
+        return (), (Problem(file, 0, "", f"has {len(data)} bytes: connectors have at most {MOST_BYTES}"),)
+    try:
+        reader = _Reader(data.decode("utf-8-sig"), file)
+    except UnicodeDecodeError as exc:
+        return (), (Problem(file, 0, "", f"is no JSON: it is not written in UTF-8 (byte {exc.start})"),)
+    try:
+        return tuple(reader.values()), tuple(reader.problems)
+    except json.JSONDecodeError as exc:
+        return (), (*reader.problems, Problem(file, exc.lineno, "", f"is no JSON: {exc.msg}"))
+
+
+def _refuse(constant: str) -> None:
+    """NaN and the infinities, which Python's reader takes."""
+    raise ValueError(constant)
+
+
+class _Reader:
+    def __init__(self, text: str, file: Path) -> None:
+        self._text, self._file, self._at = text, file, 0
+        self._line, self._counted = 1, 0
+        self.problems: list[Problem] = []
+
+    def values(self) -> list[Node]:
+        found = []
+        while self._peek():
+            found.append(self._value("", 0))
+            if self._peek() == ",":
+                raise self._wrong("one value stands behind another without a comma, or all in one list: [..., ...]")
+        return found
+
+    def _peek(self) -> str:
+        blank = _BLANK.match(self._text, self._at)
+        self._at = blank.end() if blank else self._at
+        return self._text[self._at : self._at + 1]
+
+    def _here(self) -> int:
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def _value(self, path: str, depth: int) -> Node:
+        if depth > MOST_DEPTH:
+            raise self._wrong(f"it is nested more than {MOST_DEPTH} levels deep")
+        begins, line = self._peek(), self._here()
+        if begins == "{":
+            return self._mapping(path, depth, line)
+        if begins == "[":
+            return ListNode(tuple(self._elements(path, depth)), line)
+        if begins == '"':
+            text = self._string()
+            return Leaf(text, text, line)
+        word = _WORD.match(self._text, self._at)
+        if word is None:
+            raise self._wrong(f"a value is missing before {begins!r}" if begins else "it ends too early")
+        try:
+            value = _SAYS[word[0]] if word[0] in _SAYS else json.loads(word[0], parse_constant=_refuse)
+        except ValueError:
+            raise self._wrong(
+                f"{word[0]!r} is neither a number nor true, false or null: put a text in quotes"
+            ) from None
+        self._at = word.end()
+        return Leaf(value, word[0], line)
+
+    def _mapping(self, path: str, depth: int, line: int) -> MapNode:
+        items: dict[str, Node] = {}
+        lines: dict[str, int] = {}
+        self._at += 1
+        while self._more("}", bool(items)):
+            if self._peek() != '"':
+                raise self._wrong("a key is missing: write it in double quotes")
+            at = self._here()
+            key = self._string()
+            if self._peek() != ":":
+                raise self._wrong(f"a colon is missing behind {key!r}")
+            self._at += 1
+            where = f"{path}.{key}" if path else key
+            value = self._value(where, depth + 1)
+            if key in items:
+                message = f"is set twice, first in line {lines[key]}: keep one"
+                self.problems.append(Problem(self._file, at, where, message))
+            else:
+                items[key], lines[key] = value, at
+        return MapNode(items, lines, line)
+
+    def _elements(self, path: str, depth: int) -> list[Node]:
+        found: list[Node] = []
+        self._at += 1
+        while self._more("]", bool(found)):
+            found.append(self._value(f"{path}[{len(found)}]", depth + 1))
+        return found
+
+    def _more(self, end: str, begun: bool) -> bool:
+        """Whether another element comes; what stands before it is read."""
+        following = self._peek()
+        if following == end:
+            self._at += 1
+            return False
+        if begun:
+            if following != ",":
+                raise self._wrong(f"a comma or {end!r} is missing" if following else "it ends too early")
+            self._at += 1
+            if self._peek() == end:
+                raise self._wrong("a comma stands before the end: remove it")
+        return True
+
+    def _string(self) -> str:
+        text, self._at = _DECODER.raw_decode(self._text, self._at)
+        return str(text)
+
+    def _wrong(self, message: str) -> json.JSONDecodeError:
+        return json.JSONDecodeError(message, self._text, self._at)

@@ -1,0 +1,180 @@
+"""Keystores and truststores as Java takes them, read into PEM: JKS, PKCS12, PEM.
+
+Since Java 9 a file is looked at and not only its declared type: `JKS` may be PKCS12 and the other way round. So here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509 import Certificate, load_der_x509_certificate, load_pem_x509_certificates
+
+from lockstep_config.text.files import content_of
+from lockstep_config.text.jks import MAGIC, BadStore, read_jks
+
+__all__ = ["BadStore", "Identity", "identity_of", "identity_of_pem", "trusted_of"]
+
+DUAL = ("JKS", "PKCS12")
+
+_KEY = re.compile(r"-----BEGIN (?P<label>[A-Z ]*PRIVATE KEY)-----.*?-----END (?P=label)-----", re.DOTALL)
+_IS_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]+-----")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Our certificates, our own first, and the private key of it, not encrypted; both PEM."""
+
+    chain_pem: str
+    key_pem: str = field(repr=False)
+
+
+def trusted_of(file: str, kind: str, password: str | None) -> str:
+    """All certificates of a truststore, as PEM. Raises BadStore, which names the file, and OSError."""
+    content = content_of(Path(file))
+    try:
+        certificates = _trusted(content, kind, password)
+        if not certificates:
+            raise BadStore("holds no certificate: import the CA's into it")
+    except BadStore as exc:
+        raise BadStore(f"the truststore {file} {exc}") from exc
+    return _pem(certificates)
+
+
+def identity_of(file: str, kind: str, password: str | None, key_password: str | None) -> Identity:
+    """The key and chain of a keystore; of several keys the first counts, which is in a JKS store the first alias by
+    name. Java's rule: a key without a password of its own has the store's. Raises BadStore, which names the file, and
+    OSError."""
+    content = content_of(Path(file))
+    try:
+        return _identity(content, kind, password, key_password)
+    except BadStore as exc:
+        raise BadStore(f"the keystore {file} {exc}") from exc
+
+
+def identity_of_pem(chain_pem: str, key_pem: str, password: str | None) -> Identity:
+    """The same of texts; the certificates are put in the order in which TLS sends them. Raises BadStore."""
+    try:
+        key = load_pem_private_key(key_pem.encode(), None if password is None else password.encode())
+    except TypeError as exc:
+        if password is None:
+            raise BadStore("has a private key that is encrypted: set ssl.key.password") from exc
+        # Java takes a key that is not encrypted whatever the password.
+        return identity_of_pem(chain_pem, key_pem, None)
+    except (ValueError, UnsupportedAlgorithm) as exc:
+        why = "cannot be read" if password is None else "cannot be decrypted: check ssl.key.password"
+        raise BadStore(f"has a private key that {why}") from exc
+    return _of_key(key, _certificates(chain_pem.encode()))
+
+
+def _trusted(content: bytes, kind: str, password: str | None) -> Sequence[Certificate]:
+    if _format_of(content, kind) == "PEM":
+        return _certificates(content)
+    if content[:4] == MAGIC:
+        store = read_jks(content, password)
+        # As Java: our own certificate is trusted, too, where a keystore serves as truststore.
+        return _loaded((*store.trusted, *(entry.chain[0] for entry in store.keys if entry.chain)))
+    found = _pkcs12(content, password)
+    own = [] if found.cert is None else [found.cert.certificate]
+    return [*own, *(one.certificate for one in found.additional_certs)]
+
+
+def _identity(content: bytes, kind: str, password: str | None, key_password: str | None) -> Identity:
+    if _format_of(content, kind) == "PEM":
+        text = content.decode("ascii", "replace")
+        key = _KEY.search(text)
+        if key is None:
+            raise BadStore("holds no private key: it takes the key and the certificates in one file")
+        return identity_of_pem(text, key[0], key_password)
+    if content[:4] == MAGIC:
+        keys = read_jks(content, password).keys
+        if not keys:
+            raise BadStore("holds no private key")
+        entry = min(keys, key=lambda key: key.alias)
+        return _of_key(entry.key(key_password or password or ""), _loaded(entry.chain))
+    found = _pkcs12(content, password)
+    if found.key is None:
+        raise BadStore("holds no private key")
+    own = [] if found.cert is None else [found.cert.certificate]
+    return _of_key(found.key, [*own, *(one.certificate for one in found.additional_certs)])
+
+
+def _format_of(content: bytes, kind: str) -> str:
+    is_pem = bool(_IS_PEM.search(content[:65_536]))
+    if is_pem and kind != "PEM":
+        raise BadStore(f"is a PEM file, and its type is {kind}: set the type to PEM")
+    if not is_pem and kind == "PEM":
+        raise BadStore("holds nothing in PEM, and its type is PEM: set the type to what it is, JKS or PKCS12")
+    return "PEM" if is_pem else "JKS" if content[:4] == MAGIC else "PKCS12"
+
+
+def _pkcs12(content: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificates:
+    try:
+        return pkcs12.load_pkcs12(content, None if password is None else password.encode())
+    except (ValueError, UnsupportedAlgorithm) as exc:
+        if password is None:
+            raise BadStore("is encrypted, or no PKCS12 or JKS store at all: set its password") from exc
+        raise BadStore("has another password, or is no PKCS12 or JKS store at all: check both") from exc
+
+
+def _certificates(pem: bytes) -> Sequence[Certificate]:
+    try:
+        return load_pem_x509_certificates(pem) if b"-----BEGIN CERTIFICATE-----" in pem else []
+    except ValueError as exc:
+        raise BadStore(f"holds a certificate that cannot be read: {exc}") from exc
+
+
+def _loaded(der: Iterable[bytes]) -> Sequence[Certificate]:
+    try:
+        return [load_der_x509_certificate(one) for one in der]
+    except ValueError as exc:
+        raise BadStore(f"holds a certificate that cannot be read: {exc}") from exc
+
+
+def _of_key(key: object, certificates: Sequence[Certificate]) -> Identity:
+    public = _public(key)
+    own = next((one for one in certificates if _public_of(one) == public), None)
+    if own is None:
+        raise BadStore("holds no certificate that belongs to its private key")
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())  # type: ignore[attr-defined]
+    return Identity(_pem(_chain(own, certificates)), pem.decode())
+
+
+def _chain(own: Certificate, certificates: Sequence[Certificate]) -> list[Certificate]:
+    """From our own towards the root, as far as the certificates lead; others of the store are left out."""
+    chain = [own]
+    while chain[-1].issuer != chain[-1].subject:
+        above = next((one for one in certificates if one.subject == chain[-1].issuer and one not in chain), None)
+        if above is None:
+            break
+        chain.append(above)
+    return chain
+
+
+def _public(key: object) -> bytes:
+    return _spki(key.public_key())  # type: ignore[attr-defined]  # every private key has it
+
+
+def _public_of(certificate: Certificate) -> bytes:
+    return _spki(certificate.public_key())
+
+
+def _spki(public: object) -> bytes:
+    from cryptography.hazmat.primitives.serialization import PublicFormat
+
+    spki: bytes = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
+    return spki
+
+
+def _pem(certificates: Iterable[Certificate]) -> str:
+    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)

@@ -1,0 +1,159 @@
+"""`java.util.Properties` text read into entries that know their line.
+
+The syntax is Java's: `#` and `!` comments, keys that end at the first unescaped `=`, `:` or blank, a backslash as
+escape (so `a\\.b` in the file is `a.b`, and `a\\\\.b` is the regular expression `a\\.b`), lines continued by a
+trailing backslash.
+
+Encoding. Java reads ISO-8859-1 with `\\uXXXX` for the rest. Editors write UTF-8. Bytes that are valid UTF-8 are
+therefore read as UTF-8, which is what their author saw, and a key or value in which that makes a difference is noted;
+all others are ISO-8859-1.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, cast
+
+import javaproperties
+
+from lockstep_config.text.config_errors import Problem
+
+__all__ = ["Entry", "PropertiesText", "read_properties"]
+
+UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key with its value, unescaped, and the line (from 1) on which the key begins.
+
+    `referenced`: a config provider brought the value or a part of it, so it is not shown to people; `read`: the files
+    it was brought from. `file` and `written` are for inputs other than one mm2.properties file: the file that has the
+    line where there are several, and what the key is called there.
+    """
+
+    key: str
+    value: str = field(repr=False)
+    line: int = 0
+    referenced: bool = False
+    file: Path | None = None
+    written: str = ""
+    read: tuple[Path, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The key as its author knows it."""
+        return self.written or self.key
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesText:
+    """What a file says: the entries that count, by key, in the order of the file; what is wrong with it; what deserves
+    a warning; what is without effect, of inputs that know that before their lines are checked; and `lacking`, what is
+    wrong unless a line with that key comes from elsewhere."""
+
+    entries: tuple[Entry, ...]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()
+    lacking: tuple[Problem, ...] = ()
+
+
+class _CountedLines:
+    """Text by its logical lines, that knows how many lines were read from it: javaproperties reads exactly the lines of
+    one entry before it yields, but puts continued lines together in a time that grows with their square."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = io.StringIO(text, newline="")
+        self.lines_read = 0
+
+    def readline(self) -> str:
+        line = self._natural()
+        if line.lstrip(" \t\f").startswith(("#", "!")):
+            return line
+        parts = []
+        while _is_continued(line) and (following := self._natural()):
+            parts.append(line.rstrip("\r\n")[:-1])
+            line = following.lstrip(" \t\f")
+        return "".join((*parts, line))
+
+    def _natural(self) -> str:
+        line = self._lines.readline()
+        self.lines_read += bool(line)
+        return line
+
+
+def _is_continued(line: str) -> bool:
+    text = line.rstrip("\r\n")
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def read_properties(data: bytes, file: Path) -> PropertiesText:
+    """Read the bytes of a properties file; `file` is only named in problems and notes.
+
+    A key written twice counts with its last value, as in Java, and is noted. A malformed `\\uXXXX` is a problem of its
+    line and reading goes on behind it.
+    """
+    data = data.removeprefix(UTF8_BYTE_ORDER_MARK)
+    text, is_utf8 = _decoded(data)
+    entries: dict[str, Entry] = {}
+    problems: list[Problem] = []
+    notes: list[Problem] = []
+    for found in _entries(text):
+        if isinstance(found, _BadEscape):
+            message = f"{found.escape!r} is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u"
+            problems.append(Problem(file, found.line, "", message))
+            continue
+        if is_utf8 and not (found.key + found.value).isascii() and found.literal:
+            message = (
+                "has characters beyond ASCII, read here as UTF-8; MirrorMaker would read them as ISO-8859-1: "
+                "\\uXXXX means the same in both"
+            )
+            notes.append(Problem(file, found.line, found.key, message))
+        earlier = entries.pop(found.key, None)
+        if earlier is not None:
+            message = f"is set twice, first in line {earlier.line}: the last one counts"
+            notes.append(Problem(file, found.line, found.key, message))
+        entries[found.key] = Entry(found.key, found.value, found.line)
+    return PropertiesText(tuple(entries.values()), tuple(problems), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    key: str
+    value: str
+    line: int
+    literal: bool
+    """The source itself has characters beyond ASCII, not only escapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BadEscape:
+    escape: str
+    line: int
+
+
+def _decoded(data: bytes) -> tuple[str, bool]:
+    try:
+        return data.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1"), False
+
+
+def _entries(text: str) -> Iterator[_Found | _BadEscape]:
+    lines = _CountedLines(text)
+    while True:
+        begins = lines.lines_read + 1
+        try:
+            # Asked anew for each element, so that a bad escape ends one generator and not the reading.
+            element = next(javaproperties.parse(cast(IO[str], lines)), None)
+        except javaproperties.InvalidUEscapeError as exc:
+            yield _BadEscape(exc.escape, begins)
+            continue
+        if element is None:
+            return
+        if isinstance(element, javaproperties.KeyValue):
+            yield _Found(element.key, element.value, begins, not element.source.isascii())

@@ -1,0 +1,73 @@
+"""Lines as an mm2.properties file, whatever they were read from. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.secrets import is_secret
+
+__all__ = ["as_properties", "plain_secrets"]
+
+_REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
+_JAAS_SECRET = re.compile(r"""\w*(?:password|secret|token|key)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE)
+_PLAIN_IN_KEYS = str.maketrans({c: f"\\{c}" for c in " :=#!\\"})
+_ENDS = {"\n": "\\n", "\r": "\\r", "\f": "\\f", "\t": "\\t"}
+
+
+def as_properties(entries: Iterable[Entry], path: Path) -> str:
+    """A file that loads to the same model as the entries; references stay references. Above each line stands where it
+    came from; `path` is the file of those that name none. The text is ASCII, so that Java reads it as we do."""
+    lines = [f"# From {_comment(str(path))}", ""]
+    for entry in entries:
+        place = f"{entry.file or path}:{entry.line}" if entry.line else str(entry.file or path)
+        written = f" {entry.shown}" if entry.shown != entry.key else ""
+        lines += [f"# {_comment(place + written)}", f"{_key(entry.key)} = {_value(entry.value)}"]
+    return "\n".join(lines) + "\n"
+
+
+def plain_secrets(entries: Iterable[Entry], path: Path) -> tuple[Problem, ...]:
+    """The lines in which a secret is written out, instead of a reference to where it is."""
+    message = (
+        "holds a secret that is written out, so it would be in what is written: put it into a file and refer to it, "
+        "as in ${file:/run/secrets/kafka.properties:password}, or say --with-secrets"
+    )
+    return tuple(
+        Problem(entry.file or path, entry.line, entry.shown, message) for entry in entries if _is_plain_secret(entry)
+    )
+
+
+def _is_plain_secret(entry: Entry) -> bool:
+    if not entry.value.strip() or not is_secret(entry.key):
+        return False
+    if entry.key.endswith("sasl.jaas.config"):
+        found = [value.strip('"') for value in _JAAS_SECRET.findall(entry.value)]
+        return any(value and not _REFERENCES.fullmatch(value) for value in found)
+    return not _REFERENCES.fullmatch(entry.value)
+
+
+def _key(text: str) -> str:
+    return _ascii(text.translate(_PLAIN_IN_KEYS))
+
+
+def _value(text: str) -> str:
+    escaped = text.replace("\\", "\\\\")
+    blanks = len(escaped) - len(escaped.lstrip(" "))
+    return _ascii("\\ " * blanks + escaped[blanks:])
+
+
+def _ascii(text: str) -> str:
+    return "".join(_ENDS.get(c, c) if c in _ENDS or " " <= c <= "~" else _unicode(c) for c in text)
+
+
+def _unicode(character: str) -> str:
+    """Java's escapes are of UTF-16's units."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _comment(text: str) -> str:
+    return _ascii(text).replace("\\n", " ")

@@ -1,0 +1,48 @@
+"""Where a configuration came from: its lines with all references resolved, and the files that have a say in it. Pure.
+
+A certificate is named by a file, a password by a reference to one: both change without the configuration's own file.
+Files with access tokens are not among them: whoever asks for a token reads them each time (`token_source`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockstep_config.text.properties import Entry
+
+__all__ = ["Sources", "named_files", "sources_of"]
+
+_NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
+_JAAS = re.compile(r"(?:^|\.)sasl\.jaas\.config$")
+_IN_JAAS = re.compile(r"""\bssl\.[a-z]+\.location\s*=\s*["']?([^"';\s]+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """`files`: everything on disk that the configuration came from. `entries`: its lines as they were understood."""
+
+    files: frozenset[Path] = frozenset()
+    entries: tuple[Entry, ...] = ()
+
+
+def sources_of(path: Path, entries: Iterable[Entry]) -> Sources:
+    """Of lines whose references have been replaced; `path` is the configuration's own file."""
+    every = tuple(entries)
+    files = {path, *(entry.file for entry in every if entry.file is not None)}
+    for entry in every:
+        files.update(entry.read)
+    return Sources(frozenset(files) | named_files({entry.key: entry.value for entry in every}), every)
+
+
+def named_files(properties: Mapping[str, str]) -> frozenset[Path]:
+    """The certificates, keys and stores that connection properties name, whatever prefix their keys bear."""
+    found: set[str] = set()
+    for key, value in properties.items():
+        if _NAMES_A_FILE.search(key):
+            found.add(value.strip())
+        elif _JAAS.search(key):
+            found.update(_IN_JAAS.findall(value))
+    return frozenset(Path(file) for file in found if file)
