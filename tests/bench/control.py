@@ -17,9 +17,9 @@ import psutil
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from lockstep_protocol.codec import encode_offset_sync
+from lockstep_protocol.mm2_codec import encode_offset_sync
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
 from tests.bench.clusters import Clusters
 from tests.bench.figures import MEBIBYTE
 from tests.bench.readings import Readings

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.codec import MalformedRecord, decode_source_progress
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress
 from lockstep_protocol.names import Flow
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lockstep_config import ConfigurationError, FlowSettings, load
-from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import is_cycle
 from tests.harness.jvm import call, jvm

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lockstep_protocol import codec
+from lockstep_protocol import mm2_codec
+from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.murmur2 import murmur2, partition_for
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync
 from tests.harness.jvm import call, jvm
 
 MIRROR = "org.apache.kafka.connect.mirror"
@@ -44,7 +44,7 @@ def test_mm2_020_java_reads_and_writes_our_checkpoints(
     java: Any, group: str, topic: str, partition: int, up: int, down: int, metadata: str
 ) -> None:
     ours = Checkpoint(group, topic, partition, UpstreamOffset(up), DownstreamOffset(down), metadata)
-    key, value = codec.encode_checkpoint(ours)
+    key, value = mm2_codec.encode_checkpoint(ours)
     theirs = deserialized(java, "Checkpoint", key, value)
     where = theirs.topicPartition()
     assert (theirs.consumerGroupId(), where.topic(), where.partition()) == (group, topic, partition)
@@ -55,7 +55,7 @@ def test_mm2_020_java_reads_and_writes_our_checkpoints(
 @few
 @given(strings, strings, offsets)
 def test_mm2_021_java_reads_and_writes_our_heartbeats(java: Any, source: str, target: str, at: int) -> None:
-    key, value = codec.encode_heartbeat(Heartbeat(source, target, at))
+    key, value = mm2_codec.encode_heartbeat(Heartbeat(source, target, at))
     theirs = deserialized(java, "Heartbeat", key, value)
     assert (theirs.sourceClusterAlias(), theirs.targetClusterAlias(), theirs.timestamp()) == (source, target, at)
     assert serialized(java, theirs) == (key, value)
@@ -66,7 +66,7 @@ def test_mm2_021_java_reads_and_writes_our_heartbeats(java: Any, source: str, ta
 def test_mm2_022_java_reads_and_writes_our_offset_syncs(
     java: Any, topic: str, partition: int, up: int, down: int
 ) -> None:
-    key, value = codec.encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
+    key, value = mm2_codec.encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
     theirs = deserialized(java, "OffsetSync", key, value)
     assert (theirs.topicPartition().topic(), theirs.topicPartition().partition()) == (topic, partition)
     assert (theirs.upstreamOffset(), theirs.downstreamOffset()) == (up, down)
@@ -96,9 +96,9 @@ def test_connect_writes_the_bytes_of_our_progress(
     where = java.jvm.org.apache.kafka.common.TopicPartition(topic, partition)
     types = ["org.apache.kafka.common.TopicPartition", "java.lang.String"]
     wrapped = call(java, f"{MIRROR}.MirrorUtils", "wrapPartition", types, [where, cluster])
-    theirs = connect_json([codec.SOURCE_CONNECTOR, wrapped], True)
+    theirs = connect_json([mm2_codec.SOURCE_CONNECTOR, wrapped], True)
     at = connect_json(java.jvm.org.apache.kafka.connect.mirror.MirrorUtils.wrapOffset(offset), False)
-    assert codec.encode_source_progress(cluster, topic, partition, offset) == (theirs, at)
+    assert mm2_codec.encode_source_progress(cluster, topic, partition, offset) == (theirs, at)
 
 
 @few

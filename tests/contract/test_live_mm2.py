@@ -27,8 +27,8 @@ from lockstep_client import (
     translate_offsets,
     upstream_clusters,
 )
-from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
+from lockstep_protocol.mm2_records import Checkpoint
 from tests.harness.broker import Broker
 from tests.harness.clusters import (
     Record,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.codec import decode_checkpoint
+from lockstep_protocol.mm2_codec import decode_checkpoint
 from lockstep_protocol.names import progress_topic
 from tests.contract.test_takeover_with_mm2 import EVERY_SECOND, MORE, Moved, dedicated, equal, flushes, mark
 from tests.contract.turns import until

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.codec import decode_checkpoint
+from lockstep_protocol.mm2_codec import decode_checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
-from lockstep_protocol.records import Checkpoint
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.codec import decode_source_progress, encode_source_progress
+from lockstep_protocol.mm2_codec import decode_source_progress, encode_source_progress
 from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.state import Handover, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row, SlotStatus
 from tests.conftest import Pair
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.harness.commands import lockstep

@@ -22,12 +22,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat, encode_offset_sync
 from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, encode_offset_sync
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, events_topic, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
-from lockstep_protocol.state import Leader, MirroredTopic, Row, decode_row
+from lockstep_protocol.rows.state_rows import Leader, MirroredTopic, Row, decode_row
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, admin, commit_offset, create_topic, delete_topic, produce
 from tests.harness.control import last_row, read_so_far

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.conftest import Pair
 from tests.harness.broker import Broker, started
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name

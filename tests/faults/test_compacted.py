@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.harness.broker import Broker, started
 from tests.harness.clusters import create_topic, read_topic
 from tests.harness.eventually import wait_until

@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope, connector_of
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import commands_topic
-from lockstep_protocol.state import GroupStatus, Leader, Wanted
-from lockstep_protocol.verbs import Scope, connector_of
+from lockstep_protocol.rows.state_rows import GroupStatus, Leader, Wanted
 from lockstep_runtime.state.leadership import label_of
 from lockstep_runtime.state.state_fold import owner_of
 from tests.conftest import Pair

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Origin
+from lockstep_protocol.rows.state_rows import Origin
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer
 from tests.faults.origins import first_of, same_everywhere

@@ -27,7 +27,7 @@ from lockstep_data_plane.slot.worker import run_slot
 from lockstep_data_plane.wire.cluster import kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.state import Assignment, PartitionProgress, Row, decode_row
+from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, decode_row
 from tests.harness import eventually, processes
 from tests.harness.clusters import create_topic, read_topic
 from tests.harness.mirror import MirroredFlow

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import AclStatus
+from lockstep_protocol.rows.state_rows import AclStatus
 from tests.harness.broker import Broker
 from tests.harness.clusters import admin
 from tests.harness.control import events, last_row

@@ -4,7 +4,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic, state_topic
-from lockstep_protocol.state import Row, decode_row
+from lockstep_protocol.rows.state_rows import Row, decode_row
 from tests.harness.clusters import Record, read_topic
 
 __all__ = ["NOT_YET", "events", "last_row", "read_so_far"]

@@ -14,12 +14,12 @@ from typing import Any, Self, TypeVar
 
 import psutil
 
-from lockstep_protocol.codec import decode_offset_sync, decode_source_progress
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.mm2_codec import decode_offset_sync, decode_source_progress
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.records import OffsetSync
-from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row, decode_row
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.harness.broker import Broker
 from tests.harness.clusters import Comparison, Isolation, Record, compare, end_offsets, produce, read_topic
 from tests.harness.control import read_so_far

@@ -20,7 +20,7 @@ from lockstep_acl_sync.ownership import Ownership
 from lockstep_config import load
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import events_topic, state_topic
-from lockstep_protocol.state import AclStatus, CopiedAcl, Leader, Row, decode_row
+from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, Leader, Row, decode_row
 from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer

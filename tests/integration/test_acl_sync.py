@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AclBinding
 
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.util.errors import NotPermitted

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat
+from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat
 from tests.harness.broker import Broker
 from tests.harness.clusters import (
     Record,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import Assignment
+from lockstep_protocol.rows.state_rows import Assignment
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, create_topic, delete_records, produce, read_topic
 from tests.harness.eventually import wait_until

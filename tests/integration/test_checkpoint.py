@@ -15,12 +15,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from lockstep_protocol.codec import decode_checkpoint, encode_checkpoint, encode_offset_sync
 from lockstep_protocol.events import Event
+from lockstep_protocol.mm2_codec import decode_checkpoint, encode_checkpoint, encode_offset_sync
+from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint, OffsetSync
-from lockstep_protocol.state import GroupStatus, MirroredTopic
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 from tests.harness.acls import acl, add, remove
 from tests.harness.broker import Broker
 from tests.harness.clusters import (

@@ -19,9 +19,9 @@ from lockstep_client import (
     remote_topics,
     translate_offsets,
 )
-from lockstep_protocol.codec import encode_checkpoint
+from lockstep_protocol.mm2_codec import encode_checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, create_topic, produce
 from tests.harness.proxy import Proxy

@@ -25,7 +25,7 @@ import psutil
 import pytest
 
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import SlotStatus, Wanted, decode_row
+from lockstep_protocol.rows.state_rows import SlotStatus, Wanted, decode_row
 from tests.faults.counting import Count, count
 from tests.faults.numbered import Writer, read_numbers
 from tests.harness.broker import Broker

@@ -12,7 +12,7 @@ import pytest
 from lockstep_protocol.names import quarantine_topic
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.state import OffsetRuns
+from lockstep_protocol.rows.state_rows import OffsetRuns
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import MirroredFlow

@@ -31,7 +31,7 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import DIVERGED
 from lockstep_data_plane.wire.frame_protocol import Encoded
 from lockstep_data_plane.wire.produce_codec import Answer
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.clock import now_ms
 from tests.harness.broker import Broker, free_port
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name

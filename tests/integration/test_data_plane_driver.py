@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep_protocol.state import Assignment
+from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
 from tests.harness.clusters import Record, create_topic, produce, unique_name
 from tests.harness.eventually import wait_until

@@ -11,7 +11,7 @@ from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.quarantine_entry import Quarantined, Refusal
 from lockstep_data_plane.progress.control_topic_writer import Ledger
 from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import NotAppended
 from tests.harness.broker import Broker

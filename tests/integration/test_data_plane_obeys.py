@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import PartitionProgress, Restarts, SlotStatus
+from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, SlotStatus
 from tests.conftest import Pair
 from tests.harness.clusters import create_topic, produce, read_topic, set_configs, unique_name
 from tests.harness.eventually import wait_until

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from lockstep_protocol.state import Assignment
+from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
 from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.harness.eventually import wait_until

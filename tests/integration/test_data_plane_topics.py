@@ -5,7 +5,7 @@ import os
 import psutil
 import pytest
 
-from lockstep_protocol.state import Assignment, SlotStatus
+from lockstep_protocol.rows.state_rows import Assignment, SlotStatus
 from tests.harness.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
 from tests.harness.eventually import wait_until
 from tests.harness.mirror import Mirror, MirroredFlow

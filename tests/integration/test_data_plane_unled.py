@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.state import SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.conftest import Pair
 from tests.harness.clusters import create_topic, unique_name
 from tests.harness.eventually import wait_until

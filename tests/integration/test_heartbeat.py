@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from lockstep_protocol.codec import decode_heartbeat, encode_heartbeat
-from lockstep_protocol.records import Heartbeat
+from lockstep_protocol.mm2_codec import decode_heartbeat, encode_heartbeat
+from lockstep_protocol.mm2_records import Heartbeat
 from tests.harness.broker import Broker
 from tests.harness.clusters import Record, create_topic, produce, read_topic
 from tests.harness.eventually import wait_until

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from lockstep_heartbeat.listening import Listener
-from lockstep_protocol.codec import encode_heartbeat
-from lockstep_protocol.records import Heartbeat
+from lockstep_protocol.mm2_codec import encode_heartbeat
+from lockstep_protocol.mm2_records import Heartbeat
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.util.clock import now_ms

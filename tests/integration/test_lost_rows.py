@@ -19,7 +19,7 @@ from lockstep_data_plane.resume.sequence_recovery import chain_end, remembered_b
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
 from lockstep_data_plane.wire.produce_codec import answer_of, produce_request
 from lockstep_protocol.names import state_topic, transactional_id
-from lockstep_protocol.state import Origin, PartitionProgress
+from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.harness.broker import Broker
 from tests.harness.clusters import (

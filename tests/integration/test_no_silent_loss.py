@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from lockstep_protocol.names import quarantine_topic
-from lockstep_protocol.state import Assignment
+from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
 from tests.harness.clusters import (
     Record,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import Assignment, SlotStatus
+from lockstep_protocol.rows.state_rows import Assignment, SlotStatus
 from tests.faults.numbered import Writer
 from tests.harness.broker import Broker
 from tests.harness.clusters import create_topic, end_offsets

@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 import pytest
 
-from lockstep_protocol.codec import connect_json
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.mm2_codec import connect_json
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.state import Leader, decode_row
+from lockstep_protocol.rows.state_rows import Leader, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker, free_port
 from tests.harness.clusters import Record, produce, read_topic

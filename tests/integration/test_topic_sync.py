@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic, state_topic
-from lockstep_protocol.state import MirroredTopic, decode_row
+from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
 from tests.harness import eventually
 from tests.harness.broker import Broker
 from tests.harness.clusters import (

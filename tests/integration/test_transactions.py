@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
-from lockstep_protocol.codec import encode_source_progress_reset
+from lockstep_protocol.mm2_codec import encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import progress_topic
 from tests.conftest import Pair

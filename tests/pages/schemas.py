@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import lockstep_protocol.schemas
-from lockstep_protocol import commands, events
-from lockstep_protocol.commands import Command
+from lockstep_protocol import events
+from lockstep_protocol.commands import command as commands
+from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
-from lockstep_protocol.state import ROWS, Row
+from lockstep_protocol.rows.state_rows import ROWS, Row
 
 __all__ = ["FOLDER", "LIMITS", "generated", "text_of"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from lockstep_data_plane.core.offset_run_log import RunLog
 from lockstep_protocol.offset_runs import RunMap, Translation
 from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.state import OffsetRuns, PartitionProgress, decode_row
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, decode_row
 
 __all__ = ["FIRST", "Copied", "Stretch", "exact_places", "read", "translated"]
 

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 from tests.e2e.demo import scene, verdict
 from tests.e2e.demo.group import GroupReader
 from tests.e2e.demo.probe import Probe

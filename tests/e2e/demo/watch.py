@@ -11,10 +11,10 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from lockstep_protocol.codec import decode_checkpoint, decode_heartbeat
+from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.records import Checkpoint
-from lockstep_protocol.state import PartitionProgress, decode_row
+from lockstep_protocol.rows.state_rows import PartitionProgress, decode_row
 from tests.e2e.demo.scene import FLOWS, SHOP, client, remote
 from tests.e2e.demo.snapshot import FlowLine, TopicLine, partition_lag
 from tests.harness.clusters import unique_name

@@ -27,10 +27,10 @@ from lockstep_checkpoint.plan import (
 )
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from lockstep_protocol.records import Checkpoint, OffsetSync
 
 FLOW = Flow("A", "B")
 EVERYTHING = NameFilter((".*",), ())

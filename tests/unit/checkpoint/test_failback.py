@@ -14,7 +14,7 @@ from lockstep_checkpoint.failback import place_back
 from lockstep_checkpoint.places import Opposite, Places
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.state import MirroredTopic, Row
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from tests.unit.offset_truth import FIRST, Copied
 
 TOPIC = MirroredTopic(

@@ -19,8 +19,8 @@ from lockstep_checkpoint.group_sync import (
     rewinds,
 )
 from lockstep_checkpoint.plan import TargetPartition
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint
 
 ABSENT = Look(Membership.ABSENT)
 ACTIVE = Look(Membership.ACTIVE)

@@ -1,9 +1,9 @@
 """MM2's checkpoint latency, by group and partition."""
 
 from lockstep_checkpoint.latency import CheckpointLatencies
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint
 
 
 def checkpoint(group: str, partition: int = 0) -> Checkpoint:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lockstep_checkpoint.exact import ExactPlaces, Place
 from lockstep_checkpoint.places import Places
 from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
 from tests.unit.checkpoint.test_exact import GAP, TOPIC, copied, folded
 
 

@@ -12,9 +12,9 @@ from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, A
 from lockstep_checkpoint.plan import TargetPartition
 from lockstep_checkpoint.report import GONE, GroupReport, Standing
 from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint
-from lockstep_protocol.state import GroupStatus, decode_row
+from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.kafka.topic_follower import Record

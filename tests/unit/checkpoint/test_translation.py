@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.translation import SLOTS, TOO_OLD, History, OffsetSyncStore, advanced, translate
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
 
 TOPIC = "orders"
 GOLDEN_LAG = 10

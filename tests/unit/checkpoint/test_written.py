@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.written import WrittenCheckpoints
-from lockstep_protocol.codec import UnsupportedRecordVersion, encode_checkpoint
+from lockstep_protocol.mm2_codec import UnsupportedRecordVersion, encode_checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint
 
 TP = ("A.orders", 0)
 

@@ -13,9 +13,9 @@ from lockstep_cli.judging import Logs
 from lockstep_cli.report import Report
 from lockstep_cli.reporting import report_of
 from lockstep_cli.tables import as_tables
-from lockstep_protocol.behind import Log
+from lockstep_protocol.lag import Log
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
 __all__ = ["FLOW", "NOW", "at_work", "progress", "reported", "shown", "topic"]
 

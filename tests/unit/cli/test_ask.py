@@ -15,8 +15,8 @@ from lockstep_cli.ask import REFUSED, Reply, exit_code, question_of
 from lockstep_cli.exits import CannotUse, Exit
 from lockstep_cli.flows import flows_of
 from lockstep_config import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import FLOW, Scope
 from lockstep_protocol.events import Event
-from lockstep_protocol.verbs import FLOW, Scope
 
 Settings = Callable[..., FlowSettings]
 File = Callable[..., Path]

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from lockstep_cli.decoding import ROLES, UNDECODED, RowChanges, decode
 from lockstep_cli.watch import TOPICS
-from lockstep_protocol.codec import (
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.events import Event
+from lockstep_protocol.mm2_codec import (
     encode_checkpoint,
     encode_heartbeat,
     encode_offset_sync,
     encode_source_progress,
     encode_source_progress_reset,
 )
-from lockstep_protocol.commands import Command
-from lockstep_protocol.events import Event
+from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 Bytes = tuple[bytes, bytes | None]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep_cli.report import Trouble
 from lockstep_cli.tables import as_json
-from lockstep_protocol.state import Row, Wanted
+from lockstep_protocol.rows.state_rows import Row, Wanted
 from tests.unit.cli.reports import NOW, at_work, progress, reported, shown, topic
 
 

@@ -11,7 +11,7 @@ from lockstep_cli.amounts import ago, counted, in_bytes, in_time
 from lockstep_cli.report import AclLine, HeldBack, Trouble
 from lockstep_cli.reporting import report_of
 from lockstep_cli.tables import FEW, as_json
-from lockstep_protocol.state import (
+from lockstep_protocol.rows.state_rows import (
     AclStatus,
     FlowPulse,
     GroupStatus,

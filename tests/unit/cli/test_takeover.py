@@ -20,7 +20,15 @@ from lockstep_cli.place import Place, place_of
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
 from lockstep_cli.takeover import Found, PartitionPlan, flush_note, named, plan_of
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
+from lockstep_protocol.rows.state_rows import (
+    Handover,
+    MirroredTopic,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    Wanted,
+)
 
 FLOW = Flow("A", "B")
 OFFSETS = "mm2-offsets.A.internal"

@@ -11,8 +11,8 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.model import AutoRestart, Stated, States
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
-from lockstep_protocol.verbs import Connector
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 AB = Flow("A", "B")

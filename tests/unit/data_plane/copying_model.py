@@ -20,7 +20,7 @@ from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import Record
-from lockstep_protocol.state import OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import (
     CONTROL,
     DELETE_HORIZON,

@@ -21,7 +21,7 @@ from lockstep_data_plane.core.transaction_state import Stage, Transactions
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.rebuild import Record, read
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.unit.data_plane.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.unit.data_plane.copying_model import SourceLog
 

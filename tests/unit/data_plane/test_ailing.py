@@ -14,7 +14,7 @@ from lockstep_data_plane.driver.slot_health import (
     Ailing,
     Ailment,
 )
-from lockstep_protocol.state import SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 
 STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=1)
 LONG_AGO = -1e9

@@ -17,9 +17,9 @@ from lockstep_data_plane.admin.offset_alteration import (
     to_look_up,
 )
 from lockstep_data_plane.record_batch.stamp import EPOCHS
-from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
+from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 COPIED = PartitionProgress(
     topic="orders",

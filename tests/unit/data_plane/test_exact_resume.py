@@ -18,7 +18,7 @@ from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
 from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.state import OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.unit.data_plane.batch_bytes import LZ4, ZSTD
 from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
 from tests.unit.offset_truth import exact_places

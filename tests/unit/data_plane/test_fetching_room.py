@@ -20,7 +20,7 @@ from lockstep_data_plane.fetch.memory_budget import InFlight
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
 from lockstep_data_plane.wire.cluster import Cluster, Leader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch_bytes, record
 from tests.unit.data_plane.by_kio import read_back

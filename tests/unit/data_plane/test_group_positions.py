@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lockstep_data_plane.admin.group_positions import due, mark_of, placed
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset
 
 MARK = mark_of(Flow("source", "target"), 7)

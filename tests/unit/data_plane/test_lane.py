@@ -17,7 +17,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.wire.cluster import Leader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.produce_codec import Answer
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.harness.eventually import eventually
 from tests.unit.data_plane.batch_bytes import batch, records
 

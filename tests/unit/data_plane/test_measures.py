@@ -11,9 +11,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from lockstep_data_plane.driver.lag_estimator import Seen
 from lockstep_data_plane.driver.metrics import METRICS
 from lockstep_data_plane.driver.metrics_collector import CASES, Measures, SlotRun
-from lockstep_protocol.behind import Log
+from lockstep_protocol.lag import Log
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus, Wanted
+from lockstep_protocol.rows.state_rows import (
+    Assignment,
+    MirroredTopic,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    Wanted,
+)
 from lockstep_runtime.flow import common_metrics
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.kafka.topic_follower import Record

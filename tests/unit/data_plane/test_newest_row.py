@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep_data_plane.resume.resumer import newest
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 OURS = 4000
 

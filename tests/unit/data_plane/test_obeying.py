@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_config.flow.model import Stated, States
 from lockstep_data_plane.slot.desired_state import Order, at_rest, closed_slots, has_failed, orders, tries_of
-from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
+from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.state.desired_state import Phase
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_data_plane.provenance.producer_ids import origin_of
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Origin, PartitionProgress
+from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 
 FLOW = Flow("A", "B")
 OURS = Origin(producer_id=4000, source="A", target="B", origin_cluster_id="id-a", target_cluster_id="id-b")

@@ -15,7 +15,7 @@ from lockstep_data_plane.core.target_tail import ChainEnd
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import Record
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "data-plane-states.md"

@@ -18,8 +18,8 @@ from lockstep_data_plane.wire.cluster import Cluster, Leader, kafka_error
 from lockstep_data_plane.wire.connection import APIS, Connection, message
 from lockstep_data_plane.wire.frame_protocol import Encoded
 from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_protocol.codec import encode_source_progress
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.mm2_codec import encode_source_progress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
 from tests.unit.data_plane.by_kio import read_back
 

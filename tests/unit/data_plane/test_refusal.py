@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limit
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_piece
 from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.unit.data_plane.batch_bytes import GZIP, batch, record, records
 from tests.unit.data_plane.old_sets import Message, message_set
 

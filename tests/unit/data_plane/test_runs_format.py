@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.core.offset_run_log import CHUNK, RING, RunLog
+from lockstep_protocol.rows.state_rows import OffsetRuns
 from lockstep_protocol.schemas import schema
-from lockstep_protocol.state import OffsetRuns
 from tests.unit.json_schema import faults
 from tests.unit.offset_truth import FIRST, Copied, Stretch
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.driver.lag_estimator import FRESH_S, LOOK_LASTS_S, Lag, Seen, Sighted
-from lockstep_protocol.behind import Log
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.lag import Log
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 T = 1_700_000_000_000
 TP = ("t", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockstep_data_plane.common.liveness_timer import Silence
-from lockstep_protocol.state import SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.util.suspend_detector import AWAY_S
 
 HOUR_MS = 3_600_000

@@ -11,7 +11,7 @@ from lockstep_data_plane.core.target_tail import ChainEnd
 from lockstep_data_plane.core.transaction_state import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep_data_plane.common.stall_detector import Stuck, Watchdog
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 TP = ("t", 0)
 

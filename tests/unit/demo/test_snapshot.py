@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.e2e.demo.snapshot import FlowLine, Snapshot, TopicLine, partition_lag, quantile
 from tests.e2e.demo.table import as_lines, as_table
 

@@ -33,8 +33,8 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import Spark
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
-from lockstep_protocol.rows import NewerVersion
-from lockstep_protocol.state import ROWS, Row
+from lockstep_protocol.rows.row import NewerVersion
+from lockstep_protocol.rows.state_rows import ROWS, Row
 from lockstep_runtime.http.access import Door
 from lockstep_runtime.http.server import Pages
 from lockstep_runtime.kafka.topic_follower import Record

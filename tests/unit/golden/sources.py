@@ -20,17 +20,17 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_data_plane.admin.group_positions import mark_of
 from lockstep_data_plane.core import gap_policy
 from lockstep_data_plane.core.quarantine_entry import Quarantined
-from lockstep_protocol import codec, names
-from lockstep_protocol.commands import Command, decode_command
+from lockstep_protocol import mm2_codec, names
+from lockstep_protocol.commands.command import Command, decode_command
+from lockstep_protocol.commands.command_vocabulary import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
+from lockstep_protocol.connect_offsets import change_in, changes_of, record_of
 from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.names import Flow
-from lockstep_protocol.offset_requests import change_in, changes_of, record_of
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync
+from lockstep_protocol.rows.state_rows import ROWS, decode_row
 from lockstep_protocol.schemas import names as schema_names
 from lockstep_protocol.schemas import schema
-from lockstep_protocol.state import ROWS, decode_row
-from lockstep_protocol.verbs import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
 from lockstep_runtime.kafka import control_topics
 from tests.pages import configuration as configuration_page
 from tests.pages import metrics as metrics_page
@@ -147,15 +147,15 @@ def mirror_records() -> Iterator[tuple[str, Bytes, object, object]]:
     sync = OffsetSync("tö", 2, up, down)
     checkpoint = Checkpoint("g1", "A.tö", 2, UpstreamOffset(10), DownstreamOffset(5), "meta")
     beat = Heartbeat("A", "B", 1234567890)
-    written = codec.encode_offset_sync(sync)
-    yield "offset sync", written, sync, codec.decode_offset_sync(*written)
-    written = codec.encode_checkpoint(checkpoint)
-    yield "checkpoint", written, checkpoint, codec.decode_checkpoint(*written)
-    written = codec.encode_heartbeat(beat)
-    yield "heartbeat", written, beat, codec.decode_heartbeat(*written)
-    progress: Bytes = codec.encode_source_progress("A", "tö", 2, 123)
+    written = mm2_codec.encode_offset_sync(sync)
+    yield "offset sync", written, sync, mm2_codec.decode_offset_sync(*written)
+    written = mm2_codec.encode_checkpoint(checkpoint)
+    yield "checkpoint", written, checkpoint, mm2_codec.decode_checkpoint(*written)
+    written = mm2_codec.encode_heartbeat(beat)
+    yield "heartbeat", written, beat, mm2_codec.decode_heartbeat(*written)
+    progress: Bytes = mm2_codec.encode_source_progress("A", "tö", 2, 123)
     yield "source offset", progress, ("A", "tö", 2, 123), _progress(progress)
-    progress = codec.encode_source_progress_reset("A", "tö", 2, "A->B.MirrorSourceConnector")
+    progress = mm2_codec.encode_source_progress_reset("A", "tö", 2, "A->B.MirrorSourceConnector")
     yield "source offset, reset", progress, ("A", "tö", 2, None), _progress(progress)
     for connector, partition in PARTITIONS.items():
         name = Connector(connector).value
@@ -174,7 +174,7 @@ PARTITIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def _progress(written: Bytes) -> tuple[object, ...]:
-    read = codec.decode_source_progress(*written)
+    read = mm2_codec.decode_source_progress(*written)
     assert read is not None
     return read.cluster, read.topic, read.partition, read.offset
 

@@ -1,7 +1,7 @@
 """Heartbeats and the pulse of a flow."""
 
 from lockstep_heartbeat.beat import beat, pulse
-from lockstep_protocol.codec import encode_heartbeat
+from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.names import Flow
 
 FLOW = Flow("A", "B")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_protocol.behind import NOT_ASKED, Log, behind, is_of_another_log, why_unknown
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.lag import NOT_ASKED, Log, behind, is_of_another_log, why_unknown
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 TOPIC = MirroredTopic(
     source_topic="t", target_topic="A.t", source_topic_id="s1", target_topic_id="t1", partitions=1, target_partitions=1

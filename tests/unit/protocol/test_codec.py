@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol import codec
-from lockstep_protocol.codec import MalformedRecord, UnsupportedRecordVersion
+from lockstep_protocol import mm2_codec
+from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion
+from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync, SourceProgress
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync, SourceProgress
 
 strings = st.text(st.characters(codec="utf-8"), max_size=50)
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -31,20 +31,20 @@ GOLDEN: list[
     tuple[Callable[[Any], tuple[bytes, bytes]], Callable[[bytes | None, bytes | None], Any], Any, str, str]
 ] = [
     (
-        codec.encode_offset_sync,
-        codec.decode_offset_sync,
+        mm2_codec.encode_offset_sync,
+        mm2_codec.decode_offset_sync,
         SYNC,
         "0002743100000002",
         "00000000000000030000000000000004",
     ),
     (
-        codec.encode_checkpoint,
-        codec.decode_checkpoint,
+        mm2_codec.encode_checkpoint,
+        mm2_codec.decode_checkpoint,
         CHECKPOINT,
         "000267310004412e743100000002",
         "0000000000000000000a00000000000000050000",
     ),
-    (codec.encode_heartbeat, codec.decode_heartbeat, HEARTBEAT, "000141000142", "0000" + "00000000499602d2"),
+    (mm2_codec.encode_heartbeat, mm2_codec.decode_heartbeat, HEARTBEAT, "000141000142", "0000" + "00000000499602d2"),
 ]
 each_kind = pytest.mark.parametrize(
     ("encode", "decode", "record", "key", "value"), GOLDEN, ids=["sync", "checkpoint", "beat"]
@@ -59,31 +59,31 @@ def test_the_golden_vectors_hold_both_ways(encode: Any, decode: Any, record: Any
 
 @given(st.builds(OffsetSync, strings, int32, upstream, downstream))
 def test_mm2_022_offset_syncs_survive_the_journey(sync: OffsetSync) -> None:
-    assert codec.decode_offset_sync(*codec.encode_offset_sync(sync)) == sync
+    assert mm2_codec.decode_offset_sync(*mm2_codec.encode_offset_sync(sync)) == sync
 
 
 @given(st.builds(Checkpoint, strings, strings, int32, upstream, downstream, strings))
 def test_mm2_020_checkpoints_survive_the_journey(checkpoint: Checkpoint) -> None:
-    assert codec.decode_checkpoint(*codec.encode_checkpoint(checkpoint)) == checkpoint
+    assert mm2_codec.decode_checkpoint(*mm2_codec.encode_checkpoint(checkpoint)) == checkpoint
 
 
 @given(st.builds(Heartbeat, strings, strings, int64))
 def test_mm2_021_heartbeats_survive_the_journey(heartbeat: Heartbeat) -> None:
-    assert codec.decode_heartbeat(*codec.encode_heartbeat(heartbeat)) == heartbeat
+    assert mm2_codec.decode_heartbeat(*mm2_codec.encode_heartbeat(heartbeat)) == heartbeat
 
 
 @pytest.mark.parametrize("version", [1, -1, 32767])
 def test_mm2_023_a_checkpoint_of_another_version_is_refused_by_its_version(version: int) -> None:
     """What follows the version may be anything."""
-    key, _ = codec.encode_checkpoint(CHECKPOINT)
+    key, _ = mm2_codec.encode_checkpoint(CHECKPOINT)
     with pytest.raises(UnsupportedRecordVersion, match=f"checkpoint value: version {version}, this release reads"):
-        codec.decode_checkpoint(key, version.to_bytes(2, "big", signed=True))
+        mm2_codec.decode_checkpoint(key, version.to_bytes(2, "big", signed=True))
 
 
 def test_mm2_024_a_heartbeat_of_another_version_is_refused_by_its_version() -> None:
-    key, value = codec.encode_heartbeat(HEARTBEAT)
+    key, value = mm2_codec.encode_heartbeat(HEARTBEAT)
     with pytest.raises(UnsupportedRecordVersion, match="heartbeat value: version 1, this release reads version 0"):
-        codec.decode_heartbeat(key, b"\0\1" + value[2:])
+        mm2_codec.decode_heartbeat(key, b"\0\1" + value[2:])
 
 
 @each_kind
@@ -112,12 +112,12 @@ def test_tombstones_and_missing_keys_are_malformed(encode: Any, decode: Any, rec
 
 def test_a_null_string_is_malformed() -> None:
     with pytest.raises(MalformedRecord, match="topic has length -1, null is not allowed"):
-        codec.decode_offset_sync(b"\xff\xff\0\0\0\2", bytes(16))
+        mm2_codec.decode_offset_sync(b"\xff\xff\0\0\0\2", bytes(16))
 
 
 def test_a_string_that_is_not_utf8_is_malformed() -> None:
     with pytest.raises(MalformedRecord, match="source alias is not UTF-8"):
-        codec.decode_heartbeat(b"\0\1\xff\0\1B", bytes(10))
+        mm2_codec.decode_heartbeat(b"\0\1\xff\0\1B", bytes(10))
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
@@ -130,14 +130,14 @@ def test_whatever_the_bytes_nothing_else_is_raised(key: bytes, value: bytes) -> 
 def test_the_longest_string_fits_and_one_byte_more_does_not() -> None:
     """`mm2-behaviour.md` §1.2: 0..32767 bytes, not characters."""
     fits = Heartbeat("a" * 32767, "é" * 16383, 0)
-    assert codec.decode_heartbeat(*codec.encode_heartbeat(fits)) == fits
+    assert mm2_codec.decode_heartbeat(*mm2_codec.encode_heartbeat(fits)) == fits
     with pytest.raises(ValueError, match="target takes 32768 bytes, the format holds at most 32767"):
-        codec.encode_heartbeat(Heartbeat("A", "é" * 16384, 0))
+        mm2_codec.encode_heartbeat(Heartbeat("A", "é" * 16384, 0))
 
 
 def test_numbers_that_do_not_fit_are_refused_before_anything_is_written() -> None:
     with pytest.raises(ValueError, match="partition 2147483648 does not fit into 4 bytes"):
-        codec.encode_offset_sync(OffsetSync("t", 2**31, UpstreamOffset(0), DownstreamOffset(0)))
+        mm2_codec.encode_offset_sync(OffsetSync("t", 2**31, UpstreamOffset(0), DownstreamOffset(0)))
 
 
 @pytest.mark.parametrize(
@@ -176,21 +176,21 @@ def test_numbers_that_do_not_fit_are_refused_before_anything_is_written() -> Non
 def test_progress_has_connects_exact_bytes(
     cluster: str, topic: str, partition: int, offset: int, key: str, value: str
 ) -> None:
-    assert codec.encode_source_progress(cluster, topic, partition, offset) == (key.encode(), value.encode())
+    assert mm2_codec.encode_source_progress(cluster, topic, partition, offset) == (key.encode(), value.encode())
 
 
 @given(strings, strings, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), strings)
 def test_progress_survives_the_journey(cluster: str, topic: str, partition: int, offset: int, connector: str) -> None:
-    key, value = codec.encode_source_progress(cluster, topic, partition, offset, connector)
-    read = codec.decode_source_progress(key, value)
+    key, value = mm2_codec.encode_source_progress(cluster, topic, partition, offset, connector)
+    read = mm2_codec.decode_source_progress(key, value)
     assert read == SourceProgress(connector, cluster, topic, partition, UpstreamOffset(offset))
 
 
 @pytest.mark.parametrize("value", [None, b"null", b"{}", b'{"offset":null}'])
 def test_a_reset_is_progress_without_an_offset(value: bytes | None) -> None:
-    key, tombstone = codec.encode_source_progress_reset("S", "t", 3)
+    key, tombstone = mm2_codec.encode_source_progress_reset("S", "t", 3)
     assert tombstone is None
-    assert codec.decode_source_progress(key, value) == SourceProgress("MirrorSourceConnector", "S", "t", 3, None)
+    assert mm2_codec.decode_source_progress(key, value) == SourceProgress("MirrorSourceConnector", "S", "t", 3, None)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_reset_is_progress_without_an_offset(value: bytes | None) -> None:
     ],
 )
 def test_entries_of_other_connectors_and_shapes_are_not_progress(key: bytes) -> None:
-    assert codec.decode_source_progress(key, b'{"offset":0}') is None
+    assert mm2_codec.decode_source_progress(key, b'{"offset":0}') is None
 
 
 @pytest.mark.parametrize(
@@ -212,23 +212,25 @@ def test_entries_of_other_connectors_and_shapes_are_not_progress(key: bytes) -> 
 )
 def test_a_key_that_connect_would_not_write_is_malformed(key: bytes | None) -> None:
     with pytest.raises(MalformedRecord, match="source progress key"):
-        codec.decode_source_progress(key, b'{"offset":0}')
+        mm2_codec.decode_source_progress(key, b'{"offset":0}')
 
 
 @pytest.mark.parametrize("value", [b"", b"7", b"[]", b'{"offset":"7"}', b'{"offset":7.5}', b'{"offset":true}'])
 def test_an_offset_that_is_no_number_is_malformed(value: bytes) -> None:
-    key, _ = codec.encode_source_progress_reset("S", "t", 0)
+    key, _ = mm2_codec.encode_source_progress_reset("S", "t", 0)
     with pytest.raises(MalformedRecord, match="source progress value"):
-        codec.decode_source_progress(key, value)
+        mm2_codec.decode_source_progress(key, value)
 
 
 def test_what_connects_own_alter_offsets_refuses_is_refused() -> None:
     with pytest.raises(ValueError, match="offsets begin at 0"):
-        codec.encode_source_progress("S", "t", 0, -1)
+        mm2_codec.encode_source_progress("S", "t", 0, -1)
     with pytest.raises(ValueError, match="t has no partition -1"):
-        codec.encode_source_progress("S", "t", -1, 0)
+        mm2_codec.encode_source_progress("S", "t", -1, 0)
 
 
 def test_a_key_spelled_by_another_json_writer_still_reads() -> None:
     key = json.dumps(["n", {"topic": "t", "partition": 0, "cluster": "é"}], indent=1).encode()
-    assert codec.decode_source_progress(key, b'{ "offset" : 7 }') == SourceProgress("n", "é", "t", 0, UpstreamOffset(7))
+    assert mm2_codec.decode_source_progress(key, b'{ "offset" : 7 }') == SourceProgress(
+        "n", "é", "t", 0, UpstreamOffset(7)
+    )

@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.commands import Command, decode_command
+from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.state import ROWS, MalformedRow, MirroredTopic, NewerVersion, Row, SlotStatus, decode_row
+from lockstep_protocol.rows.state_rows import (
+    ROWS,
+    MalformedRow,
+    MirroredTopic,
+    NewerVersion,
+    Row,
+    SlotStatus,
+    decode_row,
+)
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
 json_values = st.recursive(

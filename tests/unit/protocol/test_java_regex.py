@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.java_regex import UntranslatablePattern, to_python
+from lockstep_protocol.java_regex.translate import UntranslatablePattern, to_python
 
 
 @pytest.mark.parametrize(

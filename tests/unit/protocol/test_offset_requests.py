@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.codec import encode_source_progress
-from lockstep_protocol.offset_requests import (
+from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.connect_offsets import (
     OffsetChange,
     RefusedOffsets,
     change_in,
@@ -18,7 +18,7 @@ from lockstep_protocol.offset_requests import (
     listing,
     record_of,
 )
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.mm2_codec import encode_source_progress
 
 SOURCE, CHECKPOINT, HEARTBEAT = Connector.SOURCE, Connector.CHECKPOINT, Connector.HEARTBEAT
 PARTITION: dict[Connector, dict[str, Any]] = {

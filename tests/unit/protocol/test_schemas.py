@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.commands import Command, decode_command
+from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.rows import NewerVersion
+from lockstep_protocol.rows.row import NewerVersion
+from lockstep_protocol.rows.state_rows import ROWS, Row, decode_row
 from lockstep_protocol.schemas import names, schema
-from lockstep_protocol.state import ROWS, Row, decode_row
 from tests.pages.schemas import FOLDER, LIMITS, generated, text_of
 from tests.unit.json_schema import faults
 from tests.unit.protocol.test_control_rows import commands, events

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.java_regex import UntranslatablePattern
-from lockstep_protocol.steady_patterns import NotSteady, _Steps, matcher_of
+from lockstep_protocol.java_regex.translate import UntranslatablePattern
+from lockstep_protocol.linear_regex import NotSteady, _Steps, matcher_of
 
 FOREVER = [
     "(a+)+b",

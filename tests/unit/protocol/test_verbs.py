@@ -4,9 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol import verbs
+from lockstep_protocol.commands import command_vocabulary
+from lockstep_protocol.commands.command_vocabulary import (
+    FLOW,
+    Connector,
+    Scope,
+    ScopeKind,
+    UnknownVerb,
+    asked,
+    connector_of,
+)
 from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.verbs import FLOW, Connector, Scope, ScopeKind, UnknownVerb, asked, connector_of
 
 OWNERS = {"topic-sync", "checkpoint", "heartbeat"}
 SOURCE = {"topic-sync", "acl-sync", "data-plane"}
@@ -62,7 +70,9 @@ def test_what_is_no_scope_is_told_what_is(text: str, why: str) -> None:
         Scope.parse(text)
 
 
-@pytest.mark.parametrize("verb", [verbs.PAUSE, verbs.RESUME, verbs.STOP, verbs.RESTART])
+@pytest.mark.parametrize(
+    "verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.STOP, command_vocabulary.RESTART]
+)
 def test_what_is_wanted_of_the_work_each_connectors_owner_answers(verb: str) -> None:
     assert asked(verb, FLOW) == OWNERS
     assert asked(verb, Scope.of(Connector.SOURCE)) == {"topic-sync"}
@@ -71,19 +81,21 @@ def test_what_is_wanted_of_the_work_each_connectors_owner_answers(verb: str) -> 
     assert asked(verb, Scope.parse("slot:1")) == {"topic-sync"}
 
 
-@pytest.mark.parametrize("verb", [verbs.PAUSE, verbs.RESUME, verbs.RESTART])
+@pytest.mark.parametrize("verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.RESTART])
 def test_topics_and_partitions_are_topic_syncs(verb: str) -> None:
     for text in ("topic:orders", "partition:orders-3"):
         assert asked(verb, Scope.parse(text)) == {"topic-sync"}
 
 
 def test_a_refresh_is_everybodys_or_a_connectors() -> None:
-    assert asked(verbs.REFRESH, FLOW) == set(verbs.SERVICES)
-    assert asked(verbs.REFRESH, Scope.of(Connector.SOURCE)) == SOURCE
-    assert asked(verbs.REFRESH, Scope.of(Connector.HEARTBEAT)) == {"heartbeat"}
+    assert asked(command_vocabulary.REFRESH, FLOW) == set(command_vocabulary.SERVICES)
+    assert asked(command_vocabulary.REFRESH, Scope.of(Connector.SOURCE)) == SOURCE
+    assert asked(command_vocabulary.REFRESH, Scope.of(Connector.HEARTBEAT)) == {"heartbeat"}
 
 
-@pytest.mark.parametrize("verb", [verbs.OFFSETS_LIST, verbs.OFFSETS_ALTER, verbs.OFFSETS_RESET])
+@pytest.mark.parametrize(
+    "verb", [command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, command_vocabulary.OFFSETS_RESET]
+)
 def test_offsets_are_asked_of_who_keeps_them(verb: str) -> None:
     assert asked(verb, Scope.of(Connector.SOURCE)) == {"data-plane"}
     assert asked(verb, Scope.of(Connector.CHECKPOINT)) == {"checkpoint"}
@@ -93,9 +105,9 @@ def test_offsets_are_asked_of_who_keeps_them(verb: str) -> None:
 
 def test_a_topic_is_paused_not_stopped() -> None:
     with pytest.raises(ValueError, match="stop is not for a topic: only for flow, connector, slot"):
-        asked(verbs.STOP, Scope.parse("topic:orders"))
+        asked(command_vocabulary.STOP, Scope.parse("topic:orders"))
     with pytest.raises(ValueError, match="pause is not for a group"):
-        asked(verbs.PAUSE, Scope.parse("group:g"))
+        asked(command_vocabulary.PAUSE, Scope.parse("group:g"))
 
 
 def test_an_unknown_verb_is_told_which_there_are() -> None:
@@ -104,12 +116,12 @@ def test_an_unknown_verb_is_told_which_there_are() -> None:
 
 
 def test_every_verb_has_an_answer_in_the_past_tense() -> None:
-    assert verbs.ANSWERS.keys() == verbs._ABOUT.keys()
-    assert set(verbs.ANSWERS.values()) >= {"Paused", "OffsetsListed"}
+    assert command_vocabulary.ANSWERS.keys() == command_vocabulary._ABOUT.keys()
+    assert set(command_vocabulary.ANSWERS.values()) >= {"Paused", "OffsetsListed"}
 
 
 def test_services_are_parts_of_connectors() -> None:
-    assert {s for s in verbs.SERVICES if connector_of(s) is Connector.SOURCE} == SOURCE
+    assert {s for s in command_vocabulary.SERVICES if connector_of(s) is Connector.SOURCE} == SOURCE
 
 
 def test_commands_about_a_group_go_to_its_partition_and_all_others_to_the_first() -> None:
@@ -118,4 +130,4 @@ def test_commands_about_a_group_go_to_its_partition_and_all_others_to_the_first(
 
 
 def test_what_a_later_release_may_know_is_topic_syncs() -> None:
-    assert verbs.owner_of_wanted("colour:blue") == "topic-sync"
+    assert command_vocabulary.owner_of_wanted("colour:blue") == "topic-sync"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lockstep_config import load
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Row
+from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.topic_follower import Record

@@ -3,8 +3,8 @@
 import pytest
 
 from lockstep_config.flow.model import AutoRestart, AutoRestarts
-from lockstep_protocol.state import Restarts
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.rows.state_rows import Restarts
 from lockstep_runtime.util.auto_restart import WORKS_AFTER, again, allowed_for, is_spent, is_unlimited, next_after
 
 NEW = Restarts(owner="topic-sync")

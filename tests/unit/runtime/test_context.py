@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
+from lockstep_protocol.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
 from lockstep_runtime.state.leadership import HEARD_WITHIN, SESSION_TIMEOUT
 from lockstep_runtime.util.errors import StoodDown
 from tests.unit.runtime.flow_context import flow_context, leading

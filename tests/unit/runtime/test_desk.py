@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.events import Event
-from lockstep_protocol.rows import NewerVersion
-from lockstep_protocol.state import Wanted
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.rows.row import NewerVersion
+from lockstep_protocol.rows.state_rows import Wanted
 from lockstep_runtime.flow.command_handler import CommandDesk
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.topic_follower import Record

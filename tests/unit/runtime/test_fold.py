@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.state import ROWS as KINDS
-from lockstep_protocol.state import (
+from lockstep_protocol.rows.state_rows import ROWS as KINDS
+from lockstep_protocol.rows.state_rows import (
     GroupStatus,
     Leader,
     MirroredTopic,

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.model import Stated, States
-from lockstep_protocol.state import MirroredTopic, Row, Wanted
-from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 from lockstep_runtime.state.desired_state import Phase, WantedNow, after, doubts
 
 SOURCE = "connector:MirrorSourceConnector"

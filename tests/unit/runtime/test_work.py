@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.state import Restarts, Row, Wanted
+from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
 from lockstep_runtime.flow.main_loop import Work
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.unit.runtime.flow_context import flow_context, read_row

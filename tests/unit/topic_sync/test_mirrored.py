@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.mirrored import STANDINGS, Seen, gone_rows, mirrored_row, standing, what_happened
 from lockstep_topic_sync.plan import Topic
 from lockstep_topic_sync.retries import Retries

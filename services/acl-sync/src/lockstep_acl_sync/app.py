@@ -16,10 +16,10 @@ from lockstep_acl_sync.owned import Deletions, Looks, Review, deletions, review
 from lockstep_acl_sync.ownership import Ownership
 from lockstep_acl_sync.plan import AclPlan, AclRule, Verdict, plan
 from lockstep_acl_sync.tokens import about_tokens
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.filters import should_replicate_group
-from lockstep_protocol.state import AclStatus, CopiedAcl, MirroredTopic, Row
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lockstep_acl_sync.apply import AclsChanged, delete_acls
 from lockstep_acl_sync.bindings import AclBinding
 from lockstep_acl_sync.owned import Owned
-from lockstep_protocol.state import CopiedAcl
+from lockstep_protocol.rows.state_rows import CopiedAcl
 from lockstep_runtime.flow.context import FlowContext
 
 __all__ = ["Ownership"]

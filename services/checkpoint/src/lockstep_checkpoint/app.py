@@ -25,11 +25,11 @@ from lockstep_checkpoint.report import GroupReport, Standing
 from lockstep_checkpoint.syncs import OffsetSyncsFollower
 from lockstep_checkpoint.target_groups import commit, look_at
 from lockstep_config.flow import client_settings
-from lockstep_protocol.codec import encode_checkpoint
-from lockstep_protocol.commands import Command
-from lockstep_protocol.records import Checkpoint
-from lockstep_protocol.state import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from lockstep_protocol.verbs import Connector, Scope
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Connector, Scope
+from lockstep_protocol.mm2_codec import encode_checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.flow.connect_offsets import SourceOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, offset_syncs_topic

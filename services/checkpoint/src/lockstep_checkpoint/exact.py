@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from lockstep_protocol.offset_runs import Run, RunMap, translate_back
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
 
 __all__ = ["Back", "ExactPlaces", "Place", "Unsaid"]
 

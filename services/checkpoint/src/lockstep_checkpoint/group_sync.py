@@ -18,7 +18,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from lockstep_checkpoint.plan import TargetPartition
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 
 __all__ = [
     "AHEAD_ON_TARGET",

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from lockstep_checkpoint.metrics import LATENCY
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
-from lockstep_protocol.records import Checkpoint
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.sliding_window import Window, stats
 

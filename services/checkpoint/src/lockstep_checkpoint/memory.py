@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lockstep_checkpoint.written import WrittenCheckpoints
 from lockstep_config.flow import client_settings
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow

@@ -10,7 +10,7 @@ from lockstep_checkpoint.followed import FollowedTopic
 from lockstep_checkpoint.places import Opposite
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_follower import Record

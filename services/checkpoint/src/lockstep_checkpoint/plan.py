@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from lockstep_checkpoint.exact import Place
 from lockstep_protocol.filters import Names
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy
-from lockstep_protocol.records import Checkpoint
 
 __all__ = [
     "CheckpointPlan",

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from lockstep_checkpoint.exact import Place
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
 from lockstep_checkpoint.plan import TargetPartition
-from lockstep_protocol.records import Checkpoint
-from lockstep_protocol.state import GroupStatus
+from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, Sayings
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lockstep_checkpoint.followed import FollowedTopic
 from lockstep_checkpoint.translation import OffsetSyncStore
-from lockstep_protocol.codec import MalformedRecord, decode_offset_sync
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_runtime.flow.periodic import Troubles
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership
 from lockstep_checkpoint.groups import offsets_of
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, RequestRefused

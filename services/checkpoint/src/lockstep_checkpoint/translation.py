@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
 
 __all__ = ["SLOTS", "TOO_OLD", "History", "OffsetSyncStore", "advanced", "newest_at", "translate"]
 

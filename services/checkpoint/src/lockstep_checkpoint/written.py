@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from lockstep_checkpoint.plan import TargetPartition
-from lockstep_protocol.codec import MalformedRecord, decode_checkpoint
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 
 __all__ = ["WrittenCheckpoints"]
 

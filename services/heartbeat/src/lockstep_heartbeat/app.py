@@ -13,10 +13,10 @@ from lockstep_heartbeat import metrics
 from lockstep_heartbeat.beat import beat, pulse
 from lockstep_heartbeat.listening import Listener
 from lockstep_heartbeat.upstream import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
-from lockstep_protocol.codec import encode_heartbeat
-from lockstep_protocol.commands import Command
-from lockstep_protocol.state import FlowPulse, Row
-from lockstep_protocol.verbs import Connector, Scope
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Connector, Scope
+from lockstep_protocol.mm2_codec import encode_heartbeat
+from lockstep_protocol.rows.state_rows import FlowPulse, Row
 from lockstep_runtime.flow.connect_offsets import SourceOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics

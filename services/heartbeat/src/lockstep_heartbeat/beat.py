@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lockstep_protocol.mm2_records import Heartbeat
 from lockstep_protocol.names import Flow
-from lockstep_protocol.records import Heartbeat
-from lockstep_protocol.state import FlowPulse
+from lockstep_protocol.rows.state_rows import FlowPulse
 
 __all__ = ["BEATING", "FAILING", "beat", "pulse"]
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from lockstep_protocol.commands import Command
-from lockstep_protocol.state import MirroredTopic, Row
-from lockstep_protocol.verbs import Scope
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, Sayings
 from lockstep_runtime.telemetry.tracing import note

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.configs_turn import Turns

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.plan import LeftOut, Topic
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import Any
 from lockstep_cli.exits import CannotUse, Exit
 from lockstep_cli.services import SERVICES
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope, asked
 from lockstep_protocol.events import Event, words_of
 from lockstep_protocol.names import Flow
-from lockstep_protocol.verbs import Scope, asked
 
 __all__ = ["REFUSED", "Question", "Reply", "exit_code", "question_of"]
 

@@ -15,9 +15,9 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
+from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
-from lockstep_protocol.verbs import Scope
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.kafka.topic_follower import Record, follow

@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from lockstep_protocol.codec import (
+from lockstep_protocol.commands.command import decode_command
+from lockstep_protocol.events import decode_event
+from lockstep_protocol.mm2_codec import (
     decode_checkpoint,
     decode_heartbeat,
     decode_offset_sync,
     decode_source_progress,
 )
-from lockstep_protocol.commands import decode_command
-from lockstep_protocol.events import decode_event
 
 __all__ = ["ROLES", "UNDECODED", "RowChanges", "Seen", "decode"]
 

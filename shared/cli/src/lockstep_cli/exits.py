@@ -35,7 +35,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
     without a traceback."""
     from lockstep_config import ConfigurationError
     from lockstep_config.keys.python_classes import ClassFailed
-    from lockstep_protocol.rows import NewerVersion
+    from lockstep_protocol.rows.row import NewerVersion
     from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
 
     code: int

@@ -11,9 +11,9 @@ from lockstep_cli.place import Place, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
 from lockstep_config.flow.model import States
+from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
-from lockstep_protocol.verbs import Connector, Scope
+from lockstep_protocol.rows.state_rows import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
 from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
 from lockstep_runtime.util.auto_restart import is_spent
 

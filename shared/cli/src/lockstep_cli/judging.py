@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, Standing
-from lockstep_protocol.behind import (
+from lockstep_protocol.lag import (
     NOT_ASKED,
     SILENT_AFTER_S,
     WRITES_WITHIN_S,
@@ -15,7 +15,7 @@ from lockstep_protocol.behind import (
     is_of_another_log,
     why_unknown,
 )
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, SlotStatus
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SlotStatus
 
 __all__ = ["Logs", "Slots", "judged", "latest"]
 

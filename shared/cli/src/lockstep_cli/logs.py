@@ -9,8 +9,8 @@ from datetime import timedelta
 from lockstep_cli.clusters import source_of
 from lockstep_cli.judging import Logs, latest
 from lockstep_config import FlowSettings
-from lockstep_protocol.behind import Log
-from lockstep_protocol.state import MirroredTopic, PartitionProgress, Row
+from lockstep_protocol.lag import Log
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterTrouble
 

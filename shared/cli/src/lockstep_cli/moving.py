@@ -221,8 +221,8 @@ async def _hand_back(
 
 def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> Place:
     from lockstep_cli.place import place_of
+    from lockstep_protocol.commands.command_vocabulary import Connector
     from lockstep_protocol.names import progress_topic
-    from lockstep_protocol.verbs import Connector
 
     topic, connector, group = names
     control = settings.control

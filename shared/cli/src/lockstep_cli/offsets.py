@@ -15,7 +15,7 @@ from lockstep_cli.steering import EXIT_CODES
 if TYPE_CHECKING:
     from lockstep_cli.ask import Reply
     from lockstep_config import FlowSettings
-    from lockstep_protocol.verbs import Connector
+    from lockstep_protocol.commands.command_vocabulary import Connector
 
 __all__ = ["command", "request_of"]
 
@@ -142,7 +142,7 @@ def request_of(
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
     None for everything there is. Raises CannotUse."""
     from lockstep_cli.exits import CannotUse
-    from lockstep_protocol.offset_requests import RefusedOffsets, changes_of
+    from lockstep_protocol.connect_offsets import RefusedOffsets, changes_of
 
     if body is not None:
         try:
@@ -167,7 +167,7 @@ def request_of(
 async def _list(file: Path, flow: str | None, connector: str, timeout: float, output: str) -> int:
     from lockstep_cli.ask import exit_code
     from lockstep_cli.flows import only_flow_of
-    from lockstep_protocol.verbs import OFFSETS_LIST
+    from lockstep_protocol.commands.command_vocabulary import OFFSETS_LIST
 
     settings = only_flow_of(file, flow)
     reply = await _asked(settings, OFFSETS_LIST, _connector(connector), None, timeout)
@@ -202,7 +202,7 @@ async def _change(
 ) -> int:
     from lockstep_cli.ask import exit_code
     from lockstep_cli.flows import only_flow_of
-    from lockstep_protocol.verbs import OFFSETS_ALTER, OFFSETS_RESET
+    from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_RESET
 
     settings = only_flow_of(file, flow)
     known = _connector(connector)
@@ -218,7 +218,7 @@ async def _change(
 
 def _connector(name: str) -> Connector:
     from lockstep_cli.exits import CannotUse
-    from lockstep_protocol.verbs import Scope
+    from lockstep_protocol.commands.command_vocabulary import Scope
 
     try:
         return Scope.parse(f"connector:{name}").connector
@@ -232,7 +232,7 @@ async def _asked(
     from lockstep_cli.ask import Reply
     from lockstep_cli.asking import ask, new_question
     from lockstep_cli.waiting import Waiting
-    from lockstep_protocol.verbs import Scope
+    from lockstep_protocol.commands.command_vocabulary import Scope
 
     reply = Reply(new_question(settings, verb, Scope.of(connector), request))
     with Waiting([reply]):

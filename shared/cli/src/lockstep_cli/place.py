@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lockstep_cli.amounts import counted
 from lockstep_cli.exits import CannotUse
+from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
-from lockstep_protocol.verbs import Connector
 
 __all__ = ["Place", "place_of", "still_runs"]
 

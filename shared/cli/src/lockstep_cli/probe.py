@@ -177,7 +177,7 @@ async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[st
 
 
 async def _heartbeat(settings: FlowSettings, within: float) -> str:
-    from lockstep_protocol.codec import MalformedRecord, decode_heartbeat
+    from lockstep_protocol.mm2_codec import MalformedRecord, decode_heartbeat
 
     aliases = settings.aliases
 

@@ -27,8 +27,9 @@ from lockstep_cli.report import (
     of_known,
 )
 from lockstep_config.flow.model import States
+from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, connector_of
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import (
+from lockstep_protocol.rows.state_rows import (
     AclStatus,
     Assignment,
     FlowPulse,
@@ -42,7 +43,6 @@ from lockstep_protocol.state import (
     SlotStatus,
     Wanted,
 )
-from lockstep_protocol.verbs import SERVICES, Connector, Scope, ScopeKind, connector_of
 from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
 from lockstep_runtime.util.auto_restart import is_spent
 

@@ -164,7 +164,7 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     ClusterTrouble and NewerVersion."""
     from lockstep_config.flow import client_settings
     from lockstep_protocol.names import state_topic
-    from lockstep_protocol.state import MalformedRow
+    from lockstep_protocol.rows.state_rows import MalformedRow
     from lockstep_runtime.kafka.topic_follower import Record, replay
     from lockstep_runtime.state.state_fold import StateFold
 

@@ -47,7 +47,7 @@ async def _ask_all(
     from lockstep_cli.exits import CannotUse, Exit
     from lockstep_cli.flows import flows_of
     from lockstep_cli.waiting import Waiting
-    from lockstep_protocol.verbs import Scope
+    from lockstep_protocol.commands.command_vocabulary import Scope
 
     try:
         scope = Scope.parse(what)

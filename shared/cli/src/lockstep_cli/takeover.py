@@ -16,9 +16,9 @@ from typing import Any
 from lockstep_cli.amounts import counted
 from lockstep_cli.place import Place, still_runs
 from lockstep_config.flow.model import States
+from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Handover, PartitionProgress, Row
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
 from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
 
 __all__ = [

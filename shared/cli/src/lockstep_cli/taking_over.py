@@ -22,11 +22,16 @@ from lockstep_cli.takeover import Found, Plan
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
-from lockstep_protocol.codec import MalformedRecord, decode_checkpoint, decode_source_progress, encode_source_progress
+from lockstep_protocol.commands.command_vocabulary import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
+from lockstep_protocol.connect_offsets import OffsetChange, listing
+from lockstep_protocol.mm2_codec import (
+    MalformedRecord,
+    decode_checkpoint,
+    decode_source_progress,
+    encode_source_progress,
+)
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.offset_requests import OffsetChange, listing
-from lockstep_protocol.state import Handover, Row
-from lockstep_protocol.verbs import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
+from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import FactLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics, source_offsets_topic

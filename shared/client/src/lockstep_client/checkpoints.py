@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockstep_protocol.codec import MalformedRecord, decode_checkpoint
-from lockstep_protocol.records import Checkpoint
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint
+from lockstep_protocol.mm2_records import Checkpoint
 
 __all__ = ["CheckpointFold", "Groups", "RemoteOffsets"]
 

@@ -11,7 +11,7 @@ from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
 from lockstep_client.errors import CheckpointsNotRead, CheckpointsTopicMissing, UnsupportedCheckpoint
 from lockstep_client.reading import reading
 from lockstep_protocol import topics as named
-from lockstep_protocol.codec import UnsupportedRecordVersion
+from lockstep_protocol.mm2_codec import UnsupportedRecordVersion
 from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy
 
 __all__ = ["TIMEOUT", "MirrorClient"]

@@ -16,8 +16,8 @@ from confluent_kafka import TopicPartition
 
 from lockstep_client.checkpoints import Groups, RemoteOffsets
 from lockstep_client.mirror_client import TIMEOUT, MirrorClient
+from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.policy import ReplicationPolicy
-from lockstep_protocol.records import Checkpoint
 
 __all__ = [
     "checkpoint_topics",

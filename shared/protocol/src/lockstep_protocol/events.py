@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_protocol.rows import NewerVersion
+from lockstep_protocol.rows.row import NewerVersion
 
 __all__ = ["Event", "decode_event", "words_of"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from lockstep_protocol.java_regex import UntranslatablePattern, to_python
+from lockstep_protocol.java_regex.translate import UntranslatablePattern, to_python
+from lockstep_protocol.linear_regex import Matcher, NotSteady, matcher_of
 from lockstep_protocol.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
-from lockstep_protocol.steady_patterns import Matcher, NotSteady, matcher_of
 from lockstep_protocol.versions import rules_of
 
 __all__ = [

@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.state import OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 __all__ = [
     "BackTranslation",

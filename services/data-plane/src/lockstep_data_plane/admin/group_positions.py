@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from lockstep_data_plane.admin.offset_alteration import ALTERED, placed_at
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset
 
 __all__ = ["Due", "Placed", "due", "mark_of", "placed"]

@@ -17,11 +17,11 @@ from lockstep_data_plane.admin.offset_alteration import (
     to_look_up,
 )
 from lockstep_data_plane.common.liveness_timer import Silence
-from lockstep_protocol.behind import SILENT_AFTER_S
-from lockstep_protocol.commands import Command
-from lockstep_protocol.offset_requests import OffsetChange, changes_of
-from lockstep_protocol.state import MirroredTopic, PartitionProgress, SlotStatus
-from lockstep_protocol.verbs import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_protocol.connect_offsets import OffsetChange, changes_of
+from lockstep_protocol.lag import SILENT_AFTER_S
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus
 from lockstep_runtime.flow.connect_offsets import SourceOffsets, offsets_answer, offsets_listed
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import Phase

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.record_batch.stamp import EPOCHS
-from lockstep_protocol.offset_requests import OffsetChange, RefusedOffsets
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = [
     "ALTERED",

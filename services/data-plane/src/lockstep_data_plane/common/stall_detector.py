@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["Stuck", "Watchdog"]
 

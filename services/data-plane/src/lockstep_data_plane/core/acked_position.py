@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from lockstep_data_plane.core.append_sequence import Chain, Receipt
 from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
 from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.state import OffsetRuns, PartitionProgress
-from lockstep_protocol.sync_rule import OffsetSyncRule
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 __all__ = ["Counters", "Durable"]
 

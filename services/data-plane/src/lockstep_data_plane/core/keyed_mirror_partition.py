@@ -21,7 +21,7 @@ from lockstep_data_plane.core.transaction_state import Stage
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, Verdict, judge
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
 from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["KeyedPartition"]
 

@@ -24,7 +24,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limit
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import as_piece
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
-from lockstep_protocol.state import OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 __all__ = ["BatchRefused", "Partition"]
 

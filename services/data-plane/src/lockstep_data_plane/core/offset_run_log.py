@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
-from lockstep_protocol.state import OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 __all__ = ["CHUNK", "COARSEST", "EXACT", "KEPT", "RING", "RunLog", "consecutive", "thinned"]
 

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
-from lockstep_protocol.state import Origin, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 
 __all__ = ["OWN", "UNTRACED", "Rule", "Traces", "appended_since", "bearing_records", "origins_of"]
 

@@ -6,7 +6,7 @@ from lockstep_data_plane.core.target_tail import ChainEnd
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.rebuild import Record, read
 from lockstep_data_plane.record_batch.stamp import add_sequence
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["Remains"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["SEARCHED", "ChainEnd", "InDoubt", "LaterEpoch", "Tail", "TargetShort", "Unaccounted", "end_from_log"]
 

@@ -24,8 +24,9 @@ from lockstep_data_plane.provenance.producer_ids import flow_origin
 from lockstep_data_plane.slot.desired_state import at_rest, closed_slots, has_failed, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import Spark
-from lockstep_protocol.commands import Command
-from lockstep_protocol.state import (
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.rows.state_rows import (
     Assignment,
     LegacyGroup,
     MirroredTopic,
@@ -35,7 +36,6 @@ from lockstep_protocol.state import (
     SlotStatus,
     Wanted,
 )
-from lockstep_protocol.verbs import Scope
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
 from lockstep_runtime.state.desired_state import Phase

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_protocol.behind import NOT_ASKED, WRITES_WITHIN_S, Log, behind, is_of_another_log
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, Log, behind, is_of_another_log
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["Lag", "Seen", "Sighted"]
 

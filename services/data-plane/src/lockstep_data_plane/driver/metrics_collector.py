@@ -13,8 +13,8 @@ from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.lag_estimator import Lag, Seen, Sighted
 from lockstep_data_plane.driver.monotonic_counter import Count
 from lockstep_data_plane.slot.desired_state import has_failed
-from lockstep_protocol.behind import SILENT_AFTER_S, is_of_another_log
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.flow import common_metrics as common
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import Phase

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.common.liveness_timer import Silence
-from lockstep_protocol.behind import SILENT_AFTER_S
-from lockstep_protocol.state import Assignment, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.lag import SILENT_AFTER_S
+from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 
 __all__ = ["Ends"]
 

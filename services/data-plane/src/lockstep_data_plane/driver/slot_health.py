@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from lockstep_data_plane.common.liveness_timer import Silence
-from lockstep_protocol.state import SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 
 __all__ = ["Ailing", "Ailment"]
 

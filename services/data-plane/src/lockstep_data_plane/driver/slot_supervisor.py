@@ -12,8 +12,8 @@ from lockstep_data_plane.driver.slot_health import DRAINS_ALONE_WITHIN_S, STARTS
 from lockstep_data_plane.slot.desired_state import slot_scope, starts_asked, tries_of
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, Spark
-from lockstep_protocol.state import SlotStatus
-from lockstep_protocol.verbs import RESTART, Connector
+from lockstep_protocol.commands.command_vocabulary import RESTART, Connector
+from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after

@@ -11,8 +11,8 @@ from lockstep_data_plane.common.stall_detector import Watchdog
 from lockstep_data_plane.driver.lag_estimator import Seen
 from lockstep_data_plane.driver.metrics_collector import Measures
 from lockstep_data_plane.slot.desired_state import Order, orders
-from lockstep_protocol.behind import NOT_ASKED, Log, is_of_another_log
-from lockstep_protocol.state import Assignment, MirroredTopic, PartitionProgress
+from lockstep_protocol.lag import NOT_ASKED, Log, is_of_another_log
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_runtime.util.errors import ClusterTrouble

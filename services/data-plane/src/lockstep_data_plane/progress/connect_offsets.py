@@ -13,7 +13,7 @@ from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batc
 from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.wire.log_reader import Cursor
-from lockstep_protocol.codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
 __all__ = ["CommittedProgress", "ProgressLog"]

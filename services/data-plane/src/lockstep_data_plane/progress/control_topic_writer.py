@@ -19,10 +19,10 @@ from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.quarantine_entry import Refusal
 from lockstep_data_plane.progress.latency_stats import Timings
 from lockstep_data_plane.progress.offset_sync_writer import SyncLog
-from lockstep_protocol.codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.events import Event, words_of
+from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
-from lockstep_protocol.state import OffsetRuns, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics

@@ -14,7 +14,7 @@ from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.core.append_sequence import Receipt
 from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["Timings"]

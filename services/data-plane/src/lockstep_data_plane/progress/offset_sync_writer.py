@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from lockstep_protocol.codec import encode_offset_sync
+from lockstep_protocol.mm2_codec import encode_offset_sync
+from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import OffsetSync
 from lockstep_runtime.kafka.control_producer import FactLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms

@@ -13,7 +13,7 @@ from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_data_plane.wire.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, kafka_error
 from lockstep_data_plane.wire.log_reader import Cursor
 from lockstep_protocol.names import is_state_topic
-from lockstep_protocol.state import MalformedRow, Origin, decode_row
+from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
 
 __all__ = ["OriginRows", "rows_in", "state_topics"]
 

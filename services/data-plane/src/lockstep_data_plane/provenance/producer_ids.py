@@ -11,7 +11,7 @@ from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import cluster_of, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.names import Flow
-from lockstep_protocol.state import Origin, Row
+from lockstep_protocol.rows.state_rows import Origin, Row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ClusterUnreachable
 

@@ -13,7 +13,7 @@ from lockstep_data_plane.record_batch.classify import Limits, Verdict, judge
 from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_data_plane.wire.log_reader import end_of, log_between
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["Aligned", "align_logs"]
 

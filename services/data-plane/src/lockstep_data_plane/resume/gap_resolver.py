@@ -16,7 +16,7 @@ from lockstep_data_plane.resume.log_reconciler import Standing
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, chain_end
 from lockstep_data_plane.resume.transaction_runner import Transacting
 from lockstep_data_plane.wire.cluster import Cluster
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["Deciding", "Halt", "going_on"]
 

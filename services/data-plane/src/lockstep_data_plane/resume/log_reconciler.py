@@ -16,7 +16,7 @@ from lockstep_data_plane.core.target_tail import ChainEnd, InDoubt, TargetShort,
 from lockstep_data_plane.resume.content_matcher import align_logs
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, chain_end, committed_end
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["Standing"]
 

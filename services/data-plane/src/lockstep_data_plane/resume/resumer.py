@@ -19,7 +19,7 @@ from lockstep_data_plane.resume.log_reconciler import Standing
 from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.resume.transaction_runner import Transacting
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.errors import ClusterTrouble
 
 __all__ = ["Resuming", "newest"]

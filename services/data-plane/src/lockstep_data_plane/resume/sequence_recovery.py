@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["NotReplicated", "chain_end", "committed_end", "remembered_by"]
 

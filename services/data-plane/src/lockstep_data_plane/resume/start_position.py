@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
-from lockstep_protocol.state import PartitionProgress
+from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["first_row"]
 

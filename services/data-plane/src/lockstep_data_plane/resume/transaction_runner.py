@@ -22,7 +22,7 @@ from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, TopicPartit
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
 from lockstep_data_plane.wire.transaction_coordinator import Coordinators, Fenced, Producer
-from lockstep_protocol.codec import encode_source_progress
+from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.clock import now_ms

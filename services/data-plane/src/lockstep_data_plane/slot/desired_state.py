@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from lockstep_config.flow.model import States
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_protocol.state import PartitionProgress, Restarts, Row, Wanted
-from lockstep_protocol.verbs import Connector, Scope, ScopeKind
+from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
 from lockstep_runtime.util.auto_restart import is_spent
 

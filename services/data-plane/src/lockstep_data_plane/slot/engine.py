@@ -33,7 +33,7 @@ from lockstep_data_plane.slot.partition_task import PASSING, Tending
 from lockstep_data_plane.wire.cluster import TopicPartition, cluster_of
 from lockstep_data_plane.wire.produce_codec import Answer
 from lockstep_data_plane.wire.topic_limits import target_limits
-from lockstep_protocol.state import MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.periodic import Troubles
 from lockstep_runtime.util.clock import now_ms
 

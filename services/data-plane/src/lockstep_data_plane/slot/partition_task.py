@@ -27,7 +27,7 @@ from lockstep_data_plane.slot.retry_gate import Awaiting
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.transaction_coordinator import Fenced
-from lockstep_protocol.state import MirroredTopic, OffsetRuns
+from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.errors import ClusterTrouble
 

@@ -22,7 +22,7 @@ from lockstep_data_plane.slot.engine import Copying
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_protocol.names import state_topic
-from lockstep_protocol.state import (
+from lockstep_protocol.rows.state_rows import (
     Assignment,
     Leader,
     MirroredTopic,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
-from lockstep_protocol.state import Leader
+from lockstep_protocol.rows.state_rows import Leader
 
 __all__ = ["SlotSpec"]
 

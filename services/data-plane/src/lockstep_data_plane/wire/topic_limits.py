@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.codecs import CODECS, Levels
-from lockstep_protocol.state import MirroredTopic
+from lockstep_protocol.rows.state_rows import MirroredTopic
 
 __all__ = ["target_limits"]
 

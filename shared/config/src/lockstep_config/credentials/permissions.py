@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_config.clients.principal import principal_of
 from lockstep_config.flow.model import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
-from lockstep_protocol.verbs import SERVICES
 
 __all__ = ["Access", "Grant", "Remedy", "access_of", "cause_of", "grant_command", "source_grants", "target_grants"]
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from lockstep_config.keys.client_keys import ClientKind
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.commands.command_vocabulary import Connector
 
 __all__ = [
     "CONNECTORS",

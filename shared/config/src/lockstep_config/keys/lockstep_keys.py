@@ -6,7 +6,7 @@ from lockstep_config.keys.key_types import CONNECTOR, TOP_ONLY, Key, Kind
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER
-from lockstep_protocol.verbs import SERVICES
+from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.versions import DEFAULT_VERSION
 
 __all__ = [

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from lockstep_protocol.verbs import SERVICES
+from lockstep_protocol.commands.command_vocabulary import SERVICES
 
 __all__ = [
     "CLIENTS",

@@ -26,7 +26,7 @@ from lockstep_config.resolve.validate_values import check_servers, check_value
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import masked
 from lockstep_config.text.values import BadValue, boolean, choice, integer, is_boolean, list_remark
-from lockstep_protocol.java_regex import UntranslatablePattern
+from lockstep_protocol.java_regex.translate import UntranslatablePattern
 
 __all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "check_line", "does_nothing"]
 

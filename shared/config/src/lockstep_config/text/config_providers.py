@@ -24,7 +24,7 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue, list_of
-from lockstep_protocol.java_regex import UntranslatablePattern, to_python
+from lockstep_protocol.java_regex.translate import UntranslatablePattern, to_python
 
 __all__ = [
     "SECRETS_CLASS",

@@ -12,11 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_protocol import verbs
-from lockstep_protocol.commands import Command, decode_command
-from lockstep_protocol.events import decode_event
-from lockstep_protocol.rows import NewerVersion
-from lockstep_protocol.verbs import (
+from lockstep_protocol.commands import command_vocabulary
+from lockstep_protocol.commands.command import Command, decode_command
+from lockstep_protocol.commands.command_vocabulary import (
     ANSWERS,
     OFFSETS_ALTER,
     OFFSETS_RESET,
@@ -28,6 +26,8 @@ from lockstep_protocol.verbs import (
     Scope,
     ScopeKind,
 )
+from lockstep_protocol.events import decode_event
+from lockstep_protocol.rows.row import NewerVersion
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.state.desired_state import Phase, after, doubts
@@ -91,7 +91,7 @@ class CommandDesk:
         if partition != 0 and not self._ctx.divided:
             return False
         try:
-            return self._ctx.service in verbs.asked(command.verb, Scope.parse(command.subject))
+            return self._ctx.service in command_vocabulary.asked(command.verb, Scope.parse(command.subject))
         except ValueError:
             return True  # nobody knows whose it is, so each refuses it
 
@@ -131,7 +131,7 @@ class CommandDesk:
     async def _answer(self, command: Command) -> Answer:
         ctx, verb = self._ctx, command.verb
         scope = Scope.parse(command.subject)
-        asked = verbs.asked(verb, scope)
+        asked = command_vocabulary.asked(verb, scope)
         if ctx.service not in asked:
             raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
         if verb == REFRESH:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lockstep_config.flow import client_settings
-from lockstep_protocol.commands import Command
-from lockstep_protocol.offset_requests import OffsetChange, change_in, changes_of, listing, record_of
-from lockstep_protocol.verbs import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_protocol.connect_offsets import OffsetChange, change_in, changes_of, listing, record_of
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
 from lockstep_runtime.kafka.topic_follower import Record, replay

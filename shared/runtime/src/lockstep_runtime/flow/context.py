@@ -12,12 +12,12 @@ from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands import Command
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope, connector_of
 from lockstep_protocol.events import Event, words_of
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
-from lockstep_protocol.state import Row
-from lockstep_protocol.verbs import Scope, connector_of
+from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS
 from lockstep_runtime.flow.periodic import Rounds
 from lockstep_runtime.kafka.admin import Admin

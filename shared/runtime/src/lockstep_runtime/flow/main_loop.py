@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from lockstep_protocol.state import Restarts, Row, Wanted
-from lockstep_protocol.verbs import RESTART, Scope
+from lockstep_protocol.commands.command_vocabulary import RESTART, Scope
+from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import Phase
 from lockstep_runtime.state.leadership import label_of

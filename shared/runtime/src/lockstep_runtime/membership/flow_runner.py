@@ -18,7 +18,7 @@ from lockstep_config.credentials.certificate_expiry import CertificateEnds, cert
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
-from lockstep_protocol.state import Leader
+from lockstep_protocol.rows.state_rows import Leader
 from lockstep_runtime.flow.command_handler import CommandDesk
 from lockstep_runtime.flow.context import FlowContext, FlowService, Rests
 from lockstep_runtime.flow.main_loop import Work

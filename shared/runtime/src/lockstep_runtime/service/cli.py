@@ -21,8 +21,8 @@ from lockstep_config import Configuration, ConfigurationError, FlowSettings, Unk
 from lockstep_config.keys.connector_keys import ConnectorName, connector_name
 from lockstep_config.keys.log_levels import CLIENTS
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
+from lockstep_protocol.commands.command_vocabulary import connector_of
 from lockstep_protocol.names import Flow
-from lockstep_protocol.verbs import connector_of
 from lockstep_runtime.http.access import Door
 from lockstep_runtime.http.options import door_options
 from lockstep_runtime.service.config_options import REMARKS_TOLD, beside_configuration

@@ -11,8 +11,8 @@ from dataclasses import replace
 from enum import IntEnum
 
 from lockstep_config.flow.model import Stated, States
-from lockstep_protocol.state import MirroredTopic, Row, Wanted
-from lockstep_protocol.verbs import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 
 __all__ = ["NOTHING_STATED", "Phase", "WantedNow", "after", "doubts"]
 

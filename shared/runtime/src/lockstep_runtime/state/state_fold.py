@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from lockstep_protocol.commands.command_vocabulary import owner_of_wanted
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_protocol.state import (
+from lockstep_protocol.rows.state_rows import (
     ROWS,
     AclStatus,
     Assignment,
@@ -27,7 +28,6 @@ from lockstep_protocol.state import (
     Wanted,
     decode_row,
 )
-from lockstep_protocol.verbs import owner_of_wanted
 from lockstep_runtime.state.leadership import label_of
 
 __all__ = ["BY_ROW", "DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
@@ -108,8 +108,8 @@ class StateFold:
     def fold(self, offset: int, key: bytes | None, value: bytes | None) -> Row | None:
         """Fold one record. Returns the row when it counts and changes what its key holds, else None.
 
-        Raises MalformedRow and NewerVersion (`lockstep_protocol.state`) without having changed anything but the
-        position.
+        Raises MalformedRow and NewerVersion (`lockstep_protocol.rows.state_rows`) without having changed anything but
+        the position.
         """
         if offset <= self.position or key is None:
             return None

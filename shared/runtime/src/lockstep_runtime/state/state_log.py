@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from lockstep_protocol.state import Leader, MalformedRow, Row
+from lockstep_protocol.rows.state_rows import Leader, MalformedRow, Row
 from lockstep_runtime.kafka.control_producer import FactLog
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.state.state_fold import StateFold

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockstep_config.flow.model import AutoRestart, AutoRestarts
-from lockstep_protocol.state import Restarts
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.rows.state_rows import Restarts
 
 __all__ = ["WORKS_AFTER", "again", "allowed_for", "is_spent", "is_unlimited", "next_after"]
 

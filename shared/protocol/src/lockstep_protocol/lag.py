@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep_protocol.state import MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["NOT_ASKED", "SILENT_AFTER_S", "WRITES_WITHIN_S", "Log", "behind", "is_of_another_log", "why_unknown"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep_protocol.rows import Row, row_kind
+from lockstep_protocol.rows.row import Row, row_kind
 
 __all__ = [
     "Assignment",

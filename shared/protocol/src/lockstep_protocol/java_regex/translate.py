@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from lockstep_protocol.java_classes import (
+from lockstep_protocol.java_regex.character_classes import (
     BLANKS,
     CASED_CATEGORIES,
     LINE_ENDS,
@@ -19,7 +19,7 @@ from lockstep_protocol.java_classes import (
     UNICODE_CATEGORIES,
     category_ranges,
 )
-from lockstep_protocol.java_tokens import Tokens, UntranslatablePattern
+from lockstep_protocol.java_regex.tokens import Tokens, UntranslatablePattern
 
 __all__ = ["UntranslatablePattern", "to_python"]
 

@@ -13,8 +13,8 @@ import struct
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync, SourceProgress
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.records import Checkpoint, Heartbeat, OffsetSync, SourceProgress
 
 __all__ = [
     "MalformedRecord",

@@ -11,8 +11,8 @@ import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lockstep_protocol.java_regex import to_python
-from lockstep_protocol.steady_patterns import member
+from lockstep_protocol.java_regex.translate import to_python
+from lockstep_protocol.linear_regex import member
 
 __all__ = ["LEGAL", "needed_but_illegal"]
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_protocol.codec import connect_json
-from lockstep_protocol.verbs import Connector
+from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.mm2_codec import connect_json
 
 __all__ = ["FIELDS", "OffsetChange", "RefusedOffsets", "change_in", "changes_of", "listing", "record_of"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from lockstep_protocol.data_plane_rows import (
+from lockstep_protocol.rows.data_plane_rows import (
     Assignment,
     LegacyGroup,
     OffsetRuns,
@@ -18,7 +18,7 @@ from lockstep_protocol.data_plane_rows import (
     PartitionProgress,
     SlotStatus,
 )
-from lockstep_protocol.rows import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
+from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 
 __all__ = [
     "ROWS",
