@@ -47,15 +47,15 @@ SERVICES = {
 DRIVER = """
 import asyncio, sys
 from datetime import timedelta
-from lockstep_cli import supervise
+from lockstep_cli import supervisor
 
 def say(level, message): print(f"{level}: {message}", flush=True)
 def hear(service, line):
     print(line, flush=True)
     return line.partition("pages at ")[2] or None
 
-supervise.GRACE = timedelta(seconds=float(sys.argv[1]))
-async def main(): return await supervise.Supervisor({name: [name] for name in sys.argv[2:]}, say=say, hear=hear).run()
+supervisor.GRACE = timedelta(seconds=float(sys.argv[1]))
+async def main(): return await supervisor.Supervisor({name: [name] for name in sys.argv[2:]}, say=say, hear=hear).run()
 sys.exit(asyncio.run(main()))
 """
 

@@ -13,10 +13,10 @@ import psutil
 import pytest
 from confluent_kafka.admin import AclBinding as ConfluentAcl
 
+from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.app import build
-from lockstep_acl_sync.bindings import AclBinding
-from lockstep_acl_sync.owned import LOOKS_APART
-from lockstep_acl_sync.ownership import Ownership
+from lockstep_acl_sync.binding_ledger import Ownership
+from lockstep_acl_sync.binding_ownership import LOOKS_APART
 from lockstep_config import load
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import events_topic, state_topic

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from lockstep_heartbeat.listening import Listener
+from lockstep_heartbeat.upstream_monitor import Listener
 from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.mm2_records import Heartbeat
 from lockstep_runtime.kafka.admin import Admin
@@ -84,8 +84,8 @@ async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
 async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = first_lost(monkeypatch, "lockstep_heartbeat.listening.Consumer", Consumer)
-    monkeypatch.setattr("lockstep_heartbeat.listening.QUIET", 1.0)
+    made = first_lost(monkeypatch, "lockstep_heartbeat.upstream_monitor.Consumer", Consumer)
+    monkeypatch.setattr("lockstep_heartbeat.upstream_monitor.QUIET", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     key, value = encode_heartbeat(Heartbeat("A", "B", now_ms()))
     listener = Listener("B", conf(broker_b), now_ms)

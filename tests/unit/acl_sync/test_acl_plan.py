@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.bindings import UNKNOWN, AclBinding
+from lockstep_acl_sync.acl_binding import UNKNOWN, AclBinding
 from lockstep_acl_sync.plan import NAMED, AclPlan, AclRule, LeftOut, Reason, judge, plan
 
 RULE = AclRule(replicates=lambda topic: not topic.startswith("hidden"), remote_topic=lambda topic: f"A.{topic}")

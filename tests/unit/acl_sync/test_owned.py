@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.bindings import AclBinding
-from lockstep_acl_sync.owned import LOOKS_APART, Deletions, Looks, Owned, Review, deletions, review
+from lockstep_acl_sync.acl_binding import AclBinding
+from lockstep_acl_sync.binding_ownership import LOOKS_APART, Deletions, Looks, Owned, Review, deletions, review
 
 TOPICS = frozenset({"TOPIC"})
 BOTH = frozenset({"TOPIC", "GROUP"})

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.exact import ExactPlaces, Place
-from lockstep_checkpoint.places import Places
+from lockstep_checkpoint.offset_translator import Places
 from lockstep_checkpoint.plan import (
     CheckpointPlan,
     CheckpointRule,
@@ -25,6 +24,7 @@ from lockstep_checkpoint.plan import (
     target_topic,
     within,
 )
+from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.mm2_records import Checkpoint, OffsetSync

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.exact import ExactPlaces, Place, Unsaid
+from lockstep_checkpoint.run_translator import ExactPlaces, Place, Unsaid
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from tests.unit.offset_truth import FIRST, Copied, Stretch, exact_places

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.exact import ExactPlaces, Place
 from lockstep_checkpoint.failback import place_back
-from lockstep_checkpoint.places import Opposite, Places
+from lockstep_checkpoint.offset_translator import Opposite, Places
+from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row

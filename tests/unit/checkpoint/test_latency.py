@@ -1,6 +1,6 @@
 """MM2's checkpoint latency, by group and partition."""
 
-from lockstep_checkpoint.latency import CheckpointLatencies
+from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.exact import ExactPlaces, Place
-from lockstep_checkpoint.places import Places
+from lockstep_checkpoint.offset_translator import Places
+from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lockstep_checkpoint.exact import Place
+from lockstep_checkpoint.group_report import GONE, GroupReport, Standing
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
 from lockstep_checkpoint.plan import TargetPartition
-from lockstep_checkpoint.report import GONE, GroupReport, Standing
+from lockstep_checkpoint.run_translator import Place
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset

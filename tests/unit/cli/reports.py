@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from lockstep_cli.judging import Logs
+from lockstep_cli.partition_status import Logs
 from lockstep_cli.report import Report
-from lockstep_cli.reporting import report_of
-from lockstep_cli.tables import as_tables
+from lockstep_cli.report_builder import report_of
+from lockstep_cli.report_tables import as_tables
 from lockstep_protocol.lag import Log
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.ask import REFUSED, Reply, exit_code, question_of
-from lockstep_cli.exits import CannotUse, Exit
-from lockstep_cli.flows import flows_of
+from lockstep_cli.command_request import REFUSED, Reply, exit_code, question_of
+from lockstep_cli.exit_codes import CannotUse, Exit
+from lockstep_cli.flow_selection import flows_of
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import FLOW, Scope
 from lockstep_protocol.events import Event

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.instance import held_instance_name
+from lockstep_cli.instance_name import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import files_of, legacy_arguments, legacy_options
 
@@ -45,7 +45,9 @@ def test_neither_the_run_nor_help_imports_spark_or_faust_or_a_kafka_client(modul
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("module", ["watch", "status", "taking_over", "asking", "moving", "probe", "rack"])
+@pytest.mark.parametrize(
+    "module", ["watch", "status", "takeover_io", "command_client", "migrate_commands", "probe", "rack"]
+)
 def test_no_command_imports_spark_or_faust(module: str) -> None:
     code = f"import sys, lockstep_cli.{module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

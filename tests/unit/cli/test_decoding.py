@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_cli.decoding import ROLES, UNDECODED, RowChanges, decode
+from lockstep_cli.record_decoder import ROLES, UNDECODED, RowChanges, decode
 from lockstep_cli.watch import TOPICS
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event

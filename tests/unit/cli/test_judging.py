@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_cli.report import Trouble
-from lockstep_cli.tables import as_json
+from lockstep_cli.report_tables import as_json
 from lockstep_protocol.rows.state_rows import Row, Wanted
 from tests.unit.cli.reports import NOW, at_work, progress, reported, shown, topic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
-from lockstep_cli.loglines import LogLine, as_json, as_text, parse
+from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
 
 NOW = "2026-11-20T12:00:00.000+00:00"
 CREATED = LogLine(

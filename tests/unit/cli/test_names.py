@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from lockstep_cli.names import in_a_cell, visible, without_name
-from lockstep_cli.tables import as_tables
+from lockstep_cli.display_names import in_a_cell, visible, without_name
+from lockstep_cli.report_tables import as_tables
 from lockstep_protocol.rows.state_rows import GroupStatus
 from tests.unit.cli.reports import progress, reported, topic
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.exits import CannotUse
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.offsets import request_of
 from lockstep_protocol.commands.command_vocabulary import Connector
 

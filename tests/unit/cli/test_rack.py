@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from lockstep_cli import rack
 from lockstep_cli.__main__ import main
-from lockstep_cli.exits import CannotUse
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.rack import rack_of
 from tests.harness.certificates import Authority
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_cli.amounts import ago, counted, in_bytes, in_time
+from lockstep_cli.formatting import ago, counted, in_bytes, in_time
 from lockstep_cli.report import AclLine, HeldBack, Trouble
-from lockstep_cli.reporting import report_of
-from lockstep_cli.tables import FEW, as_json
+from lockstep_cli.report_builder import report_of
+from lockstep_cli.report_tables import FEW, as_json
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     FlowPulse,

@@ -6,7 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_cli.restart import EARNS_BACK, LONGEST_DELAY, STEADY, TOLD_TO_END, EndRun, StartAgain, decide, ending
+from lockstep_cli.restart_policy import (
+    EARNS_BACK,
+    LONGEST_DELAY,
+    STEADY,
+    TOLD_TO_END,
+    EndRun,
+    StartAgain,
+    decide,
+    ending,
+)
 
 BRIEF = timedelta(seconds=3)
 

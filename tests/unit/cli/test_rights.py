@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_cli.rights import Held, Lack, lacks, named_groups, topics_for
+from lockstep_cli.permission_check import Held, Lack, lacks, named_groups, topics_for
 from lockstep_config.credentials.permissions import PREFIXED, Grant
 
 

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
-from lockstep_cli.exits import CannotUse
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.handback import Held, hand_back_of, not_drained
-from lockstep_cli.moving import COMMANDS
-from lockstep_cli.place import Place, place_of
+from lockstep_cli.migrate_commands import COMMANDS
+from lockstep_cli.offset_location import Place, place_of
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
 from lockstep_cli.takeover import Found, PartitionPlan, flush_note, named, plan_of
 from lockstep_protocol.names import Flow

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_checkpoint.exact import ExactPlaces, Place
+from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_data_plane.admin.offset_alteration import (
     altered_rows,
     entry_of,

@@ -19,14 +19,14 @@ from unittest.mock import patch
 import click
 from click.testing import CliRunner
 
-from lockstep_cli import asking, watch
-from lockstep_cli.ask import Reply
-from lockstep_cli.decoding import decode
-from lockstep_cli.exits import CannotUse, end_with
+from lockstep_cli import command_client, watch
+from lockstep_cli.command_request import Reply
+from lockstep_cli.exit_codes import CannotUse, end_with
 from lockstep_cli.handback import Held, hand_back_of
-from lockstep_cli.place import place_of
+from lockstep_cli.offset_location import place_of
 from lockstep_cli.probe import Finding
-from lockstep_cli.tables import as_json
+from lockstep_cli.record_decoder import decode
+from lockstep_cli.report_tables import as_json
 from lockstep_cli.takeover import Found, plan_of
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
@@ -77,7 +77,7 @@ def ran(*arguments: str, answer: Mapping[str, Any] | None = None) -> tuple[int, 
             heard = {"answers": reply.question.command.id, "service": name, "flow": "A->B", "at_ms": 1}
             reply.hear(Event(**{**heard, **(answer or {})}))
 
-    with a_file() as file, patch.object(asking, "ask", ask):
+    with a_file() as file, patch.object(command_client, "ask", ask):
         given = [str(file) if one == "FILE" else one for one in arguments]
         result = CliRunner().invoke(installed()["lockstep"], given)
         return result.exit_code, result.stdout.replace(str(file), "FILE")

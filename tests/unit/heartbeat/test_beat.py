@@ -1,6 +1,6 @@
 """Heartbeats and the pulse of a flow."""
 
-from lockstep_heartbeat.beat import beat, pulse
+from lockstep_heartbeat.heartbeat_record import beat, pulse
 from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.names import Flow
 

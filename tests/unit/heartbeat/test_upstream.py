@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_heartbeat.upstream import Heard, Upstream, age_seconds, heard, upstreams
+from lockstep_heartbeat.upstream_clusters import Heard, Upstream, age_seconds, heard, upstreams
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_protocol.topics import hops
 

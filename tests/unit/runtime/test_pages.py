@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.children import answers_ready
+from lockstep_cli.service_process import answers_ready
 from lockstep_runtime.http import server as module
 from lockstep_runtime.http.access import Door, DoorUnusable
 from lockstep_runtime.http.server import Pages

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_topic_sync.configs_turn import AT_ONCE, CALM, FIRST_HOLD, FREE, LATELY, LOOK_EVERY, Turns
+from lockstep_topic_sync.config_scan_schedule import AT_ONCE, CALM, FIRST_HOLD, FREE, LATELY, LOOK_EVERY, Turns
 
 WHOLE = 600.0
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_topic_sync.mirrored import STANDINGS, Seen, gone_rows, mirrored_row, standing, what_happened
+from lockstep_topic_sync.mirrored_topics import STANDINGS, Seen, gone_rows, mirrored_row, standing, what_happened
 from lockstep_topic_sync.plan import Topic
-from lockstep_topic_sync.retries import Retries
+from lockstep_topic_sync.retry_schedule import Retries
 
 SOURCE = Topic("orders", "id-s", 4)
 TARGET = Topic("A.orders", "id-t", 4)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from lockstep_acl_sync.bindings import AclBinding
+from lockstep_acl_sync.acl_binding import AclBinding
 
 __all__ = ["NAMED", "AclPlan", "AclRule", "LeftOut", "Reason", "Verdict", "judge", "plan"]
 

@@ -13,16 +13,16 @@ from functools import partial
 from typing import Any, ClassVar
 
 from lockstep_checkpoint import metrics
-from lockstep_checkpoint.exact import ExactPlaces, Place
+from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
+from lockstep_checkpoint.checkpoint_store import CheckpointMemory
+from lockstep_checkpoint.group_report import GroupReport, Standing
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership, after, plan_group_sync
-from lockstep_checkpoint.groups import SourceGroups, SourceLook
-from lockstep_checkpoint.latency import CheckpointLatencies
-from lockstep_checkpoint.memory import CheckpointMemory
-from lockstep_checkpoint.opposite import OppositeFlow
-from lockstep_checkpoint.places import Places
+from lockstep_checkpoint.offset_sync_follower import OffsetSyncsFollower
+from lockstep_checkpoint.offset_translator import Places
 from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, came_from, plan_checkpoints, within
-from lockstep_checkpoint.report import GroupReport, Standing
-from lockstep_checkpoint.syncs import OffsetSyncsFollower
+from lockstep_checkpoint.reverse_flow import OppositeFlow
+from lockstep_checkpoint.run_translator import ExactPlaces, Place
+from lockstep_checkpoint.source_groups import SourceGroups, SourceLook
 from lockstep_checkpoint.target_groups import commit, look_at
 from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command import Command

@@ -12,7 +12,7 @@ does not hold, and the earlier of both flows' answers counts.
 
 from __future__ import annotations
 
-from lockstep_checkpoint.exact import ExactPlaces, Place, Unsaid
+from lockstep_checkpoint.run_translator import ExactPlaces, Place, Unsaid
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 __all__ = ["place_back"]

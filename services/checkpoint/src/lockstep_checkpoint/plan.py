@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lockstep_checkpoint.exact import Place
+from lockstep_checkpoint.run_translator import Place
 from lockstep_protocol.filters import Names
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError
 
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership
-from lockstep_checkpoint.groups import offsets_of
+from lockstep_checkpoint.source_groups import offsets_of
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset

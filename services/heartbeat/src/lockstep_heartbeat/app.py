@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from lockstep_config.flow import client_settings
 from lockstep_heartbeat import metrics
-from lockstep_heartbeat.beat import beat, pulse
-from lockstep_heartbeat.listening import Listener
-from lockstep_heartbeat.upstream import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
+from lockstep_heartbeat.heartbeat_record import beat, pulse
+from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
+from lockstep_heartbeat.upstream_monitor import Listener
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.mm2_codec import encode_heartbeat

@@ -24,7 +24,7 @@ from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
-from lockstep_topic_sync.mirrored import (
+from lockstep_topic_sync.mirrored_topics import (
     Happened,
     Seen,
     gone_rows,
@@ -46,7 +46,7 @@ from lockstep_topic_sync.plan import (
     partition_plan,
     selected,
 )
-from lockstep_topic_sync.retries import Retries
+from lockstep_topic_sync.retry_schedule import Retries
 
 __all__ = ["TopicSync", "build"]
 

@@ -11,11 +11,11 @@ from datetime import timedelta
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
-from lockstep_topic_sync.configs_turn import Turns
+from lockstep_topic_sync.config_scan_schedule import Turns
 from lockstep_topic_sync.inventory import Configs, config_pieces, read_configs
-from lockstep_topic_sync.mirrored import TARGET_CONFIGS
+from lockstep_topic_sync.mirrored_topics import TARGET_CONFIGS
 from lockstep_topic_sync.plan import Alter, Config, Rules, alterations
-from lockstep_topic_sync.retries import Retries
+from lockstep_topic_sync.retry_schedule import Retries
 
 __all__ = ["CONFIGS", "ConfigSync"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import config, legacy, moving, offsets, probe, rack, status, steering, watch
+from lockstep_cli import config, control_commands, legacy, migrate_commands, offsets, probe, rack, status, watch
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import Door
 
@@ -23,8 +23,8 @@ __all__ = ["main"]
         probe.command,
         rack.command,
         offsets.command,
-        *steering.COMMANDS,
-        *moving.COMMANDS,
+        *control_commands.COMMANDS,
+        *migrate_commands.COMMANDS,
     ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

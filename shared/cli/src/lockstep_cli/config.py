@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exits import Exit
+from lockstep_cli.exit_codes import Exit
 from lockstep_cli.options import Given, configuration_argument, output_option
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
       lockstep config show mm2.properties 'A->B' --all
       lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
     """
-    from lockstep_cli.exits import CannotUse
-    from lockstep_cli.flows import chosen
+    from lockstep_cli.exit_codes import CannotUse
+    from lockstep_cli.flow_selection import chosen
     from lockstep_config import ConfigurationError
     from lockstep_config.loader.configuration import configured, layers_of
     from lockstep_config.report.effective import view

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_cli.amounts import counted
-from lockstep_cli.place import Place, still_runs
+from lockstep_cli.formatting import counted
+from lockstep_cli.offset_location import Place, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
 from lockstep_config.flow.model import States

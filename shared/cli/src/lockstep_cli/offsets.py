@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exits import end_with
+from lockstep_cli.control_commands import EXIT_CODES
+from lockstep_cli.exit_codes import end_with
 from lockstep_cli.options import answer_timeout_option, file_argument, flow_option, output_option
-from lockstep_cli.steering import EXIT_CODES
 
 if TYPE_CHECKING:
-    from lockstep_cli.ask import Reply
+    from lockstep_cli.command_request import Reply
     from lockstep_config import FlowSettings
     from lockstep_protocol.commands.command_vocabulary import Connector
 
@@ -141,7 +141,7 @@ def request_of(
 ) -> dict[str, Any] | None:
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
     None for everything there is. Raises CannotUse."""
-    from lockstep_cli.exits import CannotUse
+    from lockstep_cli.exit_codes import CannotUse
     from lockstep_protocol.connect_offsets import RefusedOffsets, changes_of
 
     if body is not None:
@@ -165,8 +165,8 @@ def request_of(
 
 
 async def _list(file: Path, flow: str | None, connector: str, timeout: float, output: str) -> int:
-    from lockstep_cli.ask import exit_code
-    from lockstep_cli.flows import only_flow_of
+    from lockstep_cli.command_request import exit_code
+    from lockstep_cli.flow_selection import only_flow_of
     from lockstep_protocol.commands.command_vocabulary import OFFSETS_LIST
 
     settings = only_flow_of(file, flow)
@@ -200,8 +200,8 @@ async def _change(
     output: str,
     dry_run: bool,
 ) -> int:
-    from lockstep_cli.ask import exit_code
-    from lockstep_cli.flows import only_flow_of
+    from lockstep_cli.command_request import exit_code
+    from lockstep_cli.flow_selection import only_flow_of
     from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_RESET
 
     settings = only_flow_of(file, flow)
@@ -217,7 +217,7 @@ async def _change(
 
 
 def _connector(name: str) -> Connector:
-    from lockstep_cli.exits import CannotUse
+    from lockstep_cli.exit_codes import CannotUse
     from lockstep_protocol.commands.command_vocabulary import Scope
 
     try:
@@ -229,9 +229,9 @@ def _connector(name: str) -> Connector:
 async def _asked(
     settings: FlowSettings, verb: str, connector: Connector, request: dict[str, Any] | None, timeout: float
 ) -> Reply:
-    from lockstep_cli.ask import Reply
-    from lockstep_cli.asking import ask, new_question
-    from lockstep_cli.waiting import Waiting
+    from lockstep_cli.command_client import ask, new_question
+    from lockstep_cli.command_request import Reply
+    from lockstep_cli.progress_display import Waiting
     from lockstep_protocol.commands.command_vocabulary import Scope
 
     reply = Reply(new_question(settings, verb, Scope.of(connector), request))

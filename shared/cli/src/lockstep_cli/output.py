@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from lockstep_cli.loglines import LogLine, as_json, as_text, parse
+from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
 
 __all__ = ["RUN", "Log"]
 

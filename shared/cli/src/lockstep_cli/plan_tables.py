@@ -8,9 +8,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.amounts import counted
+from lockstep_cli.formatting import counted
 from lockstep_cli.handback import HandBack
-from lockstep_cli.place import Place
+from lockstep_cli.offset_location import Place
 from lockstep_cli.takeover import Plan
 
 __all__ = ["hand_back_shown", "plan_shown"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.exits import Exit, end_with
+from lockstep_cli.exit_codes import Exit, end_with
 from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeou
 
 
 async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: float, output: str) -> int:
-    from lockstep_cli.flows import flows_of
+    from lockstep_cli.flow_selection import flows_of
 
     findings: list[Finding] = []
 
@@ -159,7 +159,7 @@ async def _two_clusters(source: Admin, target: Admin) -> str:
 
 
 async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:
-    from lockstep_cli.rights import Held, lacks, named_groups, topics_for
+    from lockstep_cli.permission_check import Held, lacks, named_groups, topics_for
 
     there = await cluster.topic_names()
     topics = await cluster.topic_operations(topics_for(grants, there, every))
@@ -197,7 +197,7 @@ async def _heartbeat(settings: FlowSettings, within: float) -> str:
 
 
 async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
-    from lockstep_cli.asking import producing
+    from lockstep_cli.command_client import producing
 
     alias, flow = settings.flow.source, settings.flow
     if not settings.replicates(topic):
@@ -224,7 +224,7 @@ async def _arrival(
 ) -> float | None:
     """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
     ClusterTrouble, TopicMissing among them."""
-    from lockstep_cli.asking import first_of
+    from lockstep_cli.command_client import first_of
     from lockstep_config.credentials.permissions import access_of
     from lockstep_config.flow import client_settings
     from lockstep_runtime.kafka.topic_follower import follow

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import click
 
-from lockstep_cli.exits import CannotUse, Exit
+from lockstep_cli.exit_codes import CannotUse, Exit
 
 __all__ = ["ACCOUNT", "command", "rack_of"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli.instance import held_instance_name
+from lockstep_cli.instance_name import held_instance_name
 from lockstep_cli.output import RUN, Log
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
-from lockstep_cli.supervise import Supervisor
+from lockstep_cli.supervisor import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_runtime.http.access import Door, DoorUnusable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exits import Exit, end_with
+from lockstep_cli.exit_codes import Exit, end_with
 from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def command(
 async def _status(
     file: Path, flows: Sequence[str], sections: Sequence[str], only_trouble: bool, timeout: float, output: str
 ) -> int:
-    from lockstep_cli.flows import flows_of
-    from lockstep_cli.tables import as_json, as_tables
+    from lockstep_cli.flow_selection import flows_of
+    from lockstep_cli.report_tables import as_json, as_tables
     from lockstep_runtime.util.errors import ClusterTrouble
 
     meant = flows_of(file, flows, every=not flows)
@@ -127,10 +127,10 @@ def _sentence(trouble: Exception) -> str:
 async def read_report(settings: FlowSettings, timeout: float) -> Report:
     """How a flow is now. Raises ClusterTrouble: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
-    from lockstep_cli.asking import members_of
     from lockstep_cli.clusters import target_of
-    from lockstep_cli.logs import LogReader
-    from lockstep_cli.reporting import report_of
+    from lockstep_cli.command_client import members_of
+    from lockstep_cli.log_offsets import LogReader
+    from lockstep_cli.report_builder import report_of
     from lockstep_cli.services import SERVICES
     from lockstep_runtime.util.clock import now_ms
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lockstep_cli.amounts import counted
-from lockstep_cli.place import Place, still_runs
+from lockstep_cli.formatting import counted
+from lockstep_cli.offset_location import Place, still_runs
 from lockstep_config.flow.model import States
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow

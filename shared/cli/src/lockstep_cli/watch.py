@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exits import Exit, end_with
+from lockstep_cli.exit_codes import Exit, end_with
 from lockstep_cli.options import file_argument, output_option
 
 if TYPE_CHECKING:
-    from lockstep_cli.decoding import RowChanges, Seen
+    from lockstep_cli.record_decoder import RowChanges, Seen
     from lockstep_config import FlowSettings
     from lockstep_runtime.kafka.topic_follower import Record
 
@@ -85,7 +85,7 @@ async def _watch(
     no_follow: bool,
     output: str,
 ) -> int:
-    from lockstep_cli.flows import flows_of
+    from lockstep_cli.flow_selection import flows_of
 
     meant = flows_of(file, flows, every=not flows)
     screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(meant) > 1)
@@ -137,7 +137,7 @@ class _View:
         return self.from_beginning or self.role == "state"
 
     def take(self, records: Sequence[Record]) -> None:
-        from lockstep_cli.decoding import decode
+        from lockstep_cli.record_decoder import decode
 
         for record in records:
             if self.role == "state":
@@ -153,7 +153,7 @@ class _View:
 
 
 def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_beginning: bool) -> list[_View]:
-    from lockstep_cli.decoding import RowChanges
+    from lockstep_cli.record_decoder import RowChanges
     from lockstep_config.flow import client_settings
     from lockstep_protocol import names
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from confluent_kafka import Message
 
 from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
+from lockstep_client.cluster_reader import reading
 from lockstep_client.errors import CheckpointsNotRead, CheckpointsTopicMissing, UnsupportedCheckpoint
-from lockstep_client.reading import reading
 from lockstep_protocol import topics as named
 from lockstep_protocol.mm2_codec import UnsupportedRecordVersion
 from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy

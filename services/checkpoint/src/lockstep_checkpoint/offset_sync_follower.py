@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lockstep_checkpoint.followed import FollowedTopic
+from lockstep_checkpoint.compacted_topic import FollowedTopic
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_runtime.flow.periodic import Troubles

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lockstep_checkpoint.exact import Place
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
 from lockstep_checkpoint.plan import TargetPartition
+from lockstep_checkpoint.run_translator import Place
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.amounts import ago, counted, in_bytes, in_time, lasting
-from lockstep_cli.names import in_a_cell, visible, without_name
+from lockstep_cli.display_names import in_a_cell, visible, without_name
+from lockstep_cli.formatting import ago, counted, in_bytes, in_time, lasting
 from lockstep_cli.report import (
     AHEAD_ON_TARGET,
     IN_USE,

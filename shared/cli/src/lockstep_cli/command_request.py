@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_cli.exits import CannotUse, Exit
+from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.services import SERVICES
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command import Command

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from lockstep_cli.ask import Reply
+from lockstep_cli.command_request import Reply
 
 __all__ = ["Waiting"]
 

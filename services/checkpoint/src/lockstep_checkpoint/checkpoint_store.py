@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from lockstep_checkpoint.written import WrittenCheckpoints
+from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_config.flow import client_settings
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.flow.context import FlowContext

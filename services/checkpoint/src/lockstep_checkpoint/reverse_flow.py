@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_checkpoint.exact import ExactPlaces
-from lockstep_checkpoint.followed import FollowedTopic
-from lockstep_checkpoint.places import Opposite
+from lockstep_checkpoint.compacted_topic import FollowedTopic
+from lockstep_checkpoint.offset_translator import Opposite
+from lockstep_checkpoint.run_translator import ExactPlaces
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress

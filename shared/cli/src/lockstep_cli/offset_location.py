@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep_cli.amounts import counted
-from lockstep_cli.exits import CannotUse
+from lockstep_cli.exit_codes import CannotUse
+from lockstep_cli.formatting import counted
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.exits import CannotUse, Exit, end_with
+from lockstep_cli.exit_codes import CannotUse, Exit, end_with
 from lockstep_cli.options import file_argument, flow_option, output_option, timeout_option
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lockstep_cli.handback import HandBack
-    from lockstep_cli.place import Place
+    from lockstep_cli.offset_location import Place
     from lockstep_cli.takeover import Plan
     from lockstep_config import FlowSettings
 
@@ -158,10 +158,10 @@ async def _take_over(
     timeout: float,
     output: str,
 ) -> int:
-    from lockstep_cli.flows import only_flow_of
+    from lockstep_cli.flow_selection import only_flow_of
     from lockstep_cli.plan_tables import plan_shown
     from lockstep_cli.takeover import plan_of
-    from lockstep_cli.taking_over import carry_out, find
+    from lockstep_cli.takeover_io import carry_out, find
 
     _can_be_asked(dry_run or yes, output)
     settings = only_flow_of(file, flow)
@@ -186,12 +186,12 @@ async def _hand_back(
     timeout: float,
     output: str,
 ) -> int:
-    from lockstep_cli.ask import exit_code
-    from lockstep_cli.flows import only_flow_of
+    from lockstep_cli.command_request import exit_code
+    from lockstep_cli.flow_selection import only_flow_of
     from lockstep_cli.handback import hand_back_of
     from lockstep_cli.plan_tables import hand_back_shown
-    from lockstep_cli.taking_over import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
-    from lockstep_cli.waiting import Waiting
+    from lockstep_cli.progress_display import Waiting
+    from lockstep_cli.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
 
     _can_be_asked(dry_run or yes, output)
     settings = only_flow_of(file, flow)
@@ -220,7 +220,7 @@ async def _hand_back(
 
 
 def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> Place:
-    from lockstep_cli.place import place_of
+    from lockstep_cli.offset_location import place_of
     from lockstep_protocol.commands.command_vocabulary import Connector
     from lockstep_protocol.names import progress_topic
 

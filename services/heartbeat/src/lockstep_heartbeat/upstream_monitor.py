@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lockstep_heartbeat.upstream import Heard, heard
+from lockstep_heartbeat.upstream_clusters import Heard, heard
 from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 from lockstep_runtime.kafka.client_factory import logged_in
 from lockstep_runtime.kafka.client_reset import Unanswered

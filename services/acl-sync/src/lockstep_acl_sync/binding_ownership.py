@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_acl_sync.bindings import AclBinding
+from lockstep_acl_sync.acl_binding import AclBinding
 
 __all__ = ["LOOKS_APART", "Deletions", "Looks", "Owned", "Review", "deletions", "review"]
 

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_cli.ask import Reply, exit_code
-from lockstep_cli.asking import ask, members_of, new_question, producing
 from lockstep_cli.clusters import source_of, target_of
-from lockstep_cli.exits import Exit
+from lockstep_cli.command_client import ask, members_of, new_question, producing
+from lockstep_cli.command_request import Reply, exit_code
+from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import HandBack, Held, hand_back_of, not_drained
-from lockstep_cli.place import Place, still_runs
+from lockstep_cli.offset_location import Place, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import Found, Plan

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lockstep_checkpoint.exact import ExactPlaces, Place
 from lockstep_checkpoint.failback import place_back
+from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 

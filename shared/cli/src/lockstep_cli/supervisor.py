@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from lockstep_cli.children import Child, answers_ready, start
-from lockstep_cli.restart import EndRun, decide, ending
+from lockstep_cli.restart_policy import EndRun, decide, ending
+from lockstep_cli.service_process import Child, answers_ready, start
 from lockstep_runtime.util.asyncio_util import set_within
 
 __all__ = ["GRACE", "INTERRUPTED", "UNCLEAN", "Supervisor"]

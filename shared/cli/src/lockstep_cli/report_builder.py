@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from lockstep_cli.amounts import in_time
-from lockstep_cli.judging import Logs, Slots, judged
+from lockstep_cli.formatting import in_time
+from lockstep_cli.partition_status import Logs, Slots, judged
 from lockstep_cli.report import (
     NOT_BEGUN,
     AclLine,

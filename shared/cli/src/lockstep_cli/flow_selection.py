@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep_cli.exits import CannotUse
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_config import Configuration, FlowSettings, UnknownFlow, load
 from lockstep_protocol.names import Flow
 

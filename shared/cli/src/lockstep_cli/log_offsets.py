@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_of
-from lockstep_cli.judging import Logs, latest
+from lockstep_cli.partition_status import Logs, latest
 from lockstep_config import FlowSettings
 from lockstep_protocol.lag import Log
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row

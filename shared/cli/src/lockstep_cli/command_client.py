@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from lockstep_cli.ask import Question, Reply, question_of
 from lockstep_cli.clusters import target_of
+from lockstep_cli.command_request import Question, Reply, question_of
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from lockstep_cli.exits import end_with
+from lockstep_cli.exit_codes import end_with
 from lockstep_cli.options import answer_timeout_option, file_argument, flow_options, output_option
 
 __all__ = ["COMMANDS", "EXIT_CODES"]
@@ -42,11 +42,11 @@ async def _ask_all(
     dry_run: bool,
 ) -> int:
     """Ask each flow meant, all at the same time, and print what came of it."""
-    from lockstep_cli.ask import Reply, exit_code
-    from lockstep_cli.asking import ask, new_question
-    from lockstep_cli.exits import CannotUse, Exit
-    from lockstep_cli.flows import flows_of
-    from lockstep_cli.waiting import Waiting
+    from lockstep_cli.command_client import ask, new_question
+    from lockstep_cli.command_request import Reply, exit_code
+    from lockstep_cli.exit_codes import CannotUse, Exit
+    from lockstep_cli.flow_selection import flows_of
+    from lockstep_cli.progress_display import Waiting
     from lockstep_protocol.commands.command_vocabulary import Scope
 
     try:
