@@ -14,7 +14,7 @@ from lockstep_config.text.sources import named_files
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText
-from .test_providers import KAFKA, PROVIDERS
+from .test_config_providers import KAFKA, PROVIDERS
 
 A_TO_B = Flow("A", "B")
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"

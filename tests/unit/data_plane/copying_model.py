@@ -259,7 +259,7 @@ class Origins:
 
 
 class Slot:
-    """One slot's part in the copy: what `copying.py` does around a partition, without its clusters. Each method is one
+    """One slot's part in the copy: what `engine.py` does around a partition, without its clusters. Each method is one
     step, and does nothing where it cannot happen."""
 
     def __init__(

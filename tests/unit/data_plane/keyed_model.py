@@ -80,8 +80,8 @@ class Target:
 
 
 class KeyedSlot:
-    """One slot's part, as `copying.py` and `transacting.py` do it. Each method is one step, and does nothing where it
-    cannot happen."""
+    """One slot's part, as `engine.py` and `transaction_runner.py` do it. Each method is one step, and does nothing
+    where it cannot happen."""
 
     def __init__(
         self, source: SourceLog, target: Target, limits: Limits, skips: Sequence[tuple[int, int]] = ()

@@ -104,7 +104,7 @@ class World:
             self.slots.append(Slot(self.source, self.target, self.row, LIMITS[choice], self.runs.values()))
 
     def _write(self, slot: Slot) -> None:
-        """As `ledger.py` does: runs that have ended, then progress."""
+        """As `control_topic_writer.py` does: runs that have ended, then progress."""
         due = slot.partition.durable.runs.due()
         self.runs.update((row.key(), row) for row in due)
         slot.partition.durable.runs.written(due)

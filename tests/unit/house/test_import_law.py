@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-WIRE = frozenset(
-    f"lockstep_data_plane.{module}" for module in ("cluster", "connection", "fetching", "producing", "resume")
-) | {"lockstep_runtime.kafka.sasl_session", "lockstep_runtime.kafka.group_protocols"}
+WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection")) | {
+    "lockstep_runtime.kafka.sasl_session",
+    "lockstep_runtime.kafka.group_protocols",
+}
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 
 

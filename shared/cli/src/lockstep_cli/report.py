@@ -113,9 +113,9 @@ class TopicLine:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A source partition. `phase`: its row's, or `not begun`; `state`: what it does now (`judging.py`), and `why`.
-    `lag_records`: what a reader of the target cannot read yet; None: unknown. `upstream`: last offset that is durable
-    downstream. `written_ms`: when its row was written, 0 where there is none."""
+    """A source partition. `phase`: its row's, or `not begun`; `state`: what it does now (`partition_status.py`), and
+    `why`. `lag_records`: what a reader of the target cannot read yet; None: unknown. `upstream`: last offset that is
+    durable downstream. `written_ms`: when its row was written, 0 where there is none."""
 
     topic: str
     partition: int

@@ -1,4 +1,5 @@
-"""Keep every service of a run alive until somebody ends it (decisions: `restart.py`; processes: `children.py`)."""
+"""Keep every service of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
+`service_process.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source connector's offsets, listed, altered and reset by an operator (`altering.py` decides)."""
+"""The source connector's offsets, listed, altered and reset by an operator (`offset_alteration.py` decides)."""
 
 from __future__ import annotations
 

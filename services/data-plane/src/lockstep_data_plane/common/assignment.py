@@ -24,9 +24,9 @@ def assign(
     """Which slot copies which partitions; every slot number below `slots` is there, also with nothing to do.
 
     A partition stays where `present` has it. New ones, heaviest first, go where least is moved (`moved`: bytes a
-    second lately, `load.py`). While a slot has at least two partitions more than another, one that was not there
-    before, else the lightest, changes over. Slots that are `closed` keep what they have and get nothing, as long as
-    another is open. The same arguments give the same answer. Raises ValueError for no slots.
+    second lately, `load_balancer.py`). While a slot has at least two partitions more than another, one that was not
+    there before, else the lightest, changes over. Slots that are `closed` keep what they have and get nothing, as long
+    as another is open. The same arguments give the same answer. Raises ValueError for no slots.
     """
     if slots < 1:
         raise ValueError(f"at least one slot is needed, not {slots}")

@@ -3,7 +3,7 @@
 As soon as a large answer is in, the next question is out, and only then are the batches judged: so the broker never
 waits for us. What a small one brings goes on its way first, as soon as it is read from the socket, for it would wait as
 long for the next question, and for a turn of the event loop, as it takes itself. Single records that come by the
-thousand are fetched a few at a time, over one connection (`swarm.py`)."""
+thousand are fetched a few at a time, over one connection (`small_batch_pacer.py`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Fetching raw batches from the source: several fetches under way, each on a connection of its own (`shard.py`).
+"""Fetching raw batches from the source: several fetches under way, each on a connection of its own
+(`fetch_connection.py`).
 
 A shard holds the partitions that one broker leads and one connection fetches. Where a rack is set a partition may be
-fetched from another replica than its leader (`replicas.py`)."""
+fetched from another replica than its leader (`preferred_replica.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading both logs for `align.py`: what the target holds of ours beyond a row, and what the source has left of it."""
+"""Reading both logs for `content_match.py`: what the target holds of ours beyond a row, and what the source has left of
+it."""
 
 from __future__ import annotations
 

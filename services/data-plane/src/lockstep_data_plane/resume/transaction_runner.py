@@ -1,4 +1,4 @@
-"""The edge around `transactions.py`: one task for each open transaction of a partition.
+"""The edge around `transaction_state.py`: one task for each open transaction of a partition.
 
 It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. Whatever fails on the
 way ends in the same place: the partition resumes, which fences its transactional id, and the progress topic says

@@ -1,8 +1,8 @@
-"""The edge around `partition.py`: what a slot does with what it fetches for its partitions, and with the answers to
-what it appends.
+"""The edge around `mirror_partition.py`: what a slot does with what it fetches for its partitions, and with the answers
+to what it appends.
 
-One task tends each partition (`tending.py`). Batches and answers are handled in callbacks, without a task in between,
-because at one record a batch each switch costs more than the copy."""
+One task tends each partition (`partition_task.py`). Batches and answers are handled in callbacks, without a task in
+between, because at one record a batch each switch costs more than the copy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "Spark", `kafka-wire.md` §6).
 
 Each slot is a job of one task that does not end until the slot is told to. There is one restart path, the driver's own,
-so Spark's retries, speculation and dynamic allocation are off (`spark_conf.py`)."""
+so Spark's retries, speculation and dynamic allocation are off (`conf.py`)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.kafka.sasl_session`);
 its own messages end at Fetch 11 and Produce 8, so requests and answers are kio's (but for the two requests that are
-sent for every record: `produce_wire.py`, `fetch_wire.py`), and once the connection is open its frames go past asyncio's
-streams (`frames.py`)."""
+sent for every record: `produce_codec.py`, `fetch_codec.py`), and once the connection is open its frames go past
+asyncio's streams (`frame_protocol.py`)."""
 
 from __future__ import annotations
 

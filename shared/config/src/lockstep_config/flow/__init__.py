@@ -1,1 +1,1 @@
-"""."""
+"""A file's checked lines as the typed, frozen settings of each flow."""

@@ -1,1 +1,1 @@
-"""."""
+"""A configuration file read, resolved and checked: the way in."""

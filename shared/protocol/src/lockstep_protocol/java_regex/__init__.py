@@ -1,1 +1,1 @@
-"""."""
+"""Java's regular expressions in Python's syntax."""

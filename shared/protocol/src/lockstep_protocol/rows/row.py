@@ -1,5 +1,5 @@
 """What every row of the state topic has in common: a key, a version, JSON (`architecture.md` §3). The rows stand in
-`state.py`.
+`state_rows.py`.
 
 Rows travel as JSON objects with a `version`; a fold keeps the last row of each key and may see any row twice. A reader
 ignores fields it does not know and stops with `NewerVersion` on a row whose version it was not built for: such a row
@@ -69,7 +69,7 @@ def _frozen(value: Any) -> Any:
 
 
 ROWS: dict[str, type[Row]] = {}
-"""By kind: every row whose module has been imported. `state.py` has them all."""
+"""By kind: every row whose module has been imported. `state_rows.py` has them all."""
 R = TypeVar("R", bound=Row)
 
 

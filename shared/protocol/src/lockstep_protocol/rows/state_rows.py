@@ -1,6 +1,6 @@
 """Rows of the state topic: what is so now (`architecture.md` §3).
 
-Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `rows.py`'s.
+Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `row.py`'s.
 Here are those of the services that do not copy; the data plane's are in `data_plane_rows.py`. Whoever imports this
 module can decode them all.
 """

@@ -1,4 +1,4 @@
-"""/live /ready /status /metrics of one process, on one port, for who may see them (`door.py`)."""
+"""/live /ready /status /metrics of one process, on one port, for who may see them (`access.py`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""."""
+"""The process of a service: command line, start, pages, signals, end."""

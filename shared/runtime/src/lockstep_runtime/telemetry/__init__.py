@@ -1,1 +1,1 @@
-"""."""
+"""Logs, metrics and traces of a process."""

@@ -1,4 +1,4 @@
-"""What a killed JVM left is removed by the next start, and nobody's who lives (`spark_folder.py`)."""
+"""What a killed JVM left is removed by the next start, and nobody's who lives (`jvm_tempdir.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a transaction of a partition ends, what it holds, and that nothing counts before (`transactions.py`)."""
+"""When a transaction of a partition ends, what it holds, and that nothing counts before (`transaction_state.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader of control topics takes the settings of the cluster as they come (`reader.py`)."""
+"""A reader of control topics takes the settings of the cluster as they come (`topic_reader.py`)."""
 
 from __future__ import annotations
 

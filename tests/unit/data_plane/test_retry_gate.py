@@ -1,4 +1,4 @@
-"""Who waits for a broker hears of the first that got through, and tries no more often than it may (`awaiting.py`)."""
+"""Who waits for a broker hears of the first that got through, and tries no more often than it may (`retry_gate.py`)."""
 
 from __future__ import annotations
 

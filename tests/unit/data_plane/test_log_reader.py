@@ -1,4 +1,4 @@
-"""A stretch of a log is read to the end that was asked for, or not at all (`reading.py`)."""
+"""A stretch of a log is read to the end that was asked for, or not at all (`log_reader.py`)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from tests.unit.checkpoint.test_exact import GAP, TOPIC, copied, folded
+from tests.unit.checkpoint.test_run_translator import GAP, TOPIC, copied, folded
 
 
 def store(*syncs: tuple[int, int]) -> OffsetSyncStore:

@@ -1,4 +1,4 @@
-"""How long a partition in trouble is left alone (`pauses.py`)."""
+"""How long a partition in trouble is left alone (`backoff.py`)."""
 
 from __future__ import annotations
 

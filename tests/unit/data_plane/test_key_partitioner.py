@@ -1,4 +1,5 @@
-"""Where records go whose keys choose their partitions (`keyed.py`). The hash itself: `test_java_wire_formats.py`."""
+"""Where records go whose keys choose their partitions (`key_partitioner.py`). The hash itself:
+`test_java_wire_formats.py`."""
 
 from __future__ import annotations
 

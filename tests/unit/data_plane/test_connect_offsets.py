@@ -1,4 +1,4 @@
-"""Only committed progress counts, whoever else has a transaction open in the topic (`committed.py`)."""
+"""Only committed progress counts, whoever else has a transaction open in the topic (`connect_offsets.py`)."""
 
 from __future__ import annotations
 

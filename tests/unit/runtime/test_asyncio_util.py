@@ -1,4 +1,4 @@
-"""An event is waited for so long and no longer; a task that was cancelled has ended (`waiting.py`)."""
+"""An event is waited for so long and no longer; a task that was cancelled has ended (`asyncio_util.py`)."""
 
 from __future__ import annotations
 
