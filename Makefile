@@ -13,6 +13,8 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
            $(if $(OFFLINE),--offline)
 
+PAGES   := chart configuration conformance metrics permissions schemas strimzi values_schema
+
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
@@ -29,14 +31,14 @@ endef
 export DURATION KEEP ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
+.PHONY: help demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
-	@$(PY) -m tests.e2e.demo
+	@$(PY) -m tools.demo
 
 test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers
 	@# Those without a broker run beside the others, which wait more than they compute.
@@ -53,7 +55,10 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	$(call side_by_side,$(UNIT) tests/unit/config,$(PY) -m pytest -q -m "not long" --ignore=tests/unit/config tests/unit)
 
 bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
-	@$(PY) -m tests.bench
+	@$(PY) -m tools.bench
+
+docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from the declarations in the code
+	@set -e; for page in $(PAGES); do $(PY) -m tools.docs.$$page; done
 
 faults: setup ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults
@@ -69,10 +74,10 @@ images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=
 	@$(PY) .ci/images.py $(IMAGES)
 
 spark-operator: setup ## build the Apache Spark operator, which e2e then runs too (SOURCE=a git clone of it; about a minute)
-	@$(PY) -m tests.kubelab.spark_operator
+	@$(PY) -m tools.kubelab.spark_operator
 
 kube-tools: ## build the Kubernetes that e2e runs on, and helm, kubeconform and the like (once, about 5 minutes; Debian 12, root, Go)
-	@tests/kubelab/ensure
+	@tools/kubelab/ensure
 
 lock: $(if $(findstring .cache,$(UV)),$(UV)) ## resolve requirements.lock anew from the pyproject files (UPGRADE=1 moves every pin)
 	$(PYTHON) .ci/lock.py write --uv $(UV) $(if $(UPGRADE),--upgrade)
@@ -106,16 +111,16 @@ $(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
 	-@$(PY) -m compileall -q -q -j 0 .venv/lib services shared tests >/dev/null || true
 	@touch $@
 
-$(PREPARED): $(SYNCED) tests/harness/kafka-jars.sha256 | java
+$(PREPARED): $(SYNCED) tests/support/kafka-jars.sha256 | java
 	@echo "setup: Kafka's jars, verified, and a broker's class-data archive"
-	@$(PY) -m tests.harness.broker
+	@$(PY) -m tests.support.broker
 	@touch $@
 
 spark-archive: setup
-	@$(PY) -m tests.harness.spark_archive
+	@$(PY) -m tests.support.spark_archive
 
 java: $(SYNCED)
-	@$(PY) -m tests.harness.java
+	@$(PY) -m tests.support.java
 
 .cache/uv/bin/uv:
 	$(if $(PYTHON),,$(error Python 3.11, 3.12 or 3.13 is needed and there is none on PATH; PYTHON=/path/to/python3 names one))

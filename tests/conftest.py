@@ -1,7 +1,7 @@
 """Two real Kafka clusters, A and B, started once for the whole run and shared by every test that asks for them.
 
 Tests keep apart by topic names (`topic_name`), not by brokers. Whoever needs to stop a broker, or special settings,
-makes a `tests.harness.broker.Broker` of its own.
+makes a `tests.support.broker.Broker` of its own.
 """
 
 import os
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.harness import spark_archive
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import unique_name
-from tests.harness.guarded import GuardedBroker
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.proxy import Proxy
-from tests.harness.services import two_cluster_file
+from tests.support import spark_archive
+from tests.support.broker import Broker, started
+from tests.support.clusters import unique_name
+from tests.support.guarded import GuardedBroker
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.proxy import Proxy
+from tests.support.services import two_cluster_file
 
 # Spark and MirrorMaker live for seconds here, and half of what their JVMs do in them is to compile: one compiler is
 # enough for that.
@@ -92,7 +92,7 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
     """topic-sync and the data plane between A and B, started once for the whole run: a flow each way, from A a second
     one that reads `read_committed`, and two that feed each other under the same names. Behind both proxies. Which
     topics a flow takes is said by `there`, `back`, `committed` and `same_names`. Nobody ends these processes; who needs
-    that makes a `tests.harness.mirror.Mirror` of its own.
+    that makes a `tests.support.mirror.Mirror` of its own.
     """
     assert pair.a.proxy is not None
     assert pair.b.proxy is not None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kubelab.tools import WHY, tools
+from tools.kubelab.tools import WHY, tools
 
 __all__ = ["CHART", "GOLDEN", "NAMESPACE", "NEEDS_TOOLS", "RELEASE", "SEEDS", "Objects", "refused", "rendered", "run"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.chart.golden import WHOLE
 from tests.chart.helm import CHART, NEEDS_TOOLS, SEEDS, rendered, run
-from tests.kubelab import spark_operator
-from tests.kubelab.tools import KIT
+from tools.kubelab import spark_operator
+from tools.kubelab.tools import KIT
 
 pytestmark = NEEDS_TOOLS
 

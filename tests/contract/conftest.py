@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.broker import Broker, started
+from tests.support.broker import Broker, started
 
 
 @pytest.fixture(scope="module")

@@ -25,12 +25,12 @@ from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress
 from lockstep_protocol.names import Flow
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, end_offsets
-from tests.harness.control import read_so_far
-from tests.harness.mm2 import ConnectWorker
-from tests.harness.runs import LockstepRun
-from tests.harness.services import two_cluster_file
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic, end_offsets
+from tests.support.control import read_so_far
+from tests.support.mm2 import ConnectWorker
+from tests.support.runs import LockstepRun
+from tests.support.services import two_cluster_file
 
 STRIKES = int(os.environ.get("LOCKSTEP_STRIKES", "20"))
 PARTITIONS = 4

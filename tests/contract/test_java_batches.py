@@ -9,8 +9,8 @@ from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.codecs import CODECS, LZ4, Levels, compress
 from lockstep_data_plane.record_batch.rebuild import rebuild
 from lockstep_data_plane.record_batch.stamp import stamp
-from tests.harness.jvm import jvm
-from tests.unit.data_plane.batch_bytes import batch, record
+from tests.support.batch_bytes import batch, record
+from tests.support.jvm import jvm
 
 ORDERS = b"".join(b'{"order": %d, "customer": "c-%d", "note": "as ever"}' % (n, n * 7919 % 1000) for n in range(3000))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKind
-from tests.harness.jvm import jvm
+from tests.support.jvm import jvm
 
 CLASSES: dict[ClientKind, str] = {
     "consumer": "org.apache.kafka.clients.consumer.ConsumerConfig",

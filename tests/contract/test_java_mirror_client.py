@@ -27,8 +27,8 @@ from lockstep_client import (
     translate_offsets,
     upstream_clusters,
 )
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     commit_offset,
     create_topic,
@@ -37,10 +37,10 @@ from tests.harness.clusters import (
     produce_transaction,
     read_topic,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.jvm import jvm
-from tests.harness.mirror import Mirror
-from tests.harness.services import ServiceProcess
+from tests.support.eventually import wait_until
+from tests.support.jvm import jvm
+from tests.support.mirror import Mirror
+from tests.support.services import ServiceProcess
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from lockstep_config import ConfigurationError, FlowSettings, load
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import is_cycle
-from tests.harness.jvm import call, jvm
+from tests.support.jvm import call, jvm
 from tests.unit.config.conftest import TWO_CLUSTERS
 
 MIRROR = "org.apache.kafka.connect.mirror"

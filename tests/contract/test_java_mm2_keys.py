@@ -13,7 +13,7 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from tests.harness.jvm import call, jvm
+from tests.support.jvm import call, jvm
 
 CONNECTORS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 DISTRIBUTED = "org.apache.kafka.connect.runtime.distributed"

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.java_regex.translate import UntranslatablePattern
-from tests.harness.jvm import jvm
+from tests.support.jvm import jvm
 
 LEAVES = [
     *("a", "b", "Z", "0", "-", "_", r"\.", ".", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\h", r"\H", r"\v", r"\V"),

@@ -12,7 +12,7 @@ from lockstep_protocol import mm2_codec
 from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.murmur2 import murmur2, partition_for
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from tests.harness.jvm import call, jvm
+from tests.support.jvm import call, jvm
 
 MIRROR = "org.apache.kafka.connect.mirror"
 

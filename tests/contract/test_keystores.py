@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from lockstep_config.clients.tls import material_of, ssl_context, tls_of
 from lockstep_config.text.jks import read_jks
 from lockstep_config.text.keystores import BadStore, identity_of, identity_of_pem, trusted_of
-from tests.harness.certificates import Authority, Certified, keytool
+from tests.support.certificates import Authority, Certified, keytool
 
 pytestmark = pytest.mark.long  # each run of keytool is a JVM
 

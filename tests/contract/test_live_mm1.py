@@ -19,8 +19,8 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     admin,
     committed_offset,
@@ -29,7 +29,7 @@ from tests.harness.clusters import (
     produce,
     read_topic,
 )
-from tests.harness.mm1 import Legacy, LegacyFolder, MirrorMaker1
+from tests.support.mm1 import Legacy, LegacyFolder, MirrorMaker1
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

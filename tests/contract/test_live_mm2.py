@@ -29,8 +29,8 @@ from lockstep_client import (
 )
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
 from lockstep_protocol.mm2_records import Checkpoint
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     commit_offset,
     committed_offset,
@@ -40,12 +40,12 @@ from tests.harness.clusters import (
     produce_transaction,
     read_topic,
 )
-from tests.harness.control import read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror
-from tests.harness.mm2 import ConnectWorker, MirrorMaker
-from tests.harness.services import ServiceProcess, two_cluster_file
-from tests.harness.traffic import Traffic
+from tests.support.control import read_so_far
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror
+from tests.support.mm2 import ConnectWorker, MirrorMaker
+from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
 

@@ -16,11 +16,11 @@ import pytest
 from lockstep_protocol.names import Flow
 from tests.contract.turns import NumberedCopy
 from tests.faults.numbered import Writer
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.mm2 import MirrorMaker
-from tests.harness.services import two_cluster_file
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.mm2 import MirrorMaker
+from tests.support.services import two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

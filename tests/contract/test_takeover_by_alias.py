@@ -14,12 +14,12 @@ from lockstep_protocol.mm2_codec import decode_checkpoint
 from lockstep_protocol.names import progress_topic
 from tests.contract.test_takeover_with_mm2 import EVERY_SECOND, MORE, Moved, dedicated, equal, flushes, mark
 from tests.contract.turns import until
-from tests.harness.broker import Broker
-from tests.harness.clusters import admin, commit_offset, end_offsets
-from tests.harness.control import read_so_far
-from tests.harness.mirror import Mirror
-from tests.harness.mm2 import MirrorMaker
-from tests.harness.services import ServiceProcess
+from tests.support.broker import Broker
+from tests.support.clusters import admin, commit_offset, end_offsets
+from tests.support.control import read_so_far
+from tests.support.mirror import Mirror
+from tests.support.mm2 import MirrorMaker
+from tests.support.services import ServiceProcess
 
 __all__ = ["mark"]
 

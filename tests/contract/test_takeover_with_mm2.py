@@ -23,13 +23,13 @@ from lockstep_protocol.names import Flow
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer
-from tests.harness.broker import Broker
-from tests.harness.clusters import commit_offset, committed_offset, create_topic, end_offsets
-from tests.harness.commands import lockstep
-from tests.harness.control import read_so_far
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.mm2 import GRACE_MS, ConnectWorker, MirrorMaker
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.broker import Broker
+from tests.support.clusters import commit_offset, committed_offset, create_topic, end_offsets
+from tests.support.commands import lockstep
+from tests.support.control import read_so_far
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.mm2 import GRACE_MS, ConnectWorker, MirrorMaker
+from tests.support.services import ServiceProcess, two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException
 
 from tests.faults.counting import Count, count
 from tests.faults.numbered import read_numbers
-from tests.harness.clusters import admin, end_offsets
-from tests.harness.control import NOT_YET
-from tests.harness.eventually import wait_until
+from tests.support.clusters import admin, end_offsets
+from tests.support.control import NOT_YET
+from tests.support.eventually import wait_until
 
 __all__ = ["WITHIN", "NumberedCopy", "Seen", "until"]
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConfigResource
 
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
-from tests.harness.clusters import (
+from tests.support.clusters import (
     Record,
     admin,
     commit_offset,
@@ -27,10 +27,10 @@ from tests.harness.clusters import (
     read_topic,
     unique_name,
 )
-from tests.harness.control import read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.processes import end, kill, show, spawn
-from tests.harness.services import two_cluster_file
+from tests.support.control import read_so_far
+from tests.support.eventually import wait_until
+from tests.support.processes import end, kill, show, spawn
+from tests.support.services import two_cluster_file
 
 pytestmark = pytest.mark.long
 PARTITIONS = 2

@@ -15,9 +15,9 @@ import pytest
 
 from lockstep_protocol.names import Flow, events_topic
 from tests.conftest import Pair
-from tests.harness.clusters import Record, produce
-from tests.harness.commands import lockstep
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.clusters import Record, produce
+from tests.support.commands import lockstep
+from tests.support.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
 FLOW = f"s{MARK}->t{MARK}"

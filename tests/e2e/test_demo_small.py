@@ -9,14 +9,14 @@ from pathlib import Path
 
 import psutil
 
-from tests.e2e.demo.__main__ import arguments
+from tools.demo.__main__ import arguments
 
 DEMO_WITHIN = 280.0  # half a minute on a quiet machine; other tests may share the cores
 
 
 def test_the_demo_proves_what_it_says_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.demo", "--duration", "5"],
+        [sys.executable, "-m", "tools.demo", "--duration", "5"],
         capture_output=True,
         text=True,
         timeout=DEMO_WITHIN,

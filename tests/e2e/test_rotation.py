@@ -17,8 +17,8 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from lockstep_protocol.names import Flow
 from tests.faults.unleased import Unleased
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import (
+from tests.support.broker import Broker, started
+from tests.support.clusters import (
     Record,
     commit_offset,
     committed_offset,
@@ -28,14 +28,14 @@ from tests.harness.clusters import (
     produce,
     read_topic,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page, values
-from tests.harness.mirror import MirroredFlow
-from tests.harness.processes import end, spawn, tail
-from tests.harness.proxy import Proxy
-from tests.harness.rotating import USER, Authority, Mount, guarded, set_password
-from tests.harness.services import ServiceProcess
-from tests.harness.traffic import Traffic
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page, values
+from tests.support.mirror import MirroredFlow
+from tests.support.processes import end, spawn, tail
+from tests.support.proxy import Proxy
+from tests.support.rotating import USER, Authority, Mount, guarded, set_password
+from tests.support.services import ServiceProcess
+from tests.support.traffic import Traffic
 
 FLOW = Flow("A", "B")
 SERVICES = ("data-plane", "topic-sync", "acl-sync", "checkpoint", "heartbeat")

@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from tests.conftest import Pair
-from tests.harness.broker import free_port
-from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.collector import Collector, Received
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page
-from tests.harness.runs import LockstepRun
-from tests.pages.metrics import declared_by
+from tests.support.broker import free_port
+from tests.support.clusters import Record, create_topic, produce, unique_name
+from tests.support.collector import Collector, Received
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page
+from tests.support.runs import LockstepRun
+from tools.docs.metrics import declared_by
 
 COMMAND = [sys.executable, "-m", "lockstep_cli", "run"]
 ENDS_WITHIN = 10.0

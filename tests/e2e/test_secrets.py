@@ -22,14 +22,14 @@ import psutil
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import Record, admin, create_topic, produce, read_topic
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
-from tests.harness.processes import end, spawn
-from tests.harness.proxy import Proxy
-from tests.harness.rotating import USER, WRITER, Authority, guarded, set_password
-from tests.harness.token_server import TokenServer
+from tests.support.broker import Broker, started
+from tests.support.clusters import Record, admin, create_topic, produce, read_topic
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
+from tests.support.processes import end, spawn
+from tests.support.proxy import Proxy
+from tests.support.rotating import USER, WRITER, Authority, guarded, set_password
+from tests.support.token_server import TokenServer
 
 WITHIN = 180.0
 DIRECT, FROM_FILE, FROM_ENVIRONMENT = "hunterDirect7f1c", "hunterFile93ae", "hunterEnvironment5b20"

@@ -23,9 +23,9 @@ from lockstep_cli.status import command
 from tests.faults.deployment import PARTITIONS, Deployment, one_broker_each
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.scene import Scene
-from tests.harness.clusters import delete_topic, end_offsets
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page
+from tests.support.clusters import delete_topic, end_offsets
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page
 
 Ends = Mapping[int, int]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Pair
-from tests.harness.clusters import Record, compare, create_topic, produce, read_topic, unique_name
-from tests.harness.commands import lockstep
-from tests.harness.eventually import wait_until
-from tests.harness.runs import LockstepRun
+from tests.support.clusters import Record, compare, create_topic, produce, read_topic, unique_name
+from tests.support.commands import lockstep
+from tests.support.eventually import wait_until
+from tests.support.runs import LockstepRun
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 WITHIN = 240.0

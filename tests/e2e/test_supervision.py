@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.runs import Run
+from tests.support.runs import Run
 
 SERVICES = {
     "polite": """

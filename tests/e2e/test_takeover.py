@@ -13,12 +13,12 @@ from lockstep_protocol.mm2_codec import decode_source_progress, encode_source_pr
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row, SlotStatus
 from tests.conftest import Pair
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
-from tests.harness.commands import lockstep
-from tests.harness.control import last_row, read_so_far
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import two_cluster_file
-from tests.harness.wire import join_as_connect, leave_group
+from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.commands import lockstep
+from tests.support.control import last_row, read_so_far
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import two_cluster_file
+from tests.support.wire import join_as_connect, leave_group
 
 Offsets = dict[tuple[str, int], int]
 

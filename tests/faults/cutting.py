@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 
-from tests.harness.eventually import wait_until
-from tests.harness.proxy import Proxy
+from tests.support.eventually import wait_until
+from tests.support.proxy import Proxy
 
 __all__ = ["CUTS", "cut_with_answers_held", "cut_with_requests_held"]
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 from confluent_kafka import KafkaException
 
-from tests.bench.systems import SYSTEMS, System, SystemRun
-from tests.harness.broker import Broker, Quorum, started
-from tests.harness.clusters import create_topic, end_offsets, wait_for_brokers
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import ports_of
-from tests.harness.proxy import Proxy
-from tests.harness.shifted_clock import ShiftedClock, can_shift
+from tests.support.broker import Broker, Quorum, started
+from tests.support.clusters import create_topic, end_offsets, wait_for_brokers
+from tests.support.eventually import wait_until
+from tests.support.mirror import ports_of
+from tests.support.proxy import Proxy
+from tests.support.shifted_clock import ShiftedClock, can_shift
+from tools.bench.systems import SYSTEMS, System, SystemRun
 
 __all__ = ["PARTITIONS", "THREE", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from tests.harness.batches import read_batches
+from tests.support.batches import read_batches
 
 __all__ = ["REFUSED", "take_overs"]
 

@@ -17,8 +17,8 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from tests.harness import processes
-from tests.harness.clusters import unique_name
+from tests.support import processes
+from tests.support.clusters import unique_name
 
 __all__ = ["Writer", "read_numbers"]
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from tests.faults.counting import Count, Numbers, count
 from tests.faults.numbered import read_numbers
-from tests.harness.eventually import wait_until
+from tests.support.eventually import wait_until
 
 __all__ = ["came_back", "counts", "first_of", "same_everywhere"]
 

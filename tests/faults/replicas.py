@@ -28,12 +28,12 @@ from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, events_topic, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import Leader, MirroredTopic, Row, decode_row
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, admin, commit_offset, create_topic, delete_topic, produce
-from tests.harness.control import last_row, read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.processes import show
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.broker import Broker
+from tests.support.clusters import Record, admin, commit_offset, create_topic, delete_topic, produce
+from tests.support.control import last_row, read_so_far
+from tests.support.eventually import wait_until
+from tests.support.processes import show
+from tests.support.services import ServiceProcess, two_cluster_file
 
 __all__ = ["SUBJECTS", "Acls", "Beats", "Checkpoints", "Replicas", "Subject", "Topics"]
 

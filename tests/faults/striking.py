@@ -19,10 +19,10 @@ from tests.faults.cutting import CUTS
 from tests.faults.deployment import Deployment
 from tests.faults.killing import MOVES, killed, killed_while_paced
 from tests.faults.scene import Scene
-from tests.harness.broker import Broker
-from tests.harness.clusters import admin, set_configs
-from tests.harness.eventually import wait_until
-from tests.harness.proxy import Proxy
+from tests.support.broker import Broker
+from tests.support.clusters import admin, set_configs
+from tests.support.eventually import wait_until
+from tests.support.proxy import Proxy
 
 __all__ = ["FAULTS", "IN_TRANSACTIONS", "PACED", "SHORT", "THREE_BROKERS", "Fault", "clock_jumped"]
 

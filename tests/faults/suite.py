@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.systems import SystemEnded
 from tests.faults.counting import Count, count
 from tests.faults.deployment import PARTITIONS, Deployment
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.scene import Scene
 from tests.faults.striking import Fault
+from tools.bench.systems import SystemEnded
 
 __all__ = ["COLUMNS", "Outcome", "as_json", "as_markdown", "strike", "write"]
 

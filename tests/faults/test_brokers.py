@@ -10,11 +10,11 @@ from confluent_kafka import KafkaException
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.conftest import Pair
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror
-from tests.harness.traffic import Traffic
+from tests.support.broker import Broker, started
+from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror
+from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
 

@@ -7,7 +7,7 @@ import pytest
 from tests.faults.deployment import one_broker_each
 from tests.faults.striking import Fault, clock_jumped
 from tests.faults.suite import strike
-from tests.harness.shifted_clock import can_shift
+from tests.support.shifted_clock import can_shift
 
 
 @pytest.mark.long

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import create_topic, read_topic
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.broker import Broker, started
+from tests.support.clusters import create_topic, read_topic
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
 
 PARTITIONS, KEYS = 4, 40
 RATE = 800.0

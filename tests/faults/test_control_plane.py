@@ -26,7 +26,7 @@ from lockstep_runtime.state.leadership import label_of
 from lockstep_runtime.state.state_fold import owner_of
 from tests.conftest import Pair
 from tests.faults.replicas import SUBJECTS, Checkpoints, Replicas, Subject, until
-from tests.harness.clusters import Record, produce
+from tests.support.clusters import Record, produce
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -13,13 +13,13 @@ from contextlib import ExitStack
 import pytest
 
 from tests.faults.cutting import CUTS, cut_with_answers_held
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.jvm import jvm
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.proxy import Proxy
-from tests.harness.traffic import Traffic
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.jvm import jvm
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.proxy import Proxy
+from tests.support.traffic import Traffic
 
 PARTITIONS = 3
 DAY_MS = 86_400_000

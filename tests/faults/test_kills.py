@@ -13,12 +13,12 @@ import pytest
 
 from tests.conftest import Pair
 from tests.faults.fencing import REFUSED, take_overs
-from tests.harness.clusters import create_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.runs import is_alive
-from tests.harness.services import ServiceProcess
-from tests.harness.traffic import Traffic
+from tests.support.clusters import create_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.runs import is_alive
+from tests.support.services import ServiceProcess
+from tests.support.traffic import Traffic
 
 # `make test` has time for a killed worker (`test_data_plane_progress`), `test_unleased` and `test_random`.
 pytestmark = pytest.mark.long

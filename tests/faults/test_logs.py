@@ -12,11 +12,11 @@ from confluent_kafka import Producer
 
 from lockstep_protocol.names import state_topic
 from tests.conftest import Pair
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import wait_for_value
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.broker import Broker, started
+from tests.support.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.metrics import wait_for_value
+from tests.support.mirror import Mirror, MirroredFlow
 
 pytestmark = pytest.mark.long
 

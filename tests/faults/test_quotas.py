@@ -9,11 +9,11 @@ import pytest
 
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import two_cluster_file
-from tests.harness.wire import set_quota
+from tests.support.broker import Broker, started
+from tests.support.clusters import Record, create_topic, produce, unique_name
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import two_cluster_file
+from tests.support.wire import set_quota
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

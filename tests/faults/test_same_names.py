@@ -19,10 +19,10 @@ from lockstep_protocol.rows.state_rows import Origin
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer
 from tests.faults.origins import first_of, same_everywhere
-from tests.harness.broker import Broker, started
-from tests.harness.clusters import create_topic, end_offsets
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.broker import Broker, started
+from tests.support.clusters import create_topic, end_offsets
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -20,11 +20,11 @@ from lockstep_data_plane.pack import pack
 from tests.conftest import Pair
 from tests.faults.counting import count
 from tests.faults.numbered import Writer, read_numbers
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.java import find_java
-from tests.harness.mirror import Mirror
-from tests.harness.spark_cluster import SparkCluster
+from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.java import find_java
+from tests.support.mirror import Mirror
+from tests.support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -15,14 +15,14 @@ from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from lockstep_protocol.names import Flow, progress_topic
 from tests.faults.deployment import THREE
-from tests.harness.broker import Broker, Quorum, started
-from tests.harness.clusters import Record, admin, create_topic, end_offsets, produce, unique_name, wait_for_brokers
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.proxy import Proxy
-from tests.harness.services import two_cluster_file
-from tests.harness.traffic import Traffic
-from tests.harness.wire import move_leaders
+from tests.support.broker import Broker, Quorum, started
+from tests.support.clusters import Record, admin, create_topic, end_offsets, produce, unique_name, wait_for_brokers
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.proxy import Proxy
+from tests.support.services import two_cluster_file
+from tests.support.traffic import Traffic
+from tests.support.wire import move_leaders
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka.admin import PartitionMetadata
 
 from tests.faults.deployment import THREE
-from tests.harness.broker import Broker, Quorum, started
-from tests.harness.clusters import Record, admin, create_topic, produce, set_configs, unique_name, wait_for_brokers
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page, values, wait_for_value
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.broker import Broker, Quorum, started
+from tests.support.clusters import Record, admin, create_topic, produce, set_configs, unique_name, wait_for_brokers
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page, values, wait_for_value
+from tests.support.mirror import Mirror, MirroredFlow
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -19,10 +19,10 @@ from tests.faults.counting import Count, count
 from tests.faults.fencing import REFUSED, take_overs
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.unleased import Unleased
-from tests.harness.clusters import create_topic, end_offsets
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.clusters import create_topic, end_offsets
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import ServiceProcess, two_cluster_file
 
 SLOTS = 4
 PARTITIONS = 3

@@ -28,9 +28,9 @@ from lockstep_data_plane.wire.cluster import kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, decode_row
-from tests.harness import eventually, processes
-from tests.harness.clusters import create_topic, read_topic
-from tests.harness.mirror import MirroredFlow
+from tests.support import eventually, processes
+from tests.support.clusters import create_topic, read_topic
+from tests.support.mirror import MirroredFlow
 
 __all__ = ["Unleased"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.harness.broker import Broker
-from tests.harness.services import two_cluster_file
+from tests.support.broker import Broker
+from tests.support.services import two_cluster_file
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_data_plane.wire.produce_codec import produce_request
-from tests.harness.clusters import unique_name
-from tests.unit.data_plane.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
+from tests.support.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
+from tests.support.clusters import unique_name
 
 __all__ = ["KEYS", "UNKNOWN_BITS", "Log", "Step", "Swarm", "Transactions", "Whole", "Writer", "generated", "send"]
 

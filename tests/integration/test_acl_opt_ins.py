@@ -29,11 +29,11 @@ from lockstep_runtime.kafka.topic_follower import follow
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.util.errors import StoodDown
-from tests.harness.acls import AclScene, acl, acls_of, add, remove, remove_all, until
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, create_topic, produce
-from tests.harness.control import read_so_far
-from tests.harness.services import ServiceProcess
+from tests.support.acls import AclScene, acl, acls_of, add, remove, remove_all, until
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, produce
+from tests.support.control import read_so_far
+from tests.support.services import ServiceProcess
 
 ALLOWED = ("ALLOW", "READ", "User:anna")
 EVERY_SECOND = "sync.topic.acls.interval.seconds = 1"

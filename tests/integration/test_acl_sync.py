@@ -17,10 +17,10 @@ from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.util.errors import NotPermitted
-from tests.harness.acls import WITHIN, AclScene, acl, acls_of, add, remove, until
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, produce
-from tests.harness.metrics import wait_for_all_declared
+from tests.support.acls import WITHIN, AclScene, acl, acls_of, add, remove, until
+from tests.support.broker import Broker
+from tests.support.clusters import Record, produce
+from tests.support.metrics import wait_for_all_declared
 
 
 @pytest.fixture

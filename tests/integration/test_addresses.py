@@ -13,9 +13,9 @@ from lockstep_data_plane.wire.cluster import Cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterUnreachable
-from tests.harness.broker import Broker, Quorum
-from tests.harness.commands import lockstep
-from tests.harness.services import two_cluster_file
+from tests.support.broker import Broker, Quorum
+from tests.support.commands import lockstep
+from tests.support.services import two_cluster_file
 
 AIOKAFKA = {"client_id": "test", "request_timeout_ms": 10_000}
 

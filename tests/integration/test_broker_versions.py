@@ -26,8 +26,8 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     add_partitions,
     admin,
@@ -41,13 +41,13 @@ from tests.harness.clusters import (
     set_configs,
     unique_name,
 )
-from tests.harness.control import read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.kafka_jars import OLDEST, PREVIOUS
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import ServiceProcess
-from tests.harness.traffic import Traffic
-from tests.harness.zookeeper import ZooKeeperBroker
+from tests.support.control import read_so_far
+from tests.support.eventually import wait_until
+from tests.support.kafka_jars import OLDEST, PREVIOUS
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import ServiceProcess
+from tests.support.traffic import Traffic
+from tests.support.zookeeper import ZooKeeperBroker
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.rows.state_rows import Assignment
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, create_topic, delete_records, produce, read_topic
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, delete_records, produce, read_topic
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror
 
 pytestmark = pytest.mark.long
 PARTITIONS = 3

@@ -21,9 +21,9 @@ from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
-from tests.harness.acls import acl, add, remove
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support.acls import acl, add, remove
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     admin,
     commit_offset,
@@ -35,12 +35,12 @@ from tests.harness.clusters import (
     produce_transaction,
     read_topic,
 )
-from tests.harness.control import events, last_row, read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import wait_for_all_declared, wait_for_value
-from tests.harness.services import ServiceProcess, two_cluster_file
-from tests.harness.wire import join_share_group
-from tests.unit.offset_truth import FIRST, Copied
+from tests.support.control import events, last_row, read_so_far
+from tests.support.eventually import wait_until
+from tests.support.metrics import wait_for_all_declared, wait_for_value
+from tests.support.offset_truth import FIRST, Copied
+from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.wire import join_share_group
 
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""

@@ -22,9 +22,9 @@ from lockstep_client import (
 from lockstep_protocol.mm2_codec import encode_checkpoint
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, create_topic, produce
-from tests.harness.proxy import Proxy
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, produce
+from tests.support.proxy import Proxy
 
 
 @pytest.fixture

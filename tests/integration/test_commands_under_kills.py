@@ -28,10 +28,10 @@ from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import SlotStatus, Wanted, decode_row
 from tests.faults.counting import Count, count
 from tests.faults.numbered import Writer, read_numbers
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, end_offsets, read_topic
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic, end_offsets, read_topic
+from tests.support.eventually import wait_until
+from tests.support.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 
 pytestmark = pytest.mark.long
 

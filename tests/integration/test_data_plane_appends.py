@@ -13,11 +13,11 @@ from lockstep_protocol.names import quarantine_topic
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
-from tests.harness.proxy import Proxy
-from tests.unit.offset_truth import exact_places
+from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
+from tests.support.offset_truth import exact_places
+from tests.support.proxy import Proxy
 
 SOON = 60.0
 DAY_MS = 86_400_000

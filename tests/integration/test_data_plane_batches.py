@@ -21,8 +21,10 @@ from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.names import Flow, quarantine_topic
 from tests.conftest import Pair
-from tests.harness.batches import body, codecs_of_records, read_batches
-from tests.harness.clusters import (
+from tests.integration.generated_logs import DAY_MS, UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
+from tests.support.batch_bytes import ZSTD
+from tests.support.batches import body, codecs_of_records, read_batches
+from tests.support.clusters import (
     Isolation,
     compare,
     create_topic,
@@ -31,12 +33,10 @@ from tests.harness.clusters import (
     set_configs,
     unique_name,
 )
-from tests.harness.clusters import Record as Seen
-from tests.harness.eventually import eventually, wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import two_cluster_file
-from tests.integration.generated_logs import DAY_MS, UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
-from tests.unit.data_plane.batch_bytes import ZSTD
+from tests.support.clusters import Record as Seen
+from tests.support.eventually import eventually, wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import two_cluster_file
 
 FOR_EVER = {"retention.ms": "-1"}  # times in 1970 are times too
 CLEANED = FOR_EVER | {

@@ -11,8 +11,8 @@ from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.wire.cluster import cluster_of
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
-from tests.harness.clusters import Record, create_topic, produce
-from tests.harness.services import two_cluster_file
+from tests.support.clusters import Record, create_topic, produce
+from tests.support.services import two_cluster_file
 
 T = 1_700_000_000_000
 

@@ -33,13 +33,13 @@ from lockstep_data_plane.wire.frame_protocol import Encoded
 from lockstep_data_plane.wire.produce_codec import Answer
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.clock import now_ms
-from tests.harness.broker import Broker, free_port
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
-from tests.harness.eventually import eventually
-from tests.harness.proxy import Proxy
-from tests.harness.wire import set_quota
-from tests.unit.data_plane.batch_bytes import batch, record
-from tests.unit.data_plane.by_kio import read_back
+from tests.support.batch_bytes import batch, record
+from tests.support.broker import Broker, free_port
+from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.eventually import eventually
+from tests.support.kio_codec import read_back
+from tests.support.proxy import Proxy
+from tests.support.wire import set_quota
 
 QUOTA = 150_000.0
 RECORDS, RECORD_BYTES = 44, 10_000

@@ -10,10 +10,10 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
-from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page, values, wait_for_value
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.clusters import Record, create_topic, produce, unique_name
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page, values, wait_for_value
+from tests.support.mirror import Mirror, MirroredFlow
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

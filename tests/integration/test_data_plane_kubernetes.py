@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.eventually import wait_until
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.eventually import wait_until
+from tests.support.services import ServiceProcess, two_cluster_file
 
 NAMESPACE = "mirror"
 DRIVER = "data-plane-0"

@@ -14,9 +14,9 @@ from lockstep_protocol.names import Flow, events_topic, progress_topic, quaranti
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import NotAppended
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, read_topic, set_configs
-from tests.harness.mirror import MirroredFlow
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic, read_topic, set_configs
+from tests.support.mirror import MirroredFlow
 
 PARTITIONS = 200
 

@@ -8,11 +8,11 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, SlotStatus
 from tests.conftest import Pair
-from tests.harness.clusters import create_topic, produce, read_topic, set_configs, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
-from tests.harness.traffic import Traffic
 from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
+from tests.support.clusters import create_topic, produce, read_topic, set_configs, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
+from tests.support.traffic import Traffic
 
 SOURCE = SOURCE_CONNECTOR
 

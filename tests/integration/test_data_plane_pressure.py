@@ -11,10 +11,10 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow, ports_of
-from tests.harness.proxy import Proxy
+from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow, ports_of
+from tests.support.proxy import Proxy
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

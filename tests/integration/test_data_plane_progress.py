@@ -20,12 +20,12 @@ from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns
 from tests.conftest import Pair
-from tests.harness.clusters import Record, admin, create_topic, produce, produce_transaction, read_topic, unique_name
-from tests.harness.compaction import compacted_topic
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.traffic import Traffic
-from tests.unit.offset_truth import exact_places
+from tests.support.clusters import Record, admin, create_topic, produce, produce_transaction, read_topic, unique_name
+from tests.support.compaction import compacted_topic
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.offset_truth import exact_places
+from tests.support.traffic import Traffic
 
 MARK = uuid.uuid4().hex[:6]
 LAG_MAX = 10

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from tests.harness.batches import read_batches
-from tests.harness.clusters import Record, create_topic, produce, produce_transaction, read_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
+from tests.support.batches import read_batches
+from tests.support.clusters import Record, create_topic, produce, produce_transaction, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
 
 DAY_MS = 86_400_000
 SWARM = 5_000

@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from tests.conftest import Pair
-from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow, ports_of
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.clusters import Record, create_topic, produce, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow, ports_of
+from tests.support.services import ServiceProcess, two_cluster_file
 
 SENT = 6_000_000  # bytes
 HARDLY_ANYTHING = SENT // 10

@@ -10,10 +10,10 @@ from lockstep_data_plane.record_batch.outgoing_batch import as_piece
 from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.wire.cluster import cluster_of
 from lockstep_data_plane.wire.produce_codec import Answer, answer_of, produce_request
-from tests.harness.clusters import Record, create_topic, produce, read_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
-from tests.unit.data_plane.batch_bytes import batch_bytes, records
+from tests.support.batch_bytes import batch_bytes, records
+from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 ANY_TIME = str(2**63 - 1)

@@ -6,10 +6,10 @@ import psutil
 import pytest
 
 from lockstep_protocol.rows.state_rows import Assignment, SlotStatus
-from tests.harness.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.traffic import Traffic
+from tests.support.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.traffic import Traffic
 
 TAKES = 20_000  # bytes: max.message.bytes of the small targets
 

@@ -10,11 +10,11 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.conftest import Pair
-from tests.harness.clusters import create_topic, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.proxy import Proxy
-from tests.harness.traffic import Traffic
+from tests.support.clusters import create_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.proxy import Proxy
+from tests.support.traffic import Traffic
 
 MARK = f"u{uuid.uuid4().hex[:6]}"
 STANDS_DOWN_WITHIN = LEADS_WITHIN = ENDS_WITHIN = 60.0

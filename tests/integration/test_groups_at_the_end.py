@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from tests.harness.clusters import Record, admin, commit_offset, committed_offset, create_topic, end_offsets, produce
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import ServiceProcess
+from tests.support.clusters import Record, admin, commit_offset, committed_offset, create_topic, end_offsets, produce
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import ServiceProcess
 
 WITHIN = 90.0
 

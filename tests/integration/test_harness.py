@@ -23,12 +23,12 @@ from confluent_kafka.admin import (
 )
 
 from tests.conftest import Pair
-from tests.harness import clusters
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record
-from tests.harness.compaction import compacted_topic
-from tests.harness.eventually import NeverHappened, eventually, wait_until
-from tests.harness.proxy import Proxy
+from tests.support import clusters
+from tests.support.broker import Broker
+from tests.support.clusters import Record
+from tests.support.compaction import compacted_topic
+from tests.support.eventually import NeverHappened, eventually, wait_until
+from tests.support.proxy import Proxy
 
 AWKWARD = [
     Record(
@@ -144,7 +144,7 @@ def test_a_suspended_broker_answers_nobody_until_it_is_resumed() -> None:
 
 
 def test_no_broker_outlives_the_process_that_started_it(tmp_path: Path) -> None:
-    code = "from tests.harness.broker import Broker; print(Broker('orphan').start().pid, flush=True); input()"
+    code = "from tests.support.broker import Broker; print(Broker('orphan').start().pid, flush=True); input()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     starter = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment

@@ -12,11 +12,11 @@ import pytest
 
 from lockstep_protocol.mm2_codec import decode_heartbeat, encode_heartbeat
 from lockstep_protocol.mm2_records import Heartbeat
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, create_topic, produce, read_topic
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page, wait_for_all_declared
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, produce, read_topic
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page, wait_for_all_declared
+from tests.support.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
 ALIASES = f"s{MARK}", f"t{MARK}"

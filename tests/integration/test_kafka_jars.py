@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import kafka_jars
-from tests.harness.kafka_jars import CURRENT, OLDEST, PREVIOUS, JarsUnavailable, Kafka, WrongChecksum
+from tests.support import kafka_jars
+from tests.support.kafka_jars import CURRENT, OLDEST, PREVIOUS, JarsUnavailable, Kafka, WrongChecksum
 
 JAR = b"PK\x05\x06" + b"\0" * 18  # the smallest archive there is
 PATH = "/org/example/thing/1.0/thing-1.0.jar"

@@ -14,7 +14,7 @@ import pytest
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import Flow, quarantine_topic
 from tests.conftest import Pair
-from tests.harness.clusters import (
+from tests.support.clusters import (
     Record,
     add_partitions,
     committed_offset,
@@ -25,9 +25,9 @@ from tests.harness.clusters import (
     read_topic,
     set_configs,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow, ports_of
-from tests.harness.mm1 import Legacy, LegacyFolder
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow, ports_of
+from tests.support.mm1 import Legacy, LegacyFolder
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -26,8 +26,8 @@ from lockstep_config import FlowSettings, load
 from lockstep_config.credentials.permissions import PREFIXED, Grant, grant_command, source_grants, target_grants
 from lockstep_protocol.names import Flow
 from tests.conftest import GuardedPair
-from tests.harness.acls import acl, acls_of, add
-from tests.harness.clusters import (
+from tests.support.acls import acl, acls_of, add
+from tests.support.clusters import (
     Record,
     add_partitions,
     admin,
@@ -40,10 +40,10 @@ from tests.harness.clusters import (
     read_topic,
     set_configs,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.guarded import USERS, GuardedBroker, login, without
-from tests.harness.mirror import MirroredFlow
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.eventually import wait_until
+from tests.support.guarded import USERS, GuardedBroker, login, without
+from tests.support.mirror import MirroredFlow
+from tests.support.services import ServiceProcess, two_cluster_file
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -13,10 +13,10 @@ import pytest
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
-from tests.harness import eventually
-from tests.harness.broker import Broker
-from tests.harness.clusters import admin, create_topic, delete_topic, read_topic
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support import eventually
+from tests.support.broker import Broker
+from tests.support.clusters import admin, create_topic, delete_topic, read_topic
+from tests.support.services import ServiceProcess, two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 

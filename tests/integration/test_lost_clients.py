@@ -18,9 +18,9 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterUnreachable, NotAppended
-from tests.harness.broker import Broker, free_port
-from tests.harness.clusters import Record, create_topic, end_offsets, produce, read_topic
-from tests.harness.eventually import eventually
+from tests.support.broker import Broker, free_port
+from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic
+from tests.support.eventually import eventually
 
 AT_ONCE = 6
 

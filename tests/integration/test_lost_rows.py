@@ -21,8 +21,9 @@ from lockstep_data_plane.wire.produce_codec import answer_of, produce_request
 from lockstep_protocol.names import state_topic, transactional_id
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     create_topic,
     end_offsets,
@@ -31,9 +32,8 @@ from tests.harness.clusters import (
     read_topic,
     unique_name,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.unit.data_plane.batch_bytes import batch_bytes, record
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
 
 FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}
 THREE_DAYS_MS = 3 * 86_400_000

@@ -22,10 +22,10 @@ from lockstep_data_plane.wire.produce_codec import produce_request
 from lockstep_data_plane.wire.transaction_coordinator import Fenced, Producer
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic
-from tests.harness.services import two_cluster_file
-from tests.unit.data_plane.batch_bytes import batch_bytes, record
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic
+from tests.support.services import two_cluster_file
 
 APPENDED, OUT_OF_ORDER, FENCED = 0, 45, 47
 FORGETS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "500"}

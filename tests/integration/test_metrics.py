@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.harness.broker import free_port
-from tests.harness.certificates import Authority
-from tests.harness.clusters import Record, create_topic, produce, unique_name
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import read_page, values, wait_for_all_declared, wait_for_value
-from tests.harness.mirror import COPIED_WITHIN, Mirror, MirroredFlow
-from tests.harness.proxy import Proxy
-from tests.harness.services import ServiceProcess, two_cluster_file
-from tests.harness.traffic import Traffic
+from tests.support.broker import free_port
+from tests.support.certificates import Authority
+from tests.support.clusters import Record, create_topic, produce, unique_name
+from tests.support.eventually import wait_until
+from tests.support.metrics import read_page, values, wait_for_all_declared, wait_for_value
+from tests.support.mirror import COPIED_WITHIN, Mirror, MirroredFlow
+from tests.support.proxy import Proxy
+from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.traffic import Traffic
 
 RECORDS = 300
 RATE, DELAY_S = 300.0, 0.5

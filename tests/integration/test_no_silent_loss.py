@@ -9,7 +9,7 @@ import pytest
 from lockstep_protocol.names import quarantine_topic
 from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
-from tests.harness.clusters import (
+from tests.support.clusters import (
     Record,
     create_topic,
     delete_records,
@@ -20,9 +20,9 @@ from tests.harness.clusters import (
     set_configs,
     unique_name,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.metrics import wait_for_value
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.eventually import wait_until
+from tests.support.metrics import wait_for_value
+from tests.support.mirror import Mirror, MirroredFlow
 
 SOON = 60.0
 

@@ -12,10 +12,10 @@ from confluent_kafka.admin import ConfigResource
 from lockstep_protocol.rows.state_rows import Origin
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.origins import counts, first_of, same_everywhere
-from tests.harness.clusters import Record, admin, create_topic, produce, read_topic, set_configs
-from tests.harness.control import read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import MirroredFlow
+from tests.support.clusters import Record, admin, create_topic, produce, read_topic, set_configs
+from tests.support.control import read_so_far
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
 
 PARTITIONS = 2
 RATE = 300

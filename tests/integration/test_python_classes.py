@@ -14,11 +14,11 @@ from confluent_kafka import TopicPartition
 
 from lockstep_client import CheckpointsTopicMissing, ReplicationPolicy, translate_offsets
 from lockstep_protocol.names import Flow
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, admin, commit_offset, create_topic, produce
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.services import ServiceProcess
+from tests.support.broker import Broker
+from tests.support.clusters import Record, admin, commit_offset, create_topic, produce
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import ServiceProcess
 
 MODULE = "lockstep_example_rules"
 TEXT = """

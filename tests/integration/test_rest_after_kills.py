@@ -11,11 +11,11 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import Assignment, SlotStatus
 from tests.faults.numbered import Writer
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, end_offsets
-from tests.harness.commands import lockstep
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic, end_offsets
+from tests.support.commands import lockstep
+from tests.support.eventually import wait_until
+from tests.support.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 
 pytestmark = pytest.mark.long
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterTrouble
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, commit_offset, create_topic, produce, unique_name
-from tests.harness.proxy import Proxy
+from tests.support.broker import Broker
+from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name
+from tests.support.proxy import Proxy
 
 
 async def test_groups_are_answered_after_every_connection_was_lost(

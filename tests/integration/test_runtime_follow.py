@@ -19,10 +19,10 @@ from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow, replay
 from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
-from tests.harness.broker import Broker, free_port
-from tests.harness.clusters import Record as Written
-from tests.harness.clusters import create_topic, delete_topic, end_offsets, produce, produce_transaction, unique_name
-from tests.harness.eventually import eventually, wait_until
+from tests.support.broker import Broker, free_port
+from tests.support.clusters import Record as Written
+from tests.support.clusters import create_topic, delete_topic, end_offsets, produce, produce_transaction, unique_name
+from tests.support.eventually import eventually, wait_until
 
 
 def conf(broker: Broker) -> dict[str, str]:

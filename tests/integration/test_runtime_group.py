@@ -17,11 +17,11 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic
 from lockstep_runtime.membership import faust_membership
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost
-from tests.harness import eventually, threads
-from tests.harness.broker import Broker
-from tests.harness.clusters import create_topic, delete_topic
-from tests.harness.services import ServiceProcess
-from tests.unit.runtime.flow_context import flow_context
+from tests.support import eventually, threads
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic, delete_topic
+from tests.support.flow_context import flow_context
+from tests.support.services import ServiceProcess
 
 SETTLED_S = 15.0
 AT_REST_S = 3.0

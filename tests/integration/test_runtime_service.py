@@ -21,11 +21,11 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import connect_json
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import Leader, decode_row
-from tests.harness import eventually
-from tests.harness.broker import Broker, free_port
-from tests.harness.clusters import Record, produce, read_topic
-from tests.harness.proxy import Proxy
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support import eventually
+from tests.support.broker import Broker, free_port
+from tests.support.clusters import Record, produce, read_topic
+from tests.support.proxy import Proxy
+from tests.support.services import ServiceProcess, two_cluster_file
 
 HEARTBEAT = "lockstep_heartbeat"
 wait_until = partial(eventually.wait_until, within=60.0, every=0.25)

@@ -22,8 +22,8 @@ from aiokafka.protocol.admin import ApiVersionRequest
 from confluent_kafka import KafkaException
 
 from lockstep_config.flow.client_settings import aiokafka_connection
-from tests.harness.broker import started
-from tests.harness.clusters import (
+from tests.support.broker import started
+from tests.support.clusters import (
     Record,
     commit_offset,
     committed_offset,
@@ -34,11 +34,11 @@ from tests.harness.clusters import (
     read_topic,
     unique_name,
 )
-from tests.harness.eventually import wait_until
-from tests.harness.processes import end, kill, show, spawn
-from tests.harness.proxy import Proxy
-from tests.harness.secured import PASSWORD, Secured, SecuredBroker
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.eventually import wait_until
+from tests.support.processes import end, kill, show, spawn
+from tests.support.proxy import Proxy
+from tests.support.secured import PASSWORD, Secured, SecuredBroker
+from tests.support.services import ServiceProcess, two_cluster_file
 
 SESSION_MS = 5_000
 WITHIN = 180.0

@@ -24,9 +24,9 @@ from confluent_kafka.admin import (
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
-from tests.harness import eventually
-from tests.harness.broker import Broker
-from tests.harness.clusters import (
+from tests.support import eventually
+from tests.support.broker import Broker
+from tests.support.clusters import (
     Record,
     add_partitions,
     admin,
@@ -37,9 +37,9 @@ from tests.harness.clusters import (
     set_configs,
     unique_name,
 )
-from tests.harness.metrics import read_page, values, wait_for_value
-from tests.harness.mirror import Mirror
-from tests.harness.services import ServiceProcess, two_cluster_file
+from tests.support.metrics import read_page, values, wait_for_value
+from tests.support.mirror import Mirror
+from tests.support.services import ServiceProcess, two_cluster_file
 
 MARK = uuid.uuid4().hex[:6]
 SOURCE, TARGET = f"s{MARK}", f"t{MARK}"

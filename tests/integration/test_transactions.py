@@ -14,18 +14,6 @@ from lockstep_protocol.mm2_codec import encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import progress_topic
 from tests.conftest import Pair
-from tests.harness.batches import read_batches
-from tests.harness.clusters import (
-    Record,
-    delete_records,
-    end_offsets,
-    produce,
-    produce_transaction,
-    read_topic,
-    unique_name,
-)
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 from tests.integration.transactional import (
     LATE,
     SOON,
@@ -37,7 +25,19 @@ from tests.integration.transactional import (
     transactional,
     wait_committed,
 )
-from tests.unit.data_plane.batch_bytes import decoded
+from tests.support.batch_bytes import decoded
+from tests.support.batches import read_batches
+from tests.support.clusters import (
+    Record,
+    delete_records,
+    end_offsets,
+    produce,
+    produce_transaction,
+    read_topic,
+    unique_name,
+)
+from tests.support.eventually import wait_until
+from tests.support.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 
 COMMIT = 1
 """Which end a marker stands for: the last byte of its key."""

@@ -8,19 +8,6 @@ import pytest
 
 from lockstep_protocol.names import progress_topic, state_topic
 from tests.conftest import Pair
-from tests.harness.clusters import (
-    Record,
-    create_topic,
-    delete_records,
-    delete_topic,
-    end_offsets,
-    produce,
-    read_topic,
-    set_configs,
-)
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
-from tests.harness.proxy import Proxy
 from tests.integration.transactional import (
     LATE,
     SOON,
@@ -31,6 +18,19 @@ from tests.integration.transactional import (
     transactional,
     wait_committed,
 )
+from tests.support.clusters import (
+    Record,
+    create_topic,
+    delete_records,
+    delete_topic,
+    end_offsets,
+    produce,
+    read_topic,
+    set_configs,
+)
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.proxy import Proxy
 
 pytestmark = [pytest.mark.long]
 

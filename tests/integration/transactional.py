@@ -4,11 +4,11 @@ from pathlib import Path
 
 from lockstep_protocol.names import quarantine_topic
 from tests.conftest import Pair
-from tests.harness.broker import Broker
-from tests.harness.clusters import Record, create_topic, unique_name
-from tests.harness.control import read_so_far
-from tests.harness.eventually import wait_until
-from tests.harness.mirror import Mirror, MirroredFlow
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, unique_name
+from tests.support.control import read_so_far
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
 
 SOON = 90.0
 OF_NOW = {"message.timestamp.after.max.ms": "3600000"}

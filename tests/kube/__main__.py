@@ -1,6 +1,6 @@
 """`make e2e`: the tests of the chart on a real Kubernetes.
 
-On a machine that can run `tests/kubelab` it makes the images, starts a cluster for itself and brokers beside it. On any
+On a machine that can run `tools/kubelab` it makes the images, starts a cluster for itself and brokers beside it. On any
 other it uses kubectl's current context, and what the environment names:
 
 LOCKSTEP_E2E_SOURCE, LOCKSTEP_E2E_TARGET  bootstrap servers of two clusters, reachable from here and from pods
@@ -15,7 +15,7 @@ import sys
 import time
 
 from tests.kube import images
-from tests.kubelab.tools import KIT
+from tools.kubelab.tools import KIT
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-m", "kube", "-p", "no:cacheprovider", "tests/kube")
 NEEDED = ("LOCKSTEP_E2E_SOURCE", "LOCKSTEP_E2E_TARGET")

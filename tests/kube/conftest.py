@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.harness.broker import Broker, started
-from tests.harness.mirror import MirroredFlow
 from tests.kube import images
 from tests.kube.kubernetes import CommandFailed, Namespace, environment, run
-from tests.kubelab.tools import KIT
+from tests.support.broker import Broker, started
+from tests.support.mirror import MirroredFlow
+from tools.kubelab.tools import KIT
 
 GROUP = "mirrormaker2-cluster"
 """The name of a flow's instance, where a Strimzi resource does not say another."""

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.harness.clusters import end_offsets
 from tests.kube.conftest import Stage
+from tests.support.clusters import end_offsets
 
 __all__ = ["Pause", "copied", "pauses", "say"]
 

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.harness.processes import tail
-from tests.kubelab.tools import KIT
+from tests.support.processes import tail
+from tools.kubelab.tools import KIT
 
 __all__ = ["NAMES", "REPOSITORY", "TAG", "NotBuilt", "build"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from tests.harness.eventually import wait_until
+from tests.support.eventually import wait_until
 
 __all__ = ["COMPONENTS", "CommandFailed", "Namespace", "applied", "pods_of", "run"]
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import yaml
 
-from tests.harness.broker import free_port
-from tests.harness.eventually import NeverHappened, wait_until
-from tests.harness.processes import kill, spawn, tail
+from tests.support.broker import free_port
+from tests.support.eventually import NeverHappened, wait_until
+from tests.support.processes import kill, spawn, tail
 
 __all__ = ["Prometheus", "scraping"]
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.harness.clusters import Record, commit_offset, committed_offset, create_topic, end_offsets, produce
-from tests.harness.eventually import wait_until
-from tests.harness.traffic import Traffic
 from tests.kube.conftest import Stage
 from tests.kube.course import copied, pauses, say
 from tests.kube.kubernetes import COMPONENTS, Namespace, is_ready, name_of, run
 from tests.kube.prometheus import Prometheus
 from tests.kube.resource import mirror_maker
 from tests.kube.usage import MEBIBYTE, usage_of
-from tests.pages.watched import RULES, dashboard, expressions, filled_in
+from tests.support.clusters import Record, commit_offset, committed_offset, create_topic, end_offsets, produce
+from tests.support.eventually import wait_until
+from tests.support.traffic import Traffic
+from tools.docs.watched import RULES, dashboard, expressions, filled_in
 
 RELEASE, FLOW = "mirror", "a->b"
 ORDERS, PAYMENTS, AFTER_THE_KILL = "orders", "payments", "orders-after-the-kill"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.figures import (
+from tools.bench.figures import (
     Busy,
     Copy,
     Failed,
@@ -17,9 +17,9 @@ from tests.bench.figures import (
     percentile,
     ratio,
 )
-from tests.bench.flat_keys import failures, flat
-from tests.bench.readings import Readings, ReadingsPart
-from tests.bench.usage import Cpu
+from tools.bench.flat_keys import failures, flat
+from tools.bench.readings import Readings, ReadingsPart
+from tools.bench.usage import Cpu
 
 
 def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Copy:

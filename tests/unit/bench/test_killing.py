@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.bench.killing import killed
-from tests.bench.systems import SYSTEMS, System, SystemRun
 from tests.faults.killing import killed_and_started_while_paced
 from tests.faults.scene import Scene
 from tests.faults.striking import PACED
-from tests.harness.eventually import wait_until
+from tests.support.eventually import wait_until
+from tools.bench.killing import killed
+from tools.bench.systems import SYSTEMS, System, SystemRun
 
 # A child of its own, as a JVM's would be; each says when it is there.
 SAYS_AND_STAYS = """

@@ -5,10 +5,10 @@ from io import StringIO
 
 from rich.console import Console
 
-from tests.bench.figures import Busy, Copy, Failed, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
-from tests.bench.readings import SHEETS, Readings, ReadingsPart
-from tests.bench.report import markdown, show, table
-from tests.bench.usage import Cpu
+from tools.bench.figures import Busy, Copy, Failed, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
+from tools.bench.readings import SHEETS, Readings, ReadingsPart
+from tools.bench.report import markdown, show, table
+from tools.bench.usage import Cpu
 
 COPY = Copy(
     records=1000, window_records=1000, window_s=0.5, start_s=4.0, total_s=4.5, cpu_window=Cpu(0.002, 0.0005),

@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from tests.bench.usage import Cpu, Ledger, Process, TreeAccount, sample
+from tools.bench.usage import Cpu, Ledger, Process, TreeAccount, sample
 
 
 def process(parent: int, own: float, reaped: float = 0.0, rss: int = 0) -> Process:

@@ -8,15 +8,15 @@ from statistics import mean
 
 import pytest
 
-from tests.bench.arriving import gaps, longest_gap
-from tests.bench.compacted import key_of, left_of
-from tests.bench.compare import places
-from tests.bench.limit import requests
-from tests.bench.orders import Orders
-from tests.bench.parts import by_slots
-from tests.bench.systems import SYSTEMS
-from tests.bench.wire import record_count, whole_batches
-from tests.harness.mm2 import properties
+from tests.support.mm2 import properties
+from tools.bench.arriving import gaps, longest_gap
+from tools.bench.compacted import key_of, left_of
+from tools.bench.compare import places
+from tools.bench.limit import requests
+from tools.bench.orders import Orders
+from tools.bench.parts import by_slots
+from tools.bench.systems import SYSTEMS
+from tools.bench.wire import record_count, whole_batches
 
 
 def batch(base: int, records: int, payload: int = 100) -> bytes:

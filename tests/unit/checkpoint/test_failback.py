@@ -15,7 +15,7 @@ from lockstep_checkpoint.run_translator import ExactPlaces, Place
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
-from tests.unit.offset_truth import FIRST, Copied
+from tests.support.offset_truth import FIRST, Copied
 
 TOPIC = MirroredTopic(
     source_topic="t", target_topic="t", source_topic_id="source", target_topic_id="target", partitions=1

@@ -18,7 +18,7 @@ from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
 from lockstep_runtime.kafka.topic_follower import Record
-from tests.unit.runtime.flow_context import leading
+from tests.support.flow_context import leading
 
 GROUP = "orders"  # falls to partition 0
 TERM = 7

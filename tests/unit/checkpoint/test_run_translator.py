@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lockstep_checkpoint.run_translator import ExactPlaces, Place, Unsaid
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from tests.unit.offset_truth import FIRST, Copied, Stretch, exact_places
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
 
 TOPIC = MirroredTopic(
     source_topic="t", target_topic="A.t", source_topic_id="source", target_topic_id="target", partitions=1

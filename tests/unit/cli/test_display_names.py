@@ -10,7 +10,7 @@ from rich.console import Console
 from lockstep_cli.display_names import in_a_cell, visible, without_name
 from lockstep_cli.report_tables import as_tables
 from lockstep_protocol.rows.state_rows import GroupStatus
-from tests.unit.cli.reports import progress, reported, topic
+from tests.support.reports import progress, reported, topic
 
 ODD = [
     "a\tb",

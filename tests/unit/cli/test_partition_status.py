@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lockstep_cli.report import Trouble
 from lockstep_cli.report_tables import as_json
 from lockstep_protocol.rows.state_rows import Row, Wanted
-from tests.unit.cli.reports import NOW, at_work, progress, reported, shown, topic
+from tests.support.reports import NOW, at_work, progress, reported, shown, topic
 
 
 def test_right_after_a_first_start_what_waits_is_behind_and_nothing_is_fine() -> None:

@@ -16,7 +16,7 @@ from lockstep_cli import rack
 from lockstep_cli.__main__ import main
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.rack import rack_of
-from tests.harness.certificates import Authority
+from tests.support.certificates import Authority
 
 ZONE = "topology.kubernetes.io/zone"
 NODES = {"node-1": {ZONE: "eu-1a"}, "bare": {}, "odd": {ZONE: "${file:/etc/passwd:x}"}}

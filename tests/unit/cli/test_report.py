@@ -22,7 +22,7 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     Wanted,
 )
-from tests.unit.cli.reports import FLOW, NOW, at_work, progress, reported, shown, topic
+from tests.support.reports import FLOW, NOW, at_work, progress, reported, shown, topic
 
 
 def test_a_legacy_flow_that_waits_for_its_groups_members_is_in_trouble() -> None:

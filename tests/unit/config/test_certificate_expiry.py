@@ -18,7 +18,7 @@ from lockstep_config.credentials.certificate_expiry import (
     first_end,
 )
 from lockstep_protocol.names import Flow
-from tests.harness.certificates import Authority, Certified
+from tests.support.certificates import Authority, Certified
 
 from .conftest import LoadText
 

@@ -25,7 +25,7 @@ from lockstep_config.keys.client_keys import (
 from lockstep_config.keys.key_types import Status
 from lockstep_data_plane.wire import cluster
 from lockstep_protocol.names import Flow
-from tests.harness.certificates import Authority
+from tests.support.certificates import Authority
 
 from .conftest import LoadText, MistakesOf
 

@@ -22,8 +22,8 @@ from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.jaas import JAAS
+from tests.support.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
 from tests.unit.config.conftest import MistakesOf
-from tests.unit.config.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
 
 
 def why_not(properties: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import ANYWHERE, CLUSTER_ONLY, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Scope, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from tests.pages.configuration import PAGE, TABLES, filled
+from tools.docs.configuration import PAGE, TABLES, filled
 
 from .conftest import LoadText, MistakesOf
 
@@ -215,7 +215,7 @@ class TestWhatWouldChangeData:
 class TestThePage:
     def test_it_is_what_the_keys_are(self) -> None:
         page = PAGE.read_text(encoding="utf-8")
-        assert filled(page) == page, "docs/configuration.md is stale: python -m tests.pages.configuration"
+        assert filled(page) == page, "docs/configuration.md is stale: python -m tools.docs.configuration"
 
     def test_every_key_is_on_it(self) -> None:
         page = PAGE.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from lockstep_config.credentials.permissions import (
 )
 from lockstep_config.flow.client_settings import offset_syncs_consumer, target_consumer
 from lockstep_protocol.names import Flow
-from tests.pages.permissions import PAGE, filled
+from tools.docs.permissions import PAGE, filled
 
 from .conftest import LoadText
 
@@ -171,5 +171,5 @@ def test_nothing_is_known_without_a_flow() -> None:
 
 def test_the_page_is_as_the_declaration_is() -> None:
     text = PAGE.read_text()
-    assert filled(text) == text, "python -m tests.pages.permissions"
+    assert filled(text) == text, "python -m tools.docs.permissions"
     assert text.count("<!-- end -->") == 6

@@ -13,8 +13,8 @@ from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.principal import principal_of, subject_in_java
 from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.token_source import source_of
-from tests.harness.certificates import Authority
-from tests.harness.token_server import TokenServer
+from tests.support.certificates import Authority
+from tests.support.token_server import TokenServer
 
 MODULES = "org.apache.kafka.common.security"
 

@@ -14,7 +14,7 @@ from lockstep_config.flow.model import AutoRestart, LegacySettings, Stated
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import IdentityReplicationPolicy
-from tests.unit.config.resources import Resources, certificate_and_key
+from tests.support.strimzi_resources import Resources, certificate_and_key
 
 SEEDS = Path(__file__).parents[2] / "seeds"
 FLOW = Flow("my-cluster-source", "my-cluster-target")

@@ -10,7 +10,7 @@ import pytest
 from lockstep_config import load
 from lockstep_config.flow.model import AutoRestart
 from lockstep_protocol.names import Flow
-from tests.unit.config.resources import Resources
+from tests.support.strimzi_resources import Resources
 
 OLD = """\
 apiVersion: kafka.strimzi.io/v1beta2

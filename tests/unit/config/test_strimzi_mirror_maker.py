@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.config.resources import Resources
+from tests.support.strimzi_resources import Resources
 
 TEXT = """\
 apiVersion: kafka.strimzi.io/{version}

@@ -19,8 +19,8 @@ from lockstep_config.clients.token_source import (
     aiokafka_provider,
     source_of,
 )
-from tests.harness.certificates import Authority
-from tests.harness.token_server import TokenServer
+from tests.support.certificates import Authority
+from tests.support.token_server import TokenServer
 
 NOW = 1_000_000.0
 GRANT = (("grant_type", "client_credentials"),)

@@ -21,7 +21,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limit
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
-from tests.unit.data_plane.batch_bytes import (
+from tests.support.batch_bytes import (
     CONTROL,
     DELETE_HORIZON,
     GZIP,

@@ -22,7 +22,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limit
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.rebuild import Record, read
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import TRANSACTIONAL, crc_is_right
+from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.unit.data_plane.copying_model import SourceLog
 
 PRODUCER = 77

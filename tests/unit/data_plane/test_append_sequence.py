@@ -12,7 +12,7 @@ from lockstep_data_plane.core.append_sequence import Chain, Flight
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
-from tests.unit.data_plane.batch_bytes import (
+from tests.support.batch_bytes import (
     DELETE_HORIZON,
     GZIP,
     LOG_APPEND_TIME,

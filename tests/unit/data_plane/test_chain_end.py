@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_data_plane.core.target_tail import ChainEnd, InDoubt, end_from_log
 from lockstep_data_plane.record_batch.layout import Batch
-from tests.unit.data_plane.batch_bytes import batch, records
+from tests.support.batch_bytes import batch, records
 
 OURS = 4000
 ROW = ChainEnd(sequence=9, downstream=99)

@@ -10,7 +10,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, Case, Limits, Verdict, judge
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from tests.unit.data_plane.batch_bytes import (
+from tests.support.batch_bytes import (
     CONTROL,
     DELETE_HORIZON,
     GZIP,

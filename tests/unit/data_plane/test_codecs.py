@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.codecs import CODECS, GZIP, JAVAS_LEVELS, LZ4, SNAPPY, ZSTD, Levels, compress
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
-from tests.unit.data_plane.batch_bytes import DECOMPRESS, LOG_APPEND_TIME, batch, decoded, record, records
+from tests.support.batch_bytes import DECOMPRESS, LOG_APPEND_TIME, batch, decoded, record, records
 
 ORDERS = b"".join(b'{"order": %d, "customer": "c-%d", "note": "as ever"}' % (n, n * 7919 % 1000) for n in range(3000))
 LEVELS = [

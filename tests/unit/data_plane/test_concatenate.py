@@ -12,7 +12,7 @@ from lockstep_data_plane.record_batch.concatenate import joined
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, scan
 from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
 from lockstep_data_plane.record_batch.rebuild import Record, build
-from tests.unit.data_plane.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, batch, batch_bytes, record
+from tests.support.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, batch, batch_bytes, record
 
 NOW = 1_790_000_000_000
 

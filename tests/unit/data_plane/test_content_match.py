@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.core.content_match import Alignment, Ambiguous
 from lockstep_data_plane.record_batch.rebuild import Record
-from tests.unit.data_plane.batch_bytes import record, records
+from tests.support.batch_bytes import record, records
 
 
 @given(total=st.integers(1, 30), copied=st.integers(1, 30), gone=st.sets(st.integers(0, 29)), chunk=st.integers(1, 7))

@@ -19,9 +19,9 @@ from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
-from tests.unit.data_plane.batch_bytes import LZ4, ZSTD
+from tests.support.batch_bytes import LZ4, ZSTD
+from tests.support.offset_truth import exact_places
 from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
-from tests.unit.offset_truth import exact_places
 
 LIMITS = (Limits(), Limits(170), Limits(250, LZ4), Limits(400, ZSTD))
 """The smallest takes any single record of the model."""

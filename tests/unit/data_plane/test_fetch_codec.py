@@ -14,7 +14,7 @@ from lockstep_data_plane.wire.cluster import Leader, TopicPartition
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request
 from lockstep_data_plane.wire.fetch_session import Plan
-from tests.unit.data_plane.by_kio import written
+from tests.support.kio_codec import written
 
 VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)
 IDS = {"orders": UUID(int=7), "café": UUID(int=2**127 + 1), "x" * 249: UUID(int=3), "no id": None}

@@ -25,8 +25,8 @@ from lockstep_data_plane.wire.connection import APIS, Connection, message
 from lockstep_data_plane.wire.error_codes import DIVERGED, FENCED_LEADER_EPOCH, Fate, fate_of
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
-from tests.unit.data_plane.by_kio import read_back
+from tests.support.batch_bytes import batch_bytes, record, records
+from tests.support.kio_codec import read_back
 
 LEADER, NEAR = 1, 2
 TOPIC_ID = UUID(int=7)

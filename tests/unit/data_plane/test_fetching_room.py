@@ -21,9 +21,9 @@ from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
 from lockstep_data_plane.wire.cluster import Cluster, Leader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.harness.eventually import eventually
-from tests.unit.data_plane.batch_bytes import batch_bytes, record
-from tests.unit.data_plane.by_kio import read_back
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.eventually import eventually
+from tests.support.kio_codec import read_back
 
 MIB = 1 << 20
 CAP = 8 * MIB

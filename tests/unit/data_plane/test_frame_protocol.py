@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.wire.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, Frames
-from tests.harness.eventually import eventually
+from tests.support.eventually import eventually
 
 CLIENT = b"client"
 DESCRIBE_PRODUCERS = 61

@@ -14,7 +14,7 @@ from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, read
 from lockstep_protocol.murmur2 import partition_for
-from tests.unit.data_plane.batch_bytes import GZIP, LZ4, record, records
+from tests.support.batch_bytes import GZIP, LZ4, record, records
 
 PARTITIONS = 4
 keys = st.one_of(st.none(), st.binary(max_size=12))

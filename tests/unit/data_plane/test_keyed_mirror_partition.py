@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limit
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
+from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.copying_model import KINDS, SourceLog
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
 

@@ -18,8 +18,8 @@ from lockstep_data_plane.wire.cluster import Leader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.produce_codec import Answer
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.harness.eventually import eventually
-from tests.unit.data_plane.batch_bytes import batch, records
+from tests.support.batch_bytes import batch, records
+from tests.support.eventually import eventually
 
 LEADER = Leader(1, 0, UUID(int=7))
 

@@ -5,7 +5,7 @@ from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.progress.latency_stats import Timings
 from lockstep_data_plane.record_batch.outgoing_batch import as_piece
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, batch, record, records
+from tests.support.batch_bytes import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, batch, record, records
 
 ROW = PartitionProgress(topic="t", partition=0)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.layout import scan
-from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, batch_bytes, records
+from tests.support.batch_bytes import CONTROL, LZ4, batch_bytes, records
 
 
 def old(magic: int) -> bytes:

@@ -20,8 +20,8 @@ from lockstep_data_plane.wire.frame_protocol import Encoded
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import batch_bytes, record, records
-from tests.unit.data_plane.by_kio import read_back
+from tests.support.batch_bytes import batch_bytes, record, records
+from tests.support.kio_codec import read_back
 
 TP = ("t", 0)
 TOPIC_ID = UUID(int=7)

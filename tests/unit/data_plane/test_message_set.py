@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, scan
 from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
-from tests.unit.data_plane.batch_bytes import GZIP, LZ4, SNAPPY, decoded
-from tests.unit.data_plane.old_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
+from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
+from tests.support.message_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 
 SHAPES = [(magic, codec) for magic in (0, 1) for codec in (0, GZIP, SNAPPY, LZ4)]
 few_bytes = st.one_of(st.none(), st.binary(max_size=12))

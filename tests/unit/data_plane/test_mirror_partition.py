@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limit
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
+from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "data-plane-states.md"
 

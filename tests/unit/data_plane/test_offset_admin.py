@@ -11,7 +11,7 @@ from lockstep_data_plane.admin import offset_admin
 from lockstep_data_plane.admin.offset_admin import Placing
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, Wanted
-from tests.unit.runtime.flow_context import flow_context, read_row
+from tests.support.flow_context import flow_context, read_row
 
 LIST = Command(id="c0", verb="offsets-list", subject="connector:MirrorSourceConnector")
 RESET = Command(id="c1", verb="offsets-reset", subject="connector:MirrorSourceConnector")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.core.offset_run_log import CHUNK, COARSEST, EXACT, KEPT, RING, RunLog, thinned
 from lockstep_protocol.offset_runs import Run, RunMap, decode_runs
 from lockstep_protocol.rows.state_rows import OffsetRuns
-from tests.unit.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
 
 Shape = tuple[int, int, int, int]
 """(how many, records each, upstream offsets passed over after each, downstream offsets of others after each)"""

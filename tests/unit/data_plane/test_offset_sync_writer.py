@@ -12,7 +12,7 @@ from lockstep_data_plane.progress.offset_sync_writer import SyncLog
 from lockstep_protocol.mm2_codec import decode_offset_sync
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import NotAppended
-from tests.harness.eventually import eventually
+from tests.support.eventually import eventually
 
 
 class Topic:

@@ -13,8 +13,8 @@ from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.wire.cluster import Leader
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_request
-from tests.unit.data_plane.batch_bytes import batch_bytes, records
-from tests.unit.data_plane.by_kio import written
+from tests.support.batch_bytes import batch_bytes, records
+from tests.support.kio_codec import written
 
 VERSIONS = range(APIS["produce"].oldest, APIS["produce"].newest + 1)
 TOPICS = [

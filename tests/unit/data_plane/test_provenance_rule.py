@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_protocol.names import Flow, is_state_topic, state_topic
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
+from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.test_append_sequence import stamped
 
 OURS, OTHER = 4000, 4001

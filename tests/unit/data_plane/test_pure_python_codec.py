@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_piece
 from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
-from tests.unit.data_plane.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
+from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
 
 PLACEHOLDER = b"name-that-is-text"
 NO_TEXT = b"\xff\xfe\x80 \xc3("

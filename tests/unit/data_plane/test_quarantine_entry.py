@@ -16,8 +16,8 @@ from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_piece
 from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import GZIP, batch, record, records
-from tests.unit.data_plane.old_sets import Message, message_set
+from tests.support.batch_bytes import GZIP, batch, record, records
+from tests.support.message_sets import Message, message_set
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 

@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
 from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, build, read, rebuild
-from tests.unit.data_plane.batch_bytes import (
+from tests.support.batch_bytes import (
     GZIP,
     LOG_APPEND_TIME,
     LZ4,

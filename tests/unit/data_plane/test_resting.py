@@ -11,7 +11,7 @@ import pytest
 from lockstep_data_plane.core.phases import Happening, Phase
 from lockstep_data_plane.core.target_tail import ChainEnd
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import batch, records
+from tests.support.batch_bytes import batch, records
 from tests.unit.data_plane.test_mirror_partition import admit, append, partition
 
 ROW = PartitionProgress(

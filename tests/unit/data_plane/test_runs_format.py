@@ -14,8 +14,8 @@ import pytest
 from lockstep_data_plane.core.offset_run_log import CHUNK, RING, RunLog
 from lockstep_protocol.rows.state_rows import OffsetRuns
 from lockstep_protocol.schemas import schema
-from tests.unit.json_schema import faults
-from tests.unit.offset_truth import FIRST, Copied, Stretch
+from tests.support.json_schema import faults
+from tests.support.offset_truth import FIRST, Copied, Stretch
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SCHEMA = schema("runs")

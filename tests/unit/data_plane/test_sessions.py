@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_runtime.kafka.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
-from tests.harness.eventually import eventually
+from tests.support.eventually import eventually
 
 DESCRIBE_PRODUCERS, HANDSHAKE, AUTHENTICATE = 61, 17, 36
 REFUSED = 58

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence, crc_of, stamp
-from tests.unit.data_plane.batch_bytes import (
+from tests.support.batch_bytes import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     TRANSACTIONAL,

@@ -8,7 +8,7 @@ from lockstep_data_plane.core.target_remnant import Remains
 from lockstep_data_plane.core.target_tail import ChainEnd, Tail, TargetShort, Unaccounted
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, batch, record, records
+from tests.support.batch_bytes import CONTROL, batch, record, records
 
 OURS, OTHER, EPOCH = 4000, 4001, 1
 ROW = PartitionProgress(topic="t", partition=0, producer_id=OURS, producer_epoch=EPOCH, sequence=9, downstream=99)

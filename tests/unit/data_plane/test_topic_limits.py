@@ -11,7 +11,7 @@ from lockstep_data_plane.record_batch.classify import Limits
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, Levels
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.rows.state_rows import MirroredTopic
-from tests.unit.data_plane.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
+from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
 
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t")
 AS_THEY_COME = DataPlaneSettings()

@@ -12,7 +12,7 @@ from lockstep_data_plane.core.transaction_state import LONGEST_S, SHARE, SHORTES
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.unit.data_plane.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
+from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 
 
 def partition(upstream: int = -1) -> tuple[Partition, Transactions]:

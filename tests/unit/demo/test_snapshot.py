@@ -8,8 +8,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.e2e.demo.snapshot import FlowLine, Snapshot, TopicLine, partition_lag, quantile
-from tests.e2e.demo.table import as_lines, as_table
+from tools.demo.snapshot import FlowLine, Snapshot, TopicLine, partition_lag, quantile
+from tools.demo.table import as_lines, as_table
 
 SNAPSHOT = Snapshot(
     seconds=12.3,

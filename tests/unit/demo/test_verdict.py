@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from tests.e2e.demo.verdict import (
+from tests.support.clusters import Comparison
+from tools.demo.verdict import (
     GroupMove,
     judge_acls,
     judge_comparison,
@@ -12,7 +13,6 @@ from tests.e2e.demo.verdict import (
     judge_heartbeats,
     judge_traffic,
 )
-from tests.harness.clusters import Comparison
 
 EQUAL = Comparison(compared=7, missing=0, doubled=0, reordered=0, first_difference=None)
 

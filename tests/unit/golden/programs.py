@@ -44,8 +44,8 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing_start import start_tracing
 from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
-from tests.harness.collector import Collector
-from tests.unit.cli.reports import reported
+from tests.support.collector import Collector
+from tests.support.reports import reported
 from tests.unit.golden.sources import a_file
 
 __all__ = ["exit_codes", "installed", "logged", "outputs", "pages", "ran", "spans", "statuses"]

@@ -32,8 +32,8 @@ from lockstep_protocol.rows.state_rows import ROWS, decode_row
 from lockstep_protocol.schemas import names as schema_names
 from lockstep_protocol.schemas import schema
 from lockstep_runtime.kafka import control_topics
-from tests.pages import configuration as configuration_page
-from tests.pages import metrics as metrics_page
+from tools.docs import configuration as configuration_page
+from tools.docs import metrics as metrics_page
 
 Bytes = tuple[bytes, bytes | None]
 

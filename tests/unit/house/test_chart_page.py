@@ -11,14 +11,14 @@ import yaml
 
 from lockstep_config.strimzi.fields import Use
 from lockstep_config.strimzi.schema import KINDS
-from tests.pages.chart import CHART, PAGE, VALUES, described, filled, undescribed
+from tools.docs.chart import CHART, PAGE, VALUES, described, filled, undescribed
 
 VALUES_TEXT = VALUES.read_text(encoding="utf-8")
 PAGE_TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_table_is_what_values_yaml_says() -> None:
-    assert filled(PAGE_TEXT, VALUES_TEXT) == PAGE_TEXT, "python -m tests.pages.chart writes it anew"
+    assert filled(PAGE_TEXT, VALUES_TEXT) == PAGE_TEXT, "python -m tools.docs.chart writes it anew"
 
 
 def test_every_value_is_described() -> None:

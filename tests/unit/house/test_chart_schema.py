@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from lockstep_config.strimzi.schema import API_VERSIONS, CHART_VALUES, KINDS
-from tests.chart.values_schema import SCHEMA, whole
+from tools.docs.values_schema import SCHEMA, whole
 
-STALE = "write it anew: python -m tests.chart.values_schema"
+STALE = "write it anew: python -m tools.docs.values_schema"
 
 
 def test_it_follows_from_the_fields() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.conformance import (
+from tools.docs.conformance import (
     BEHAVIOURS,
     PAGE,
     Standing,
@@ -27,7 +27,7 @@ ALTERING_OFFSETS = {*range(41, 49), *range(73, 80), *range(131, 139)}
 
 
 def test_the_page_is_what_the_tests_and_the_table_say() -> None:
-    assert PAGE.read_text() == page(TABLE, TESTS), "docs/conformance.md is stale: python -m tests.pages.conformance"
+    assert PAGE.read_text() == page(TABLE, TESTS), "docs/conformance.md is stale: python -m tools.docs.conformance"
 
 
 def test_each_behaviour_has_one_sentence() -> None:

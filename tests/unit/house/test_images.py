@@ -49,8 +49,8 @@ def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
     assert docker[:4] == ["docker", "build", "--target", "cli"]
     assert docker[-3:] == ["--tag", "x/y:1", str(REPOSITORY)]
     assert images.building("buildah", "x/y:1", [])[:3] == ["buildah", "bud", "--layers"]
-    assert images.building("tests/kubelab/image", "x/y:1", ["-q"])[:4] == [
-        "tests/kubelab/image",
+    assert images.building("tools/kubelab/image", "x/y:1", ["-q"])[:4] == [
+        "tools/kubelab/image",
         "x/y:1",
         str(REPOSITORY),
         "-q",

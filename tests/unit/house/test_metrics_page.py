@@ -9,7 +9,7 @@ import pytest
 
 from lockstep_data_plane.core.gap_policy import Case
 from lockstep_runtime.telemetry.metrics import Metric, Type
-from tests.pages.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
+from tools.docs.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
 
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
@@ -55,7 +55,7 @@ OF_PROCESSES = {"lockstep_memory_bytes"}
 
 def test_the_page_is_what_the_declarations_say() -> None:
     page = PAGE.read_text()
-    assert filled(page) == page, "docs/metrics.md is stale: python -m tests.pages.metrics"
+    assert filled(page) == page, "docs/metrics.md is stale: python -m tools.docs.metrics"
 
 
 def test_the_page_has_a_table_for_everybody() -> None:

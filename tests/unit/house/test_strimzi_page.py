@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from lockstep_config.strimzi.fields import Fields, Use
 from lockstep_config.strimzi.schema import KINDS
-from tests.pages.strimzi import PAGE, filled
+from tools.docs.strimzi import PAGE, filled
 
 
 def test_the_page_shows_the_fields_as_they_are_declared() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == filled(page), "python -m tests.pages.strimzi writes it anew"
+    assert page == filled(page), "python -m tools.docs.strimzi writes it anew"
     assert all(f"<!-- fields of {kind} -->" in page for kind in KINDS)
 
 

@@ -1,7 +1,7 @@
 """Alert rules and dashboard name what pages show, say what to do, and are fit for Grafana.
 
 What promtool says of them is in `tests/chart/test_rules.py`; that live pages show what they select, in
-`tests.harness.metrics.wait_for_all_declared`."""
+`tests.support.metrics.wait_for_all_declared`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.pages.promql import OF_TARGETS, Selector, named_in, undeclared
-from tests.pages.watched import ALERTS_PAGE, LABELS, Alert, alerts, dashboard, expressions
+from tools.docs.promql import OF_TARGETS, Selector, named_in, undeclared
+from tools.docs.watched import ALERTS_PAGE, LABELS, Alert, alerts, dashboard, expressions
 
 BOARD = dashboard()
 PANELS: list[dict[str, Any]] = BOARD["panels"]

@@ -21,7 +21,7 @@ from lockstep_protocol.offset_runs import (
 )
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
-from tests.unit.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
 
 RUNS = (Run(10, 5, 10), Run(21, 15, 4), Run(30, 30, 1))
 """Between them: one upstream offset without a record, five upstream and eleven downstream ones."""

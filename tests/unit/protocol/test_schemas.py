@@ -17,9 +17,9 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_protocol.rows.state_rows import ROWS, Row, decode_row
 from lockstep_protocol.schemas import names, schema
-from tests.pages.schemas import FOLDER, LIMITS, generated, text_of
-from tests.unit.json_schema import faults
+from tests.support.json_schema import faults
 from tests.unit.protocol.test_control_rows import commands, events
+from tools.docs.schemas import FOLDER, LIMITS, generated, text_of
 
 OLD = Path(__file__).parent / "old"
 
@@ -46,7 +46,7 @@ def test_every_kind_has_its_schema_and_it_is_fresh() -> None:
     made = generated()
     assert made.keys() <= set(names())
     stale = [name for name, one in made.items() if (FOLDER / f"{name}.json").read_text("utf-8") != text_of(one)]
-    assert not stale, "make them anew: python -m tests.pages.schemas"
+    assert not stale, "make them anew: python -m tools.docs.schemas"
 
 
 def test_every_field_is_in_its_schema_and_no_other() -> None:

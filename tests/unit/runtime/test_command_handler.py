@@ -15,7 +15,7 @@ from lockstep_protocol.rows.state_rows import Wanted
 from lockstep_runtime.flow.command_handler import CommandDesk
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.topic_follower import Record
-from tests.unit.runtime.flow_context import flow_context, read_row
+from tests.support.flow_context import flow_context, read_row
 
 SOURCE = "connector:MirrorSourceConnector"
 

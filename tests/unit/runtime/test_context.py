@@ -7,7 +7,7 @@ import pytest
 from lockstep_protocol.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
 from lockstep_runtime.state.leadership import HEARD_WITHIN, SESSION_TIMEOUT
 from lockstep_runtime.util.errors import StoodDown
-from tests.unit.runtime.flow_context import flow_context, leading
+from tests.support.flow_context import flow_context, leading
 
 ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0
 CHECKPOINT = Wanted(scope="connector:MirrorCheckpointConnector", phase="paused")

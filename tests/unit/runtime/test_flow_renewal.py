@@ -15,8 +15,7 @@ from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.util.errors import ClusterTrouble
-
-from .flow_context import flow_context
+from tests.support.flow_context import flow_context
 
 
 class Lives(FlowRunner):

@@ -8,7 +8,7 @@ import pytest
 from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
 from lockstep_runtime.flow.main_loop import Work
 from lockstep_runtime.util.errors import ClusterUnreachable
-from tests.unit.runtime.flow_context import flow_context, read_row
+from tests.support.flow_context import flow_context, read_row
 
 CONNECTOR = "connector:MirrorHeartbeatConnector"
 

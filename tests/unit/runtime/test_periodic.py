@@ -13,7 +13,7 @@ from lockstep_config.credentials.permissions import Remedy
 from lockstep_runtime.flow.periodic import SAID_AT_ONCE, Rounds, Troubles
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
-from tests.harness.eventually import eventually
+from tests.support.eventually import eventually
 
 LONG = timedelta(hours=1)
 AWAY = ClusterUnreachable("B", "b:9092", "refused")

@@ -24,10 +24,9 @@ from lockstep_runtime.telemetry.tracing import NO_TRACING, STEPS_AT_MOST, Tracin
 from lockstep_runtime.telemetry.tracing_config import Choice, choice_of
 from lockstep_runtime.telemetry.tracing_start import start_tracing
 from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
-from tests.harness.broker import free_port
-from tests.harness.collector import Collector
-
-from .flow_context import flow_context
+from tests.support.broker import free_port
+from tests.support.collector import Collector
+from tests.support.flow_context import flow_context
 
 SAY = FlowLog("topic-sync", "A->B")
 

@@ -3,7 +3,7 @@ them without this package.
 
 `NAME.vVERSION.json`, where NAME is a kind of row (`topic`, `partition` ...), `event` or `command`. They say what this
 release writes. Fields that are not listed are to be ignored; at a version that it does not know a reader stops.
-`python -m tests.pages.schemas` makes them from the dataclasses. A file of an earlier version stays.
+`python -m tools.docs.schemas` makes them from the dataclasses. A file of an earlier version stays.
 """
 
 from __future__ import annotations

@@ -1,0 +1,164 @@
+"""ACLs of test clusters, and one flow between two of them for the ACL sync service."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from lockstep_protocol.events import Event
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import AclStatus
+from tests.support.broker import Broker
+from tests.support.clusters import admin
+from tests.support.control import events, last_row
+from tests.support.eventually import wait_until
+from tests.support.services import ServiceProcess, two_cluster_file
+
+__all__ = ["WITHIN", "AclScene", "Words", "acl", "acls_of", "add", "remove", "remove_all", "until"]
+
+WITHIN = 90.0
+"""Seconds for what has to happen; it takes one or two, unless the machine is shared."""
+
+until = partial(wait_until, within=WITHIN)
+
+ANYBODY: Any = None
+"""In a filter; the library's types do not know it."""
+
+Words = tuple[str, str, str]
+"""Permission, operation, principal."""
+
+
+def acl(
+    name: str,
+    operation: str = "READ",
+    permission: str = "ALLOW",
+    *,
+    principal: str = "User:anna",
+    resource: str = "TOPIC",
+    pattern: str = "LITERAL",
+) -> AclBinding:
+    return AclBinding(
+        ResourceType[resource],
+        name,
+        ResourcePatternType[pattern],
+        principal,
+        "*",
+        AclOperation[operation],
+        AclPermissionType[permission],
+    )
+
+
+def add(broker: Broker, *bindings: AclBinding) -> None:
+    client = admin(broker.bootstrap)
+    for future in client.create_acls(list(bindings)).values():
+        future.result(WITHIN)
+
+
+def remove(broker: Broker, *bindings: AclBinding) -> None:
+    """Exactly these."""
+    exactly = [
+        AclBindingFilter(
+            one.restype,
+            one.name,
+            one.resource_pattern_type,
+            one.principal,
+            one.host,
+            one.operation,
+            one.permission_type,
+        )
+        for one in bindings
+    ]
+    client = admin(broker.bootstrap)
+    for future in client.delete_acls(exactly).values():
+        future.result(WITHIN)
+
+
+def remove_all(broker: Broker, resource: str) -> None:
+    """Every binding about such resources, of all tests."""
+    anything = AclBindingFilter(
+        ResourceType[resource],
+        ANYBODY,
+        ResourcePatternType.ANY,
+        ANYBODY,
+        ANYBODY,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    client = admin(broker.bootstrap)
+    for future in client.delete_acls([anything]).values():
+        future.result(WITHIN)
+
+
+def acls_of(broker: Broker, name: str, resource: str = "TOPIC", pattern: str = "LITERAL") -> set[Words]:
+    wanted = AclBindingFilter(
+        ResourceType[resource],
+        name,
+        ResourcePatternType[pattern],
+        ANYBODY,
+        ANYBODY,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    client = admin(broker.bootstrap)
+    found = client.describe_acls(wanted).result(WITHIN)
+    return {(one.permission_type.name, one.operation.name, one.principal) for one in found}
+
+
+@dataclass
+class AclScene:
+    """One flow between A and B under aliases and topic names that no other test uses."""
+
+    folder: Path
+    a: Broker
+    b: Broker
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:6])
+
+    def __post_init__(self) -> None:
+        self.flow = Flow(f"s{self.mark}", f"t{self.mark}")
+        self.topic = f"orders-{self.mark}"
+
+    def remote(self, topic: str = "") -> str:
+        return f"{self.flow.source}.{topic or self.topic}"
+
+    def file(self, *lines: str) -> Path:
+        """The flow's configuration: of all topics on the clusters it selects those that bear its mark."""
+        return two_cluster_file(
+            self.folder,
+            (self.flow.source, self.a.bootstrap),
+            (self.flow.target, self.b.bootstrap),
+            f"{self.flow}.enabled = true",
+            f"topics = .*-{self.mark}",
+            *lines,
+        )
+
+    @contextmanager
+    def service(self, *lines: str, instance: str = "test") -> Iterator[ServiceProcess]:
+        with ServiceProcess("lockstep_acl_sync", self.file(*lines), str(self.flow), instance=instance) as process:
+            yield process
+
+    def row(self) -> AclStatus | None:
+        row = last_row(self.b.bootstrap, self.flow, "acl/sync")
+        return row if isinstance(row, AclStatus) else None
+
+    def in_phase(self, phase: str) -> AclStatus:
+        return until(lambda: (row := self.row()) and row.phase == phase and row, what=phase)
+
+    def added(self) -> list[Event]:
+        return self.told("AclAdded")
+
+    def told(self, kind: str) -> list[Event]:
+        return events(self.b.bootstrap, self.flow, kind)

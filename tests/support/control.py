@@ -1,0 +1,43 @@
+"""What the services of a flow have written down so far: rows of the state topic and events."""
+
+from confluent_kafka import KafkaError, KafkaException
+
+from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.names import Flow, events_topic, state_topic
+from lockstep_protocol.rows.state_rows import Row, decode_row
+from tests.support.clusters import Record, read_topic
+
+__all__ = ["NOT_YET", "events", "last_row", "read_so_far"]
+
+NOT_YET = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    }
+)
+"""What is answered about a topic that is being created."""
+
+
+def read_so_far(bootstrap: str, topic: str) -> list[Record]:
+    """`read_topic` for a topic that somebody else may be creating just now: nothing, until it is there."""
+    try:
+        return read_topic(bootstrap, topic)
+    except KafkaException as error:
+        if error.args[0].code() in NOT_YET:
+            return []
+        raise
+
+
+def last_row(bootstrap: str, flow: Flow, key: str) -> Row | None:
+    """The row that stands under `key` in the flow's state topic."""
+    found = [one for one in read_so_far(bootstrap, state_topic(flow)) if one.key == key.encode()]
+    return decode_row(key.encode(), found[-1].value) if found else None
+
+
+def events(bootstrap: str, flow: Flow, kind: str) -> list[Event]:
+    """The flow's events of a kind, oldest first."""
+    told = [decode_event(one.value) for one in read_so_far(bootstrap, events_topic(flow)) if one.value is not None]
+    return [one for one in told if one.kind == kind]

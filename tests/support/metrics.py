@@ -1,0 +1,58 @@
+"""What a service's /metrics page says, as values."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.eventually import wait_until
+from tests.support.services import ServiceProcess
+from tools.docs.metrics import declared_by
+from tools.docs.watched import watched
+
+__all__ = ["Page", "read_page", "values", "wait_for_all_declared", "wait_for_value"]
+
+Page = dict[str, list[tuple[dict[str, str], float]]]
+"""By name of a sample: label values and value of each."""
+
+
+def read_page(text: str) -> Page:
+    """Raises ValueError for what is no page of metrics."""
+    found: Page = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def values(page: Page, name: str, **labels: str) -> list[float]:
+    """Of every series with these labels, among others."""
+    return [value for found, value in page.get(name, []) if labels.items() <= found.items()]
+
+
+def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: float = 60.0, **labels: str) -> float:
+    """The sum of the series with these labels, once it is at least so much."""
+
+    def enough() -> float:
+        found = sum(values(read_page(process.page("/metrics")[1]), name, **labels))
+        assert found >= least, f"{name}{labels} is {found}"
+        return found
+
+    return wait_until(enough, within=within, every=0.1, what=f"{name} reaches {least}")
+
+
+def wait_for_all_declared(process: ServiceProcess, service: str, *, within: float = 60.0) -> Page:
+    """The page once it shows each metric that the service declares, and every series of it that an alert or a panel of
+    the dashboard selects. It never shows another metric."""
+    declared = declared_by(service)
+    selectors = [selector for selector in watched() if selector.metric in declared]
+
+    def all_of_them() -> Page | None:
+        page = read_page(process.page("/metrics")[1])
+        assert page.keys() >= declared, declared - page.keys()
+        unseen = [one for one in selectors if not any(one.selects(labels) for labels, _ in page[one.metric])]
+        assert unseen == []
+        return page
+
+    page = wait_until(all_of_them, within=within, every=0.25, what=f"every metric of {service}")
+    assert page.keys() == declared, page.keys() - declared
+    return page

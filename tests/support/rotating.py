@@ -1,0 +1,123 @@
+"""Clusters whose clients prove who they are by a password and a certificate, both of which can be replaced, and files
+mounted as Kubernetes does it.
+
+Tests reach such a cluster through `Broker.bootstrap`, without any of this; who is to prove itself goes through its
+proxy: TLS with client certificates, and SCRAM inside it.
+"""
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+
+from tests.support.broker import Broker
+from tests.support.clusters import admin
+from tests.support.proxy import Proxy
+
+__all__ = ["USER", "WRITER", "Authority", "Mount", "guarded", "set_password"]
+
+USER, WRITER = "mirror", "writer"
+"""Who may do everything; the second for producers that log in as somebody else."""
+
+
+class Authority:
+    """A certificate authority of a test's own. `certificate` is its file."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder / name
+        self._folder.mkdir(parents=True)
+        self._key, self.certificate = self._folder / "ca.key", self._folder / "ca.crt"
+        _openssl(f"req -x509 {_NEW_KEY} -days 2 -subj /CN={name} -keyout {self._key} -out {self.certificate}")
+
+    def issue(self, subject: str) -> Path:
+        """A new key and a certificate for it, in one PEM file as Java's clients and brokers want it. It serves for
+        127.0.0.1."""
+        mark = uuid.uuid4().hex[:8]
+        key, request, certificate = (self._folder / f"{subject}-{mark}.{kind}" for kind in ("key", "csr", "crt"))
+        names = self._folder / "names"
+        names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        _openssl(f"req -new {_NEW_KEY} -subj /CN={subject} -keyout {key} -out {request}")
+        _openssl(
+            f"x509 -req -days 2 -in {request} -CA {self.certificate} -CAkey {self._key} -CAcreateserial "
+            f"-extfile {names} -out {certificate}"
+        )
+        both = certificate.with_suffix(".pem")
+        both.write_text(key.read_text() + certificate.read_text())
+        return both
+
+
+class Mount:
+    """A folder of files as the kubelet mounts a secret: each is a link through `..data`, which is itself a link to a
+    folder of this version's, and is swapped for the next one in one step."""
+
+    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self._version = 0
+        self._present: dict[str, str] = {}
+        self.replace(files)
+
+    def replace(self, files: Mapping[str, str]) -> None:
+        """From now on with these contents; files that are not named stay as they are."""
+        self._present |= files
+        self._version += 1
+        version = self.folder / f"..version-{self._version}"
+        version.mkdir()
+        for name, text in self._present.items():
+            (version / name).write_text(text)
+            if not (self.folder / name).is_symlink():
+                (self.folder / name).symlink_to(f"..data/{name}")
+        data, fresh = self.folder / "..data", self.folder / "..data_tmp"
+        before = data.resolve() if data.is_symlink() else None
+        fresh.symlink_to(version.name)
+        os.replace(fresh, data)
+        if before is not None:
+            shutil.rmtree(before)
+
+    def file(self, name: str) -> Path:
+        """Where a client finds it."""
+        return self.folder / name
+
+
+def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
+    """A cluster whose proxied listener wants SCRAM within TLS with client certificates. `identity` is the broker's
+    own, `trusted` whom it believes: both are read when it starts."""
+    listener = "listener.name.proxied"
+    return Broker(
+        alias,
+        behind=proxy,
+        properties={
+            **Broker.AUTHORIZER,
+            "super.users": f"User:ANONYMOUS;User:{USER};User:{WRITER}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:SASL_SSL,CONTROLLER:PLAINTEXT",
+            f"{listener}.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            f"{listener}.scram-sha-512.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+            f"{listener}.ssl.keystore.type": "PEM",
+            f"{listener}.ssl.keystore.location": str(identity),
+            f"{listener}.ssl.truststore.type": "PEM",
+            f"{listener}.ssl.truststore.location": str(trusted),
+            f"{listener}.ssl.client.auth": "required",
+        },
+    )
+
+
+def set_password(broker: Broker, password: str, user: str = USER) -> None:
+    """The only one that counts from now on, for connections that are made from now on."""
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    upsertion = UserScramCredentialUpsertion(user, info, password.encode())
+    client = admin(broker.bootstrap)  # its requests end with it
+    for done in client.alter_user_scram_credentials([upsertion]).values():
+        done.result(20)
+
+
+_NEW_KEY = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+
+
+def _openssl(arguments: str) -> None:
+    subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True)

@@ -1,0 +1,93 @@
+"""A process and all that it starts, heard through what it prints and ended whole: a supervisor and its services."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.support.eventually import NeverHappened, wait_until
+
+__all__ = ["LockstepRun", "Run", "is_alive"]
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs: one that has ended and was not waited for does not, and it may end while it is looked at."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Run:
+    """A command in a process of its own, for a test to end in any way; `output` has what it prints on both streams."""
+
+    def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.output = output
+        with output.open("w") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
+        self._seen: set[psutil.Process] = set()
+
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def family(self) -> set[psutil.Process]:
+        """All processes that it has started, as far as they were seen: each look adds to them. It must run."""
+        self._seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+        return self._seen
+
+    def left(self) -> list[psutil.Process]:
+        """Those of the family that run."""
+        return [one for one in self._seen if is_alive(one)]
+
+    def until(self, condition: Callable[[], bool], *, within: float = 15.0, what: str = "") -> None:
+        """Raises NeverHappened with all that was printed."""
+        try:
+            wait_until(condition, within=within, every=0.02, what=what)
+        except NeverHappened as late:
+            raise NeverHappened(f"{late}\n{self.text()}") from late
+
+    def until_said(self, words: str, *, within: float = 15.0) -> None:
+        self.until(lambda: words in self.text(), within=within, what=words)
+
+    def kill(self) -> None:
+        """End it and all that it started, whatever has ended already."""
+        if self.process.poll() is None:
+            self.family()
+            self.process.kill()
+        self.process.wait()
+        for one in self.left():
+            one.kill()
+
+
+class LockstepRun(Run):
+    """`lockstep run` of a file, with its JSON log beside the file."""
+
+    def __init__(self, file: Path) -> None:
+        command = [sys.executable, "-m", "lockstep_cli", "run", str(file), "--log-format", "json"]
+        super().__init__(command, file.with_suffix(".log"))
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text().splitlines()]
+
+    def until_said_by(self, service: str, words: str, *, within: float = 60.0) -> None:
+        """Each look adds to the family. Raises RuntimeError once the run has ended."""
+
+        def said() -> bool:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"ended before {service} said {words!r}:\n{self.text()}")
+            self.family()
+            return any(line["service"] == service and words in line["message"] for line in self.lines())
+
+        wait_until(said, within=within, every=0.1, what=f"{service}: {words}")
+
+    def service_pid(self, service: str) -> int:
+        module = f"lockstep_{service.replace('-', '_')}"
+        children = psutil.Process(self.process.pid).children()
+        (found,) = [child.pid for child in children if module in " ".join(child.cmdline())]
+        return found

@@ -1,0 +1,172 @@
+"""A Lockstep service as a real process: started with `python -m`, heard through its JSON log, asked through its
+pages."""
+
+import json
+import os
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.eventually import NeverHappened, wait_until
+from tests.support.processes import end, kill, spawn
+
+__all__ = ["ServiceProcess", "two_cluster_file"]
+
+STARTED_WITHIN = 60.0  # seconds; usual is 3, but several test runs may share the cores
+
+
+class ServiceProcess:
+    """One service for `flows` of a file; a context manager. What it logs is kept over restarts, one JSON object a
+    line."""
+
+    def __init__(
+        self,
+        module: str,
+        config: Path,
+        *flows: str,
+        instance: str = "test",
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.module = module
+        chosen = [part for flow in flows for part in ("--flow", flow)]
+        self._command = [sys.executable, "-m", module, "--config", str(config), *chosen]
+        self._command += ["--instance", instance, "--log-format", "json", *arguments]
+        # What it and its JVM leave when they are killed goes with the test's own folder.
+        self._environment = {**os.environ, "TMPDIR": str(config.parent), **(environment or {})}
+        self.log = config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log"
+        self._heard_before = 0
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
+
+    def start(self) -> Self:
+        """Start the process, or start it again after it ended."""
+        self._heard_before = len(self.lines())
+        self._process = spawn(self._command, output=self.log, environment=self._environment)
+        return self
+
+    def stop(self, within: float = 10.0) -> int:
+        """SIGTERM; the exit status. Killed (-9) when it takes longer than `within`."""
+        return end(self._process, within=within)
+
+    def kill(self) -> None:
+        kill(self._process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self.ended is None
+
+    @property
+    def ended(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return self._process.poll()
+
+    def wait(self, within: float = STARTED_WITHIN) -> int:
+        """Its exit status once it has ended by itself."""
+        return self._process.wait(within)
+
+    # -- its log -------------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """All it has written."""
+        return self.log.read_text() if self.log.exists() else ""
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All it has logged, oldest first; what is no JSON object has only the key `raw`."""
+        return [_line(text) for text in self.text().splitlines()]
+
+    def said(self, message: str, **keys: Any) -> list[dict[str, Any]]:
+        """Lines with this message and these keys since the last start."""
+        wanted = {"message": message, **keys}
+        return [line for line in self.lines()[self._heard_before :] if wanted.items() <= line.items()]
+
+    def hear(self, message: str, *, within: float = STARTED_WITHIN, **keys: Any) -> dict[str, Any]:
+        """The first line with this message since the last start, as soon as there is one."""
+
+        def heard() -> list[dict[str, Any]]:
+            found = self.said(message, **keys)
+            if not found and not self.running:
+                raise RuntimeError(f"ended before it said {message!r}:\n{self.text()}")
+            return found
+
+        return wait_until(heard, within=within, what=f"{message!r} {keys or ''}")[0]
+
+    def said_last(self, lines: int) -> str:
+        """How its flows stand and the end of its log, as a person would read it; of one whose pages do not answer,
+        where its threads stand."""
+        state = self._standing() if self.running else f"ended with {self.ended}"
+        told = [" ".join(str(value) for value in list(line.values())[:6])[:250] for line in self.lines()[-lines:]]
+        return "\n".join([f"{self.module} (pid {self.pid}) {state}:", *told])
+
+    def _standing(self) -> str:
+        try:
+            flows = json.loads(self.page("/status")[1])["flows"]
+        except (OSError, NeverHappened) as gone:
+            os.kill(self.pid, signal.SIGQUIT)
+            return f"runs and does not answer: {gone}"
+        told = ("ready", "standing", "leader", "troubles")
+        return "; ".join(["runs", *(f"{flow}: {[of.get(key) for key in told]}" for flow, of in flows.items())])
+
+    # -- its pages -----------------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        return str(self.hear("started")["address"])
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and text of a page."""
+        try:
+            with urllib.request.urlopen(self.address + path, timeout=5.0) as answer:  # noqa: S310 - our own address
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def ready(self) -> bool:
+        return self.page("/ready")[0] == 200
+
+    def wait_ready(self, within: float = STARTED_WITHIN) -> Self:
+        wait_until(self.ready, within=within, what="/ready")
+        return self
+
+    def status(self, flow: str) -> dict[str, Any]:
+        """What /status says about a flow."""
+        found: dict[str, Any] = json.loads(self.page("/status")[1])["flows"][flow]
+        return found
+
+
+def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *lines: str) -> Path:
+    """An mm2.properties file for two clusters given as (alias, bootstrap). Factors are 1; nothing is enabled yet."""
+    path = folder / "mm2.properties"
+    factors = ("replication.factor", "offset.storage.replication.factor", "heartbeats.topic.replication.factor")
+    text = [
+        f"clusters = {a[0]}, {b[0]}",
+        f"{a[0]}.bootstrap.servers = {a[1]}",
+        f"{b[0]}.bootstrap.servers = {b[1]}",
+        *(f"{factor} = 1" for factor in factors),
+        *lines,
+    ]
+    path.write_text("\n".join(text) + "\n")
+    return path
+
+
+def _line(text: str) -> dict[str, Any]:
+    if text.startswith("{"):
+        body = json.loads(text)
+        if isinstance(body, dict):
+            return body
+    return {"raw": text}

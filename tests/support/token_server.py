@@ -1,0 +1,142 @@
+"""A token server of the tests' own, in a thread: signs JWTs that Kafka's validator accepts, counts, and fails on
+demand."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.support.certificates import Certified
+
+__all__ = ["AUDIENCE", "TokenServer"]
+
+AUDIENCE = "kafka"
+KEY_ID = "of-the-tests"
+
+
+class TokenServer:
+    """Serves until `close`. Everybody gets a token who is in `clients` (id: secret); its subject is the client's id.
+
+    `lifetime_s` is that of tokens from now on. `failing`: an HTTP status to answer instead, `refresh` a refresh token
+    that is taken. `asked` are the forms that came, with the header as `authorization`.
+    """
+
+    def __init__(self, clients: Mapping[str, str], certified: Certified | None = None) -> None:
+        self.clients = dict(clients)
+        self.lifetime_s = 3600.0
+        self.failing: int | None = None
+        self.refresh: str | None = None
+        self.asked: list[dict[str, str]] = []
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._port = 0
+        self._certified = certified
+        self._server: ThreadingHTTPServer | None = None
+        self.open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        return f"{'http' if self._certified is None else 'https'}://localhost:{self._port}/token"
+
+    def open(self) -> None:
+        """Serve, again at the same port."""
+        served = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers.get("Content-Length", "0"))
+                form = dict(parse_qsl(self.rfile.read(size).decode()))
+                served._answer(self, form | {"authorization": self.headers.get("Authorization", "")})
+
+            def log_message(self, *_: Any) -> None:
+                """pytest's output is not ours."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._port = self._server.server_address[1]
+        if self._certified is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            with tempfile.NamedTemporaryFile() as file:
+                context.load_cert_chain(self._certified.pem(Path(file.name)))
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody answers any more, until `open`. Idempotent."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def token(self, subject: str, lifetime_s: float | None = None, **claims: Any) -> str:
+        """Signed by the key of `jwks`."""
+        now = time.time()
+        until = now + (self.lifetime_s if lifetime_s is None else lifetime_s)
+        body = {"sub": subject, "iat": int(now), "exp": int(until), "aud": AUDIENCE, "scope": "mirror", **claims}
+        signed = f"{_encoded({'alg': 'RS256', 'kid': KEY_ID, 'typ': 'JWT'})}.{_encoded(body)}"
+        signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return f"{signed}.{_base64(signature)}"
+
+    def jwks(self, file: Path) -> Path:
+        """The public key as brokers want it: `sasl.oauthbearer.jwks.endpoint.url=file://...`."""
+        numbers = self._key.public_key().public_numbers()
+        key = {
+            **{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": KEY_ID},
+            **{"n": _number(numbers.n), "e": _number(numbers.e)},
+        }
+        file.write_text(json.dumps({"keys": [key]}))
+        return file
+
+    def _answer(self, handler: BaseHTTPRequestHandler, form: dict[str, str]) -> None:
+        self.asked.append(form)
+        status = 200
+        answer: dict[str, Any]
+        client = self._client(form)
+        if self.failing is not None:
+            status, answer = self.failing, {"error": "temporarily_unavailable"}
+        elif client is None:
+            status, answer = 401, {"error": "invalid_client", "error_description": "unknown id or secret"}
+        else:
+            answer = {"access_token": self.token(client), "expires_in": self.lifetime_s, "token_type": "Bearer"}
+        body = json.dumps(answer).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def _client(self, form: Mapping[str, str]) -> str | None:
+        if form.get("grant_type") == "refresh_token":
+            return form.get("client_id") if form.get("refresh_token") == self.refresh else None
+        header = form["authorization"].removeprefix("Basic ")
+        client, _, secret = base64.b64decode(header).decode().partition(":")
+        return client if client in self.clients and self.clients[client] == secret else None
+
+
+def _encoded(value: Mapping[str, Any]) -> str:
+    return _base64(json.dumps(value).encode())
+
+
+def _number(value: int) -> str:
+    return _base64(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+def _base64(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")

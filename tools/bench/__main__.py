@@ -1,0 +1,142 @@
+"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``docs/bench.md``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+from tests.support import kafka_jars
+from tests.support.broker import BrokerDied
+from tests.support.eventually import NeverHappened
+from tests.support.java import find_java, java_version
+from tools.bench.brokers import two_clusters
+from tools.bench.distance import Distance
+from tools.bench.figures import Part, Scalar
+from tools.bench.flat_keys import failures, flat
+from tools.bench.load import NotLoaded
+from tools.bench.parts import BY_DEFAULT, PARTS, run
+from tools.bench.report import markdown, show
+from tools.bench.stage import PARTITIONS, Stage
+from tools.bench.systems import SYSTEMS
+
+WIDTH = 110  # where there is no terminal to ask
+
+
+def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
+    """The command line; what is not given there is taken from the environment, as make hands it on."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
+    parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
+    for name, default, what in (
+        ("RECORDS", 6_000_000, "records of a throughput part"),
+        ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
+        ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
+        ("LATENCY_SECONDS", 30, "how long latency is measured"),
+        ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
+    ):
+        option = "--" + name.lower().replace("_", "-")
+        parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
+    seed = environ.get("SEED")
+    parser.add_argument(
+        "--seed", type=int, default=int(seed) if seed else secrets.randbelow(1_000_000), help="the moments of kills"
+    )
+    parser.add_argument("--output", type=Path, default=Path("build/bench"))
+    chosen = parser.parse_args()
+    chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
+    chosen.systems = tuple(chosen.systems.split(","))
+    for given, known in ((chosen.parts, PARTS), (chosen.systems, tuple(SYSTEMS))):
+        if unknown := [each for each in given if each not in known]:
+            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    if chosen.records < PARTITIONS:
+        parser.error(f"at least {PARTITIONS} records, one a partition")
+    return chosen
+
+
+def environment() -> Mapping[str, Scalar]:
+    """What the figures depend on besides the code; the load says whether the machine was quiet."""
+    return {
+        "cores": os.cpu_count() or 0,
+        "memory_gib": round(psutil.virtual_memory().total / (1 << 30), 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "java": java_version(find_java()),
+        "kafka": kafka_jars.VERSION,
+        "load_before": round(os.getloadavg()[0], 2),
+        "additions_s": round(_additions_s(), 2),
+    }
+
+
+def _additions_s() -> float:
+    """How fast a core is now: CPU seconds of five million additions, the median of three."""
+    took = []
+    for _ in range(3):
+        began, total = time.process_time(), 0
+        for number in range(5_000_000):
+            total += number
+        took.append(time.process_time() - began)
+    return sorted(took)[1]
+
+
+def main() -> int:
+    """Exit code 0 when every system did what was asked, 1 when one failed or the bench could not go on."""
+    chosen = arguments(os.environ)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, so that brokers and systems are ended
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+
+    def say(line: str) -> None:
+        console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+    around, parts = environment(), list[Part]()
+    source_afar, target_afar = Distance(), Distance()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work,
+            two_clusters(source_afar, target_afar) as pair,
+        ):
+            stage = Stage(
+                clusters=pair,
+                source_afar=source_afar,
+                target_afar=target_afar,
+                systems=[SYSTEMS[name] for name in chosen.systems],
+                records=chosen.records,
+                backlog_bytes=chosen.bytes,
+                batch_bytes=chosen.batch_bytes,
+                measured_s=chosen.latency_seconds,
+                warm_up_s=chosen.warm_up_seconds,
+                seed=chosen.seed,
+                output=chosen.output,
+                work=Path(work),
+                say=say,
+            )
+            for name in chosen.parts:
+                parts.append(run(stage, name))
+                write(chosen.output, parts, around)
+    except (BrokerDied, NotLoaded, NeverHappened) as broken:
+        console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
+        return 1
+    show(parts, console)
+    say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
+    return 1 if failures(parts) else 0
+
+
+def write(output: Path, parts: Sequence[Part], around: Mapping[str, Scalar]) -> None:
+    """After each part, so that a bench that is cut short leaves what it has."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "latest.md").write_text(markdown(parts, around))
+    (output / "latest.json").write_text(json.dumps(flat(parts, around), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Is the copy the source? End offsets of every partition, and every record of samples from its beginning, middle and
+end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import zip_longest
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from tools.bench.wire import ends_everywhere, to_each
+
+__all__ = ["Differs", "compare", "compare_in_order", "places"]
+
+SAMPLES = 9  # stretches of each partition, evenly spread, the first and the last record included
+STRETCH = 100
+READ_S = 30.0
+CHUNK = 10_000
+WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
+
+COMMITTED = {"isolation.level": "read_committed"}  # a copy may be made in transactions
+
+Content = tuple[bytes | None, bytes | None, object, tuple[int, int]]
+
+
+class Differs(Exception):
+    """The copy is not the source; the message says where."""
+
+
+def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
+    """``(from, to)`` of evenly spread stretches of a log from 0 to ``end``, in order and apart from each other."""
+    if end <= samples * stretch:
+        return [(0, end)] if end else []
+    step = (end - stretch) / (samples - 1)
+    return [(round(each * step), round(each * step) + stretch) for each in range(samples)]
+
+
+def compare(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
+    """Raises Differs at the first difference.
+
+    Returns how many records were compared by key, value, headers and timestamp.
+    """
+    with to_each(source) as ours, to_each(target) as theirs:
+        upstream, downstream = ends_everywhere(ours, topic, partitions), ends_everywhere(theirs, remote, partitions)
+    if upstream != downstream:
+        raise Differs(f"end offsets {downstream} on the target, {upstream} on the source")
+    compared = 0
+    for partition, end in enumerate(upstream):
+        wanted = places(end)
+        pairs = zip(
+            _read(source, topic, partition, wanted), _read(target, remote, partition, wanted), strict=True
+        )  # fmt: skip
+        for (offset, original), (_, copied) in pairs:
+            if original != copied:
+                raise Differs(f"the record at {offset} of partition {partition} is not the source's")
+            compared += 1
+    return compared
+
+
+def compare_in_order(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
+    """As `compare`, for a source whose offsets have gaps: every record, by its place, whatever its offset.
+
+    Raises Differs at the first difference. Returns how many records were compared.
+    """
+    compared = 0
+    for partition in range(partitions):
+        pairs = zip_longest(_read_all(source, topic, partition), _read_all(target, remote, partition))
+        for original, copied in pairs:
+            if original != copied:
+                place = "the target has no more" if copied is None else "it is not the source's"
+                raise Differs(f"record {compared} in order, in partition {partition}: {place}")
+            compared += 1
+    return compared
+
+
+def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[Content]:
+    settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    consumer = Consumer(settings | {"auto.offset.reset": "error", "enable.partition.eof": True, **COMMITTED})
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        heard = time.monotonic()
+        while True:
+            messages = consumer.consume(CHUNK, WAIT_S)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > READ_S:
+                raise Differs(f"{topic}-{partition} was not read to its end, nothing for {READ_S:.0f} s")
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    yield _content(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return
+                else:
+                    raise Differs(f"{topic}-{partition}: {error}")
+    finally:
+        consumer.close()
+
+
+def _read(bootstrap: str, topic: str, partition: int, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    consumer = Consumer(settings | {"auto.offset.reset": "error"})
+    try:
+        for start, end in wanted:
+            consumer.assign([TopicPartition(topic, partition, start)])
+            for message in consumer.consume(end - start, READ_S):
+                if message.error():
+                    raise Differs(f"{topic}-{partition} from {start}: {message.error()}")
+                yield message.offset() or 0, _digest(message)
+    finally:
+        consumer.close()
+
+
+def _content(message: Any) -> Content:
+    return message.key(), message.value(), message.headers(), message.timestamp()
+
+
+def _digest(message: Any) -> bytes:
+    return sha256(repr(_content(message)).encode()).digest()

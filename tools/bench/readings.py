@@ -1,0 +1,136 @@
+"""What a part read off one system, where nothing stands beside it but the figure that is wanted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tools.bench.outcome import Failed, Scalar
+
+__all__ = ["SHEETS", "Readings", "ReadingsPart", "Row", "Sheet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Values by key; ``notes`` stand below the table."""
+
+    values: Mapping[str, float]
+    notes: Sequence[str] = ()
+    log: str = ""
+
+    def figures(self) -> dict[str, Scalar]:
+        return dict(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How a value is shown: its words, how many digits, by what it is multiplied, and what is wanted of it."""
+
+    words: str
+    digits: int
+    wanted: str = ""
+    times: float = 1.0
+
+    def shown(self, value: float) -> str:
+        return f"{value * self.times:,.{self.digits}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The table of one part: its title and its rows by the key of the value."""
+
+    title: str
+    rows: Mapping[str, Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingsPart:
+    """``name`` is a key of `SHEETS`; the values of each system have the keys of its rows."""
+
+    name: str
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    systems: Mapping[str, Readings | Failed]
+
+
+SHEETS: Mapping[str, Sheet] = {
+    "idle_2000": Sheet(
+        "2,000 idle partitions",
+        {
+            "idle_cpu_share": Row("CPU, % of a core", 1, "below 5", 100),
+            "idle_rss_mib": Row("RSS of all processes, MiB", 0, "below 1,229"),
+            "first_record_s": Row("production to first record, s: median", 3),
+            "first_record_longest_s": Row("  longest", 3, "below 1"),
+            "all_copied_s": Row("start to all partitions copied, s", 1),
+        },
+    ),
+    "catch_up": Sheet(
+        "Catching up",
+        {
+            "slot_peak_rss_mib": Row("peak RSS of a slot, MiB", 0, "at most 300"),
+            "peak_rss_mib": Row("peak RSS of all processes, MiB", 0, "at most 1,638"),
+            "records_per_s": Row("records/s, with start", 0),
+            "mb_per_s": Row("MB/s, with start", 0),
+            "total_s": Row("start to last record, s", 1),
+        },
+    ),
+    "new_topic": Sheet(
+        "New topic to its first mirrored record",
+        {
+            "median_s": Row("median, s", 2, "at most 3"),
+            "longest_s": Row("longest, s", 2, "at most 5"),
+            "shortest_s": Row("shortest, s", 2),
+        },
+    ),
+    "ten_topics": Sheet(
+        "Ten topics added under load",
+        {
+            "longest_gap_before_ms": Row("longest gap between arrivals, ms: the minute before", 0),
+            "longest_gap_ms": Row("  the minute from when they were added", 0),
+            "longest_gap_over_before_ms": Row("  how much longer", 0, "at most 50"),
+            "gap_ratio": Row("  to the minute before", 2),
+            "all_mirrored_s": Row("until each had its first mirrored record, s", 1),
+        },
+    ),
+    "kills": Sheet(
+        "100,000 records/s for a minute, three kill -9",
+        {
+            "lost": Row("records lost", 0, "0"),
+            "doubled": Row("  doubled", 0, "0"),
+            "displaced": Row("  out of order", 0, "0"),
+            "records": Row("records on the source", 0),
+            "kills": Row("kills", 0),
+        },
+    ),
+    "away": Sheet(
+        "Clusters that do not answer",
+        {
+            "source_cpu_share": Row("source killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
+            "source_copies_after_s": Row("  from its return to copied, s", 1),
+            "target_cpu_share": Row("target killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
+            "target_copies_after_s": Row("  from its return to copied, s", 1),
+            "both_cpu_share": Row("both killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
+            "both_copies_after_s": Row("  from its return to copied, s", 1),
+            "source_silent_cpu_share": Row(
+                "source frozen: CPU of the greediest service, % of a core", 1, "below 3", 100
+            ),
+            "source_silent_copies_after_s": Row("  from its return to copied, s", 1),
+        },
+    ),
+    "control_plane": Sheet(
+        "Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
+        {
+            "topics_mirrored_s": Row("topics: until all are on the target for the first time, s", 1),
+            "topics_planned_s": Row("  from a restart until all were looked at, s", 1, "below 10"),
+            "topics_round_cpu_s": Row("  a steady round, CPU s", 2, "below 1"),
+            "topics_cpu_share": Row("  at rest, % of a core", 1, "", 100),
+            "topics_rss_mib": Row("  RSS of topic-sync, MiB", 0, "below 150"),
+            "groups_first_s": Row("groups: from leading until every checkpoint is there, s", 1, "below 10"),
+            "groups_round_s": Row("  a steady round, once a second asked for, s", 1, "below 10"),
+            "groups_round_cpu_s": Row("    CPU s", 2),
+            "groups_rss_mib": Row("  RSS of checkpoint, MiB", 0, "below 150"),
+            "syncs_replayed_s": Row("syncs: replayed, s", 1),
+            "syncs_java_s": Row("  by MM2's store, s", 1),
+            "syncs_rss_mib": Row("  RSS of checkpoint, MiB", 0, "below 150"),
+        },
+    ),
+}

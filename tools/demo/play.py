@@ -1,0 +1,282 @@
+"""The course of events: clusters, traffic and mirroring start, a group moves, traffic ends, everything is compared."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from lockstep_protocol.mm2_records import Checkpoint
+from tests.support import clusters, processes
+from tests.support.broker import Broker, started
+from tools.demo import scene, verdict
+from tools.demo.group import GroupReader
+from tools.demo.probe import Probe
+from tools.demo.scene import FLOWS, GROUP, OFFSET_LAG_MAX, READ, SHOP, remote
+from tools.demo.snapshot import Snapshot
+from tools.demo.traffic import Traffic
+from tools.demo.verdict import Finding, GroupMove
+from tools.demo.watch import Watch
+
+__all__ = ["DemoFailed", "Play", "Times"]
+
+LOOK_EVERY_SECONDS = 0.25
+FIRST_RECORD_WITHIN = 120.0
+OFFSETS_SETTLED_WITHIN = 60.0
+SETTLED_AFTER_SECONDS = 3.0
+"""Three rounds of checkpoints and of group sync, whose intervals are a second here."""
+
+CAUGHT_UP_WITHIN = 90.0
+ACLS_WITHIN = 15.0
+UP_TO_DATE = OFFSET_LAG_MAX
+"""Records, of all topics together, that may be on their way while traffic goes on."""
+
+LEAST_SECONDS_ON_B = 3.0
+"""Traffic goes on at least so long after the move, so that the group on B also reads what was written after it."""
+
+LOCKSTEP_ENDS_WITHIN = 10.0
+
+Show = Callable[[Snapshot], None]
+Say = Callable[[str], None]
+
+
+class Part(Protocol):
+    """What runs on a thread of its own; `stop` may be called twice."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class DemoFailed(Exception):
+    """The demo cannot go on; the message is one sentence."""
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds since the demo began, None until it has happened."""
+
+    began: float = field(default_factory=time.monotonic)
+    clusters_up: float | None = None
+    first_record: float | None = None
+
+    def now(self) -> float:
+        return time.monotonic() - self.began
+
+
+class Play:
+    """One performance. Use it as a context manager: whatever happens, nothing is left running after it.
+
+    `folder` gets mm2.properties and lockstep.log.
+    """
+
+    def __init__(self, folder: Path, *, show: Show, say: Say) -> None:
+        self.log = folder / "lockstep.log"
+        self.file = folder / "mm2.properties"
+        self.times = Times()
+        self.bootstrap: dict[str, str] = {}
+        self.latencies: list[float] = []
+        self._show = show
+        self._say = say
+        self._ends = ExitStack()
+        self._phase = "starting"
+        self._stands: tuple[dict[int, int], dict[int, Checkpoint]] = ({}, {})
+        self._stands_since = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ends.close()
+
+    def perform(self, seconds: float) -> list[Finding]:
+        """From nothing to the findings. Raises DemoFailed, and what clients raise when a cluster does not answer."""
+        self._start_clusters()
+        traffic = {alias: Traffic(alias, address) for alias, address in self.bootstrap.items()}
+        self._group = on_a = GroupReader(self.bootstrap["A"], READ)
+        self._begin(*traffic.values(), on_a)
+        self._start_lockstep()
+        self._watch = Watch(self.bootstrap)
+        self._ends.callback(self._watch.close)
+        probes = [Probe(self.bootstrap[f.target], [remote(f, t.name) for t in SHOP[f.source]]) for f in FLOWS]
+        self._begin(*probes)
+        self._await_first_records()
+        self._phase = "traffic on both clusters, the copies catch up with what was written before"
+        self._until(self._up_to_date, CAUGHT_UP_WITHIN, "the copies catch up")
+        for probe in probes:
+            probe.measure_from = time.time() * 1000
+
+        ends_at = time.monotonic() + seconds
+        self._phase = "traffic on both clusters, the group reads on A"
+        self._go_on_until(time.monotonic() + seconds / 2)
+        # A copy that runs behind passes the group's position in a leap, and MM2's syncs translate no closer than it.
+        self._until(self._up_to_date, CAUGHT_UP_WITHIN, "the copies keep up")
+        on_a.stop()
+        self._phase = "traffic goes on, the group has left A and waits for its offsets on B"
+        self._until(lambda: self._offsets_settled(on_a), OFFSETS_SETTLED_WITHIN, "the group's offsets settle on B")
+        self._group = on_b = GroupReader(self.bootstrap["B"], remote(FLOWS[0], READ))
+        self._begin(on_b)
+        self._phase = "traffic goes on, the group reads on B"
+        self._go_on_until(max(ends_at, time.monotonic() + LEAST_SECONDS_ON_B))
+
+        for writing in traffic.values():
+            writing.stop()
+        written = Counter({topic: count for writing in traffic.values() for topic, count in writing.written.items()})
+        self._phase = "traffic has ended, the last records arrive"
+        self._until(lambda: self._caught_up(written), CAUGHT_UP_WITHIN, "the lag is zero")
+        move = GroupMove(on_a.read, on_b.read)
+        # What is still missing when the time is over is for the verdict to say.
+        self._happens(lambda: not move.skipped(range(written[READ])), CAUGHT_UP_WITHIN)
+        on_b.stop()
+        for probe in probes:
+            probe.stop()
+        self.latencies = [latency for probe in probes for latency in probe.milliseconds]
+        refused = [line for writing in traffic.values() for line in writing.refused]
+        return [verdict.judge_traffic(refused), *self._compare(written), *self._judge_the_rest(move, written[READ])]
+
+    def end_lockstep(self) -> Finding:
+        """Ends the run as `kill` would and sees whether it keeps its promise."""
+        began = time.monotonic()
+        exit_code = processes.end(self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
+        took = time.monotonic() - began
+        held = exit_code == 0 and took <= LOCKSTEP_ENDS_WITHIN
+        return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {took:.1f} s")
+
+    def _start_clusters(self) -> None:
+        brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
+        self._ends.enter_context(started(*brokers.values()))
+        self.bootstrap = {alias: broker.bootstrap for alias, broker in brokers.items()}
+        # Kept: an answer never comes when its client is gone.
+        self._admins = {alias: AdminClient(scene.client(address)) for alias, address in self.bootstrap.items()}
+        for alias, admin in self._admins.items():
+            scene.create(alias, admin)
+        self.times.clusters_up = self.times.now()
+        addresses = ", ".join(f"{alias} at {address}" for alias, address in self.bootstrap.items())
+        self._say(f"clusters are up after {self.times.clusters_up:.1f} s: {addresses}")
+
+    def _start_lockstep(self) -> None:
+        self.file.write_text(scene.properties(self.bootstrap))
+        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file)]
+        self._lockstep = processes.spawn(command, output=self.log)
+        self._ends.callback(processes.end, self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
+        self._say(f"lockstep run {self.file}")
+
+    def _begin(self, *parts: Part) -> None:
+        for part in parts:
+            part.start()
+            self._ends.callback(part.stop)
+
+    def _await_first_records(self) -> None:
+        self._phase = "waiting for the first mirrored record"
+
+        def both_flows_move() -> bool:
+            moving = {line.flow for line in self._seen.topics if line.target_end > 0}
+            if moving and self.times.first_record is None:
+                self.times.first_record = self.times.now()
+                self._say(f"the first mirrored record is there {self.times.first_record:.1f} s after the demo began")
+            return len(moving) == len(FLOWS)
+
+        self._until(both_flows_move, FIRST_RECORD_WITHIN, "both flows have mirrored a record")
+
+    def _go_on_until(self, moment: float) -> None:
+        self._happens(lambda: time.monotonic() >= moment, within=moment - time.monotonic() + 1)
+
+    def _until(self, condition: Callable[[], bool], within: float, what: str) -> None:
+        if not self._happens(condition, within):
+            raise DemoFailed(f"not within {within:g} s: {what}")
+
+    def _happens(self, condition: Callable[[], bool], within: float) -> bool:
+        """Shows what is going on until `condition` holds; False when it does not in time."""
+        deadline = time.monotonic() + within
+        while True:
+            began = time.monotonic()
+            if self._lockstep.poll() is not None:
+                raise DemoFailed(f"lockstep run has ended with exit code {self._lockstep.returncode}")
+            self._look()
+            if condition():
+                return True
+            if began >= deadline:
+                return False
+            time.sleep(max(0.0, began + LOOK_EVERY_SECONDS - time.monotonic()))
+
+    def _look(self) -> None:
+        topics, flows = self._watch.look()
+        where = "B" if self._group.topic != READ else "A"
+        group = f"group {GROUP}: {self._group.count:,} records read on {where} ({self._group.topic})"
+        self._seen = Snapshot(self.times.now(), self._phase, group, topics, flows)
+        self._show(self._seen)
+
+    def _offsets_settled(self, on_a: GroupReader) -> bool:
+        """Everything the group read on A is on B, and since then its offsets there have stood still for some rounds.
+
+        Before the copy has passed the group's position, its translation can still come closer.
+        """
+        checkpoints = self._watch.checkpoints(FLOWS[0], GROUP)
+        if any(self._watch.copied_to(FLOWS[0], READ, p) < offset - 1 for p, offset in on_a.committed.items()):
+            return False
+        asked = self._admins["B"].list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
+        positions = asked[GROUP].result(10).topic_partitions or []
+        synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
+        # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
+        if (synced, checkpoints) != self._stands:
+            self._stands, self._stands_since = (synced, checkpoints), time.monotonic()
+        if time.monotonic() - self._stands_since < SETTLED_AFTER_SECONDS:
+            return False
+        return all(p in checkpoints and synced.get(p, -1) >= checkpoints[p].downstream for p in on_a.committed)
+
+    def _up_to_date(self) -> bool:
+        return self._seen.lag_records <= UP_TO_DATE
+
+    def _caught_up(self, written: Counter[str]) -> bool:
+        lines = self._seen.topics
+        return self._seen.lag_records == 0 and all(line.target_end >= written[line.topic] for line in lines)
+
+    def _compare(self, written: Counter[str]) -> list[Finding]:
+        findings = []
+        for flow in FLOWS:
+            for topic in SHOP[flow.source]:
+                sent = clusters.read_topic(self.bootstrap[flow.source], topic.name, isolation="read_uncommitted")
+                there = remote(flow, topic.name)
+                arrived = clusters.read_topic(self.bootstrap[flow.target], there, isolation="read_uncommitted")
+                comparison = clusters.compare(sent, arrived)
+                findings.append(verdict.judge_comparison(str(flow), topic.name, written[topic.name], comparison))
+        return findings
+
+    def _judge_the_rest(self, move: GroupMove, written: int) -> list[Finding]:
+        self._happens(lambda: verdict.judge_acls(self._acls()).held, ACLS_WITHIN)
+        beats = {line.flow: line.heartbeat_age_ms for line in self._seen.flows}
+        return [
+            *verdict.judge_group(move, written),
+            verdict.judge_acls(self._acls()),
+            verdict.judge_heartbeats(beats),
+        ]
+
+    def _acls(self) -> list[AclBinding]:
+        wanted = AclBindingFilter(
+            restype=ResourceType.TOPIC,
+            name=remote(FLOWS[0], READ),
+            resource_pattern_type=ResourcePatternType.LITERAL,
+            principal=None,  # type: ignore[arg-type]  # None means any, which confluent's annotation leaves out
+            host=None,  # type: ignore[arg-type]  # as above
+            operation=AclOperation.ANY,
+            permission_type=AclPermissionType.ANY,
+        )
+        found: list[AclBinding] = self._admins["B"].describe_acls(wanted).result(10)
+        return found

@@ -1,0 +1,102 @@
+"""What must hold at the end, each with its figure. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka.admin import AclBinding, AclOperation
+
+from tests.support.clusters import Comparison
+from tools.demo.scene import ACLS, FLOWS, OFFSET_LAG_MAX, READ, SHOP, remote
+
+__all__ = ["Finding", "GroupMove", "judge_acls", "judge_comparison", "judge_group", "judge_heartbeats", "judge_traffic"]
+
+FRESH_MS = 10_000
+"""A heartbeat is written every second; one this old at the end says that the flow has stopped beating."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was to be proved: whether it held, and what was measured."""
+
+    claim: str
+    held: bool
+    measured: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMove:
+    """What the group read where: record numbers by partition, in the order in which they came."""
+
+    before: Mapping[int, Sequence[int]]
+    after: Mapping[int, Sequence[int]]
+
+    def skipped(self, written: Iterable[int]) -> set[int]:
+        """Records of the topic that the group never saw."""
+        seen = {number for side in (self.before, self.after) for numbers in side.values() for number in numbers}
+        return set(written) - seen
+
+    def read_again(self) -> dict[int, int]:
+        """By partition: how many records came a second time, across the move or on one side of it."""
+        counts = {}
+        for partition in sorted(self.before.keys() | self.after.keys()):
+            times = Counter([*self.before.get(partition, ()), *self.after.get(partition, ())])
+            counts[partition] = sum(count - 1 for count in times.values())
+        return counts
+
+
+def judge_comparison(flow: str, topic: str, written: int, comparison: Comparison) -> Finding:
+    """Equal, and with as many records as the traffic wrote: two empty topics are equal as well."""
+    measured = (
+        f"{comparison.compared:,} of {written:,} records compared: {comparison.missing} missing, "
+        f"{comparison.doubled} doubled, {comparison.reordered} out of order"
+    )
+    if comparison.first_difference:
+        measured += f"; first difference: {comparison.first_difference}"
+    held = comparison.equal and comparison.compared == written and written > 0
+    return Finding(f"{flow} {topic}: key, value, headers, timestamp and order are equal", held, measured)
+
+
+def judge_group(move: GroupMove, written: int) -> list[Finding]:
+    """Nothing skipped, and little read twice."""
+    skipped = move.skipped(range(written))
+    again = move.read_again()
+    before, after = (sum(len(numbers) for numbers in side.values()) for side in (move.before, move.after))
+    lost = f" (first: {sorted(skipped)[:5]})" if skipped else ""
+    return [
+        Finding(
+            "the group skipped nothing when it moved from A to B",
+            not skipped and before > 0 and after > 0,
+            f"{before:,} records read on A, {after:,} on B, {len(skipped)} of {written:,} skipped{lost}",
+        ),
+        Finding(
+            f"the group read at most {OFFSET_LAG_MAX} records of a partition again",
+            max(again.values(), default=0) <= OFFSET_LAG_MAX,
+            ", ".join(f"partition {partition}: {count}" for partition, count in again.items()) or "it read nothing",
+        ),
+    ]
+
+
+def judge_acls(found: Iterable[AclBinding]) -> Finding:
+    """Who may read or describe the topic may do so with its copy, and nobody may write it."""
+    topic = remote(FLOWS[0], READ)
+    there = {(b.principal, AclOperation(b.operation)) for b in found if b.name == topic}
+    wanted = {(principal, operation) for _, principal, operation in ACLS if operation != AclOperation.WRITE}
+    text = ", ".join(sorted(f"{principal} {operation.name}" for principal, operation in there)) or "none"
+    return Finding(f"ACLs of {READ} on A stand on {topic} on B, WRITE left out", there == wanted, text)
+
+
+def judge_heartbeats(ages_ms: Mapping[str, int | None]) -> Finding:
+    """Both flows beat until the end."""
+    held = len(ages_ms) == len(FLOWS) and all(age is not None and age <= FRESH_MS for age in ages_ms.values())
+    text = ", ".join(f"{flow}: {'none' if age is None else f'{age / 1000:.1f} s old'}" for flow, age in ages_ms.items())
+    return Finding("heartbeats arrive both ways", held, text)
+
+
+def judge_traffic(refused: Sequence[str]) -> Finding:
+    """A record that a cluster refused was never there to be mirrored: the figures would not mean what they say."""
+    topics = ", ".join(topic.name for topics in SHOP.values() for topic in topics)
+    measured = f"refused: {len(refused)}" + (f", first {refused[0]}" if refused else "")
+    return Finding(f"everything written to {topics} was acknowledged", not refused, measured)

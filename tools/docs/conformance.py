@@ -1,0 +1,194 @@
+"""`docs/conformance.md` from the names of the tests and `conformance.toml`.
+
+`python -m tools.docs.conformance` writes it anew.
+
+A test named `test_mm2_017_...` proves behaviour 17; one that is named `test_mm2_002_003_...` proves both.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+__all__ = [
+    "BEHAVIOURS",
+    "PAGE",
+    "Behaviour",
+    "NamedTest",
+    "Standing",
+    "Table",
+    "by_number",
+    "named_tests",
+    "numbers_of",
+    "page",
+    "read_table",
+]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = REPOSITORY / "docs" / "conformance.md"
+BEHAVIOURS = 188
+
+NUMBERED = re.compile(r"test_mm2_((?:\d{3}_)+)[a-z]")
+
+
+class Standing(StrEnum):
+    """What is known of a behaviour."""
+
+    TESTED = "tested"
+    PARTLY = "partly"
+    NOT_YET = "not yet"
+    JAVA = "Java's own"
+
+
+@dataclass(frozen=True)
+class NamedTest:
+    """A test whose name begins with `test_mm2_`. It has no numbers where its name is malformed."""
+
+    name: str
+    path: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """`conformance.toml`: sections of sentences by number, and what is said of some numbers besides."""
+
+    sections: Mapping[str, Mapping[int, str]]
+    java: Mapping[int, str]
+    partly: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """One line of the page."""
+
+    number: int
+    sentence: str
+    tests: tuple[NamedTest, ...]
+    java: str = ""
+    partly: str = ""
+
+    @property
+    def standing(self) -> Standing:
+        """What is partly shown does not count as tested, whatever tests bear its number."""
+        if self.java:
+            return Standing.JAVA
+        if self.partly:
+            return Standing.PARTLY
+        return Standing.TESTED if self.tests else Standing.NOT_YET
+
+
+def read_table() -> Table:
+    """The table of this checkout."""
+    found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+    return Table(
+        {title: by_number(lines) for title, lines in found["behaviours"].items()},
+        by_number(found["java"]),
+        by_number(found["partly"]),
+    )
+
+
+def by_number(lines: Mapping[str, str]) -> dict[int, str]:
+    """A key is a number, or the first and the last of several. Raises ValueError where two keys have one in common."""
+    numbered: dict[int, str] = {}
+    for key, sentence in lines.items():
+        first, _, last = key.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            if number in numbered:
+                raise ValueError(
+                    f"conformance.toml: {key} says something of {number}, of which something is said already"
+                )
+            numbered[number] = sentence
+    return numbered
+
+
+def named_tests(root: Path = REPOSITORY) -> list[NamedTest]:
+    """All under `tests`, by path and line. Nothing is imported for it."""
+    return [
+        NamedTest(name, path.relative_to(root).as_posix(), numbers_of(name))
+        for path in sorted((root / "tests").rglob("test_*.py"))
+        for name in _functions(ast.parse(path.read_text(), path).body)
+        if name.startswith("test_mm2_")
+    ]
+
+
+def numbers_of(name: str) -> tuple[int, ...]:
+    """The behaviours that a test of this name proves."""
+    matched = NUMBERED.match(name)
+    return tuple(int(digits) for digits in matched[1].split("_")[:-1]) if matched else ()
+
+
+def _functions(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """Of a module and its classes; a function within a function is no test."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node.body)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+def behaviours(table: Table, tests: list[NamedTest]) -> Iterator[tuple[str, list[Behaviour]]]:
+    """The sections with their lines."""
+    for title, sentences in table.sections.items():
+        yield (
+            title,
+            [
+                Behaviour(
+                    number,
+                    sentence,
+                    tuple(test for test in tests if number in test.numbers),
+                    table.java.get(number, ""),
+                    table.partly.get(number, ""),
+                )
+                for number, sentence in sentences.items()
+            ],
+        )
+
+
+def page(table: Table, tests: list[NamedTest]) -> str:
+    """The whole page, from nothing but what is given."""
+    sections = list(behaviours(table, tests))
+    counts = Counter(one.standing for _, lines in sections for one in lines)
+    meaning = {
+        Standing.TESTED: "the tests are named",
+        Standing.PARTLY: "a part is shown, or it differs on purpose: it is said which",
+        Standing.NOT_YET: "no test bears the number",
+        Standing.JAVA: "about Java or Connect themselves: the reason is given",
+    }
+    out = [
+        "# What MirrorMaker 2's own tests say, and what says it here",
+        "",
+        f"MirrorMaker 2's test suites state {sum(counts.values())} behaviours. A test here that proves one bears its",
+        "number in its name, `test_mm2_017_...`, or several at once. This page is made from those names and from",
+        "`tools/docs/conformance.toml` by `python -m tools.docs.conformance`.",
+        "[How MirrorMaker 2 behaves](internals/mm2-behaviour.md) has its formats, rules and defaults.",
+        "",
+        "| | behaviours | |",
+        "|---|---|---|",
+        *(f"| {standing} | {counts[standing]} | {words} |" for standing, words in meaning.items()),
+        "",
+    ]
+    for title, lines in sections:
+        out += [f"## {title}", "", "| no. | behaviour | tests |", "|---|---|---|"]
+        out += [f"| {one.number} | {one.sentence} | {_shown_by(one)} |" for one in lines]
+        out.append("")
+    return "\n".join(out)
+
+
+def _shown_by(one: Behaviour) -> str:
+    links = [f"[{test.name}](../{test.path})" for test in one.tests]
+    if one.standing is Standing.JAVA:
+        return "<br>".join([f"{Standing.JAVA}: {one.java}", *links])
+    if one.standing is Standing.PARTLY:
+        return "<br>".join([f"**{Standing.PARTLY}**: {one.partly}", *links])
+    return "<br>".join(links) or f"**{Standing.NOT_YET}**"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read_table(), named_tests()))

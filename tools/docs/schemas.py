@@ -1,0 +1,154 @@
+"""JSON Schemas from the dataclasses of rows, events and commands: `python -m tools.docs.schemas` writes them anew.
+
+Types and defaults come from the fields, words from their docstrings; what no type can say stands in `LIMITS`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import lockstep_protocol.schemas
+from lockstep_protocol import events
+from lockstep_protocol.commands import command as commands
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.events import Event
+from lockstep_protocol.rows.state_rows import ROWS, Row
+
+__all__ = ["FOLDER", "LIMITS", "generated", "text_of"]
+
+FOLDER = Path(lockstep_protocol.schemas.__file__).parent
+
+TYPES: Mapping[object, str] = {int: "integer", str: "string", bool: "boolean"}
+
+NOT_NEGATIVE = {"minimum": 0}
+LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "runs": {
+        "at_ms": NOT_NEGATIVE,
+        "term": NOT_NEGATIVE,
+        "partition": NOT_NEGATIVE,
+        "chunk": {"minimum": 0, "maximum": 15},
+        "edition": NOT_NEGATIVE,
+        "generation": {"minimum": 0, "maximum": 32_767},
+        "producer_id": NOT_NEGATIVE,
+        "upstream": NOT_NEGATIVE,
+        "downstream": NOT_NEGATIVE,
+        "runs": {
+            "minItems": 1,
+            "maxItems": 256,
+            "items": {
+                "type": "array",
+                "prefixItems": [
+                    {"type": "integer", "minimum": 0},
+                    {"type": "integer", "minimum": 0},
+                    {"type": "integer", "minimum": 1},
+                ],
+                "minItems": 3,
+                "maxItems": 3,
+            },
+        },
+    }
+}
+"""By kind and field. A kind that stands here says what the writer keeps to, not only what a reader can take in; then
+all its fields are required, but those that every row has."""
+
+OF_ALL = {
+    "at_ms": "The writer's wall clock, Unix milliseconds.",
+    "term": "The writer's term of leadership; 0: none is needed.",
+}
+
+
+def generated() -> dict[str, dict[str, Any]]:
+    """Every schema of this release, by `NAME.vVERSION`."""
+    made = {f"{kind}.v{cls.version}": _of_row(kind, cls) for kind, cls in sorted(ROWS.items())}
+    made[f"event.v{events.VERSION}"] = _schema(
+        Event, events.VERSION, "a record of mm2-lockstep-events.<source>.internal, key <subject>"
+    )
+    made[f"command.v{commands.VERSION}"] = _schema(
+        Command, commands.VERSION, "a record of mm2-lockstep-commands.<source>.internal, key <id>"
+    )
+    return made
+
+
+def text_of(schema: Mapping[str, Any]) -> str:
+    """A schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _of_row(kind: str, cls: type[Row]) -> dict[str, Any]:
+    return _schema(cls, cls.version, f"{_key(cls)} in mm2-lockstep-state.<source>.internal", LIMITS.get(kind, {}))
+
+
+def _key(cls: type[Row]) -> str:
+    """The key with names of fields in place of their values."""
+    hints = get_type_hints(cls)
+    marks = {str(10**6 + n): f.name for n, f in enumerate(fields(cls)) if hints[f.name] is int}
+    values: dict[str, Any] = {name: int(mark) for mark, name in marks.items()}
+    values |= {f.name: f"<{f.name}>" for f in fields(cls) if hints[f.name] is str}
+    key = cls(**values).key()
+    for mark, name in marks.items():
+        key = key.replace(mark, f"<{name}>")
+    return key
+
+
+def _schema(
+    cls: type[Any], version: int, title: str, limits: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    limits = limits or {}
+    hints, words = get_type_hints(cls), OF_ALL | dict(_words(cls))
+    properties: dict[str, Any] = {
+        "version": {"const": version, "description": "A reader stops at a version that it was not built for."}
+    }
+    for field in fields(cls):
+        described = {"description": words[field.name]} if field.name in words else {}
+        properties[field.name] = {**_type(hints[field.name]), **limits.get(field.name, {}), **described}
+    needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "description": _joined(cls.__doc__ or "") + " Fields that are not listed here are to be ignored.",
+        "type": "object",
+        "required": ["version", *needed],
+        "properties": properties,
+    }
+
+
+def _has_no_default(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    if hint in TYPES:
+        return {"type": TYPES[hint]}
+    if get_origin(hint) is dict:
+        return {"type": "object"}
+    assert get_origin(hint) is tuple, hint
+    args = get_args(hint)
+    if args[-1] is Ellipsis:
+        return {"type": "array", "items": _type(args[0])}
+    each = [_type(arg) for arg in args]
+    return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
+
+
+def _words(cls: type[Any]) -> Iterator[tuple[str, str]]:
+    """What stands below each field in the source."""
+    (found,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(found, ast.ClassDef)
+    for field, below in zip(found.body, found.body[1:], strict=False):
+        told = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and below.value.value
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(told, str):
+            yield field.target.id, _joined(told)
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    for name, schema in generated().items():
+        (FOLDER / f"{name}.json").write_text(text_of(schema), encoding="utf-8")

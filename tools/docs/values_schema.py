@@ -1,0 +1,160 @@
+"""What a resource may hold, as the part of the chart's `values.schema.json` that is about it: made of the declared
+fields by which the services judge it. `python -m tools.docs.values_schema` writes it anew.
+
+Each kind in each API version has its fields, and no other. Of a connector's settings the types are held too. What no
+schema can tell (what connectors must agree on, regular expressions, references) is left to `lockstep config check`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lockstep_config.keys.connector_keys import CONNECTORS, readers_of
+from lockstep_config.keys.key_types import Key, Kind, Scope, Status
+from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
+from lockstep_config.strimzi.fields import Field, Fields, Form, Use
+from lockstep_config.strimzi.schema import API_VERSIONS, KINDS
+
+__all__ = ["SCHEMA", "whole"]
+
+SCHEMA = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep" / "values.schema.json"
+PREFIX = "resource-"
+OURS = "resource-and-values"
+"""All that may stand at the top, unless the file begins with somebody else's resource: the chart says so itself."""
+RULES, DEFINITIONS = '  "allOf": ', '  "$defs": {\n'
+TOLD_BY_THE_CHART = frozenset({"alias", "mirrors", "consumer", "producer", "spec"})
+"""What is missing there, the chart says in a sentence of its own."""
+TRUE_OR_FALSE = "^\\s*([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\\s*$"
+REFERENCE = "\\$\\{"
+NO_PATTERN = {"not": {"type": "string", "pattern": "(^|,)\\s*[*+?]"}}
+"""An element of a list is no regular expression."""
+
+
+def whole() -> str:
+    """The text of the file, with what it has by hand, and the rest as it follows from the fields."""
+    made = _Made()
+    rules = []
+    for kind, versions in API_VERSIONS.items():
+        for version in dict.fromkeys(versions.values()):
+            names = [name for name, one in versions.items() if one == version]
+            spec = made.reference(f"{kind}-{version}", KINDS[kind]["spec"].fields, version)
+            rules.append(
+                {
+                    "if": {"properties": {"kind": {"const": kind}, "apiVersion": {"enum": names}}},
+                    "then": {"properties": {"spec": spec}},
+                }
+            )
+    text = _by_hand(SCHEMA.read_text(encoding="utf-8"))
+    top: dict[str, Any] = {name: {} for name in json.loads(text)["properties"]}
+    made.defs[OURS] = {"properties": top, "additionalProperties": False}
+    ours = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
+    rules.append({"if": ours, "then": {"$ref": f"#/$defs/{OURS}"}})
+    before, begin, after = text.partition(DEFINITIONS)
+    defs = (f'    "{name}": {json.dumps(one)},\n' for name, one in made.defs.items())
+    return "".join((before, f"{RULES}{json.dumps(rules)},\n", begin, *defs, after))
+
+
+def _by_hand(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith((RULES, f'    "{PREFIX}')))
+
+
+class _Made:
+    """The definitions made so far. Mappings with the same fields are one, whatever their version."""
+
+    def __init__(self) -> None:
+        self.defs: dict[str, Any] = {}
+
+    def reference(self, name: str, fields: Fields, version: str) -> dict[str, Any]:
+        made = self._mapping(fields, version)
+        same = next((known for known, one in self.defs.items() if one == made), None)
+        if same is None:
+            same = f"{PREFIX}{name}"
+            while same in self.defs:
+                same = f"{PREFIX}{name}-{version}" if not same.endswith(version) else f"{same}-2"
+            self.defs[same] = made
+        return {"$ref": f"#/$defs/{same}"}
+
+    def _mapping(self, fields: Fields, version: str) -> dict[str, Any]:
+        known = {name: one for name, one in fields.items() if not one.versions or version in one.versions}
+        made: dict[str, Any] = {
+            "type": ["object", "null"],
+            "properties": {name: self._field(name, one, version) for name, one in known.items()},
+            "additionalProperties": False,
+        }
+        required = [name for name, one in known.items() if one.required and name not in TOLD_BY_THE_CHART]
+        return {**made, "required": required} if required else made
+
+    def _field(self, name: str, known: Field, version: str) -> dict[str, Any]:
+        if known.use is Use.CHART:
+            return {}  # the chart's own part of the schema has it
+        match known.form:
+            case Form.ANY:
+                return {}
+            case Form.TEXT:
+                return _text(name, known)
+            case Form.NAME:
+                return {"type": ["string", "null"]}
+            case Form.NUMBER:
+                least = {} if known.minimum is None else {"minimum": known.minimum}
+                return {"type": ["integer", "null"], **least}
+            case Form.FLAG:
+                return {"type": ["boolean", "string", "null"], "pattern": TRUE_OR_FALSE.replace("\\s*", "")}
+            case Form.CONFIG:
+                return {"type": ["object", "null"], "additionalProperties": {"type": ["string", "number", "boolean"]}}
+            case Form.LIST:
+                items = {"items": self.reference(name, known.fields, version)} if known.fields else {}
+                return {"type": ["array", "null"], **items}
+            case Form.MAP:
+                if not known.fields:
+                    return {"type": ["object", "null"]}
+                if name in CONNECTOR_FIELDS.values():
+                    return self._connector(name, known.fields, version)
+                return self.reference(name, known.fields, version)
+
+    def _connector(self, name: str, fields: Fields, version: str) -> dict[str, Any]:
+        (connector,) = (one for one in CONNECTORS if CONNECTOR_FIELDS[one] == name)
+        made = self._mapping(fields, version)
+        typed = {
+            key: of_key
+            for key, known in KEYS.items()
+            if connector in readers_of(key) and (of_key := _of_key(known)) is not None
+        }
+        self.defs[f"{PREFIX}settings-{connector}"] = {"type": ["object", "null"], "properties": typed}
+        settings = {"allOf": [made["properties"]["config"], {"$ref": f"#/$defs/{PREFIX}settings-{connector}"}]}
+        made["properties"]["config"] = settings
+        same = next((known for known, one in self.defs.items() if one == made), None)
+        if same is None:
+            same = f"{PREFIX}{name}-{version}"
+            self.defs[same] = made
+        return {"$ref": f"#/$defs/{same}"}
+
+
+def _text(name: str, known: Field) -> dict[str, Any]:
+    if known.choices:
+        return {"enum": [*known.choices, None]}
+    return {"type": ["string", "number", "null"], **(NO_PATTERN if name.endswith("sPattern") else {})}
+
+
+def _of_key(key: Key) -> dict[str, Any] | None:
+    """What a setting takes, as far as a schema can say it: a text may be a reference."""
+    if Scope.FLOW not in key.scopes or key.status is not Status.USED or key.per_topic:
+        return None
+    if key.kind is Kind.BOOLEAN:
+        return {"type": ["boolean", "string"], "pattern": f"{TRUE_OR_FALSE}|{REFERENCE}"}
+    if key.kind is Kind.INTEGER:
+        limits = {"minimum": key.minimum, "maximum": key.maximum}
+        return {
+            "type": ["integer", "string"],
+            "pattern": f"^\\s*[+-]?[0-9]+\\s*$|{REFERENCE}",
+            **{name: limit for name, limit in limits.items() if limit is not None},
+        }
+    if key.kind is Kind.PATTERNS:
+        return {"type": ["string", "number", "boolean"], **NO_PATTERN}
+    return None
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(whole(), encoding="utf-8")
