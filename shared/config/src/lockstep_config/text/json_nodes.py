@@ -1,4 +1,4 @@
-"""JSON text read into the nodes of `yaml_text`, which know their line. Several values may stand one behind the other,
+"""JSON text read into the nodes of `yaml_nodes`, which know their line. Several values may stand one behind the other,
 as `cat` puts them together."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAYS = {"true": True, "false": False, "null": None}
 
 
 def read_json(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...]]:
-    """The values of a text, and what is wrong with it: as `yaml_text.read_yaml`."""
+    """The values of a text, and what is wrong with it: as `yaml_nodes.read_yaml`."""
     if len(data) > MOST_BYTES:
         return (), (Problem(file, 0, "", f"has {len(data)} bytes: connectors have at most {MOST_BYTES}"),)
     try:

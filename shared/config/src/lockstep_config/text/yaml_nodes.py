@@ -1,8 +1,8 @@
 """YAML text read into plain nodes that know their line.
 
-Built from the parser's events, not by a YAML library's constructor: so duplicate keys show, nothing is ever
-instantiated, and the size of what anchors and aliases make of a small text has a limit. Scalars are read as Kubernetes
-reads them (YAML 1.1: `yes` and `off` are booleans too), except that only decimal numbers are numbers.
+PyYAML composes its nodes and constructs nothing: duplicate keys show, and no class is ever instantiated. What anchors
+and aliases make of a small text has a limit. Scalars are read as Kubernetes reads them (YAML 1.1: `yes` and `off` are
+booleans too), except that only decimal numbers are numbers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
+from yaml.composer import Composer
 
 from lockstep_config.text.config_errors import Problem
 
@@ -23,11 +25,19 @@ MOST_BYTES = 2 * 1024 * 1024
 MOST_NODES = 50_000
 MOST_DEPTH = 60
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _FRACTION = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, bool | None] = {**yaml.SafeLoader.bool_values, "null": None}
+_CONSTANTS = {form: _WORDS[word] for word in _WORDS for form in (word, word.upper(), word.capitalize())}
 _TAG = "tag:yaml.org,2002:"
-_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
+_TEXT, _PLAIN = _TAG + "str", ""
+_TAGS = frozenset([_PLAIN, *(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))])
+_NOWHERE, _LOOP = "nowhere", "loop"
+_WRONG_ALIASES = {
+    _NOWHERE: "names the anchor {!r}, which is nowhere before it",
+    _LOOP: "contains itself by the anchor {!r}",
+}
+"""By the tag of the node that stands for the alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,195 +78,138 @@ def read_yaml(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem,
     if len(data) > MOST_BYTES:
         message = f"has {len(data)} bytes: a resource has at most {MOST_BYTES}"
         return (), (Problem(file, 0, "", message),)
-    composer = _Composer(file)
+    problems: list[Problem] = []
     try:
-        documents = tuple(composer.documents(data))
+        documents = tuple(_documents(data, file, problems))
     except yaml.YAMLError as exc:
-        return (), (*composer.problems, _no_yaml(exc, data, file))
+        return (), (*problems, _no_yaml(exc, data, file))
     except UnicodeDecodeError as exc:
         return (), (Problem(file, 0, "", f"is no YAML: it is not written in UTF-8 (byte {exc.start})"),)
     except _TooMuch as exc:
-        return (), (Problem(file, exc.line, "", str(exc)),)
-    return documents, tuple(composer.problems)
+        return (), (Problem(file, exc.line, "", exc.what),)
+    return documents, tuple(problems)
 
 
+def _documents(data: bytes, file: Path, problems: list[Problem]) -> Iterator[Node]:
+    for root in yaml.compose_all(data, Loader=_Loader):
+        if root.value or not isinstance(root, yaml.ScalarNode):
+            yield _Document(file, problems).read(root, "")
+
+
+@dataclass
 class _TooMuch(Exception):
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-@dataclass(slots=True)
-class _Open:
-    """A mapping or sequence whose end has not come yet."""
-
     line: int
-    is_map: bool
-    path: str
-    anchor: str | None
-    items: list[Node] = field(default_factory=list)
-    pairs: dict[str, Node] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    merged: list[MapNode] = field(default_factory=list)
-    key: str | None = None
-    key_line: int = 0
-
-    def place(self) -> str:
-        """Where the next node will stand."""
-        if not self.is_map:
-            return f"{self.path}[{len(self.items)}]"
-        if self.key is None:
-            return self.path
-        return f"{self.path}.{self.key}" if self.path else self.key
+    what: str
 
 
-class _Composer:
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self.problems: list[Problem] = []
-        self._nodes = 0
-        self._anchors: dict[str, Node | None] = {}
-        """None: its node has not ended yet."""
-        self._sizes: dict[int, int] = {}
-        """Nodes that a node stands for, aliases counted each time, by identity."""
+class _Loader(Composer, yaml.CSafeLoader):
+    """PyYAML's composer with limits, above the parser in C, whose own composer has none."""
 
-    def documents(self, data: bytes) -> Iterator[Node]:
-        stack: list[_Open] = []
-        for event in yaml.parse(data, Loader=_LOADER):
-            line = event.start_mark.line + 1 if event.start_mark else 0
-            if isinstance(event, yaml.DocumentStartEvent):
-                self._anchors, self._sizes = {}, {}
-            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                self._open(stack, event, line)
-            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                node = self._close(stack)
-                if not stack:
-                    yield node
-            elif isinstance(event, yaml.ScalarEvent):
-                self._scalar(stack, event, line)
-                if not stack and event.value:
-                    yield Leaf(event.value, event.value, line)
-            elif isinstance(event, yaml.AliasEvent):
-                self._alias(stack, event.anchor or "", line)
+    def __init__(self, stream: bytes) -> None:
+        yaml.CSafeLoader.__init__(self, stream)
+        Composer.__init__(self)
+        self._depth = self._count = 0
+        self._sizes: dict[str | None, int] = {}
+        """How many values each anchor stands for, aliases counted each time, once its node has ended."""
 
-    def _open(self, stack: list[_Open], event: yaml.MappingStartEvent | yaml.SequenceStartEvent, line: int) -> None:
-        if len(stack) >= MOST_DEPTH:
-            raise _TooMuch(line, f"is nested more than {MOST_DEPTH} levels deep, which no resource is")
-        place = stack[-1].place() if stack else ""
-        self._check_tag(event.tag, line, place)
-        if event.anchor:
-            self._anchors[event.anchor] = None
-        if stack and stack[-1].is_map and stack[-1].key is None:
-            self._problem(line, place, "has a key that is no text: write a name")
-            stack[-1].key, stack[-1].key_line = "?", line
-        stack.append(_Open(line, isinstance(event, yaml.MappingStartEvent), place, event.anchor))
-
-    def _close(self, stack: list[_Open]) -> Node:
-        opened = stack.pop()
-        node = self._closed(opened)
-        if opened.anchor:
-            self._anchors[opened.anchor] = node
-        if stack:
-            self._put(stack[-1], node)
-        return node
-
-    def _scalar(self, stack: list[_Open], event: yaml.ScalarEvent, line: int) -> None:
-        if not stack:
-            return
-        top = stack[-1]
-        self._check_tag(event.tag, line, top.place())
-        if top.is_map and top.key is None:
-            top.key, top.key_line = event.value, line
-            return
-        node = _leaf(event, line)
-        if event.anchor:
-            self._anchors[event.anchor] = node
-        self._put(top, node)
-
-    def _alias(self, stack: list[_Open], anchor: str, line: int) -> None:
-        if not stack:
-            return
-        place = stack[-1].place()
-        if anchor not in self._anchors:
-            self._problem(line, place, f"names the anchor {anchor!r}, which is nowhere before it")
-            node: Node = Leaf(None, "", line)
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()
+        anchor, line, before = event.anchor, event.start_mark.line + 1, self._count
+        if is_alias := isinstance(event, yaml.AliasEvent):
+            self._count += self._sizes.get(anchor, 1)
         else:
-            known = self._anchors[anchor]
-            if known is None:
-                self._problem(line, place, f"contains itself by the anchor {anchor!r}")
-            node = known if known is not None else Leaf(None, "", line)
-        if stack[-1].is_map and stack[-1].key is None:
-            text = node.text if isinstance(node, Leaf) else "?"
-            stack[-1].key, stack[-1].key_line = text, line
-            return
-        self._put(stack[-1], node)
-
-    def _put(self, into: _Open, node: Node) -> None:
-        self._count(node, into.line)
-        if not into.is_map:
-            into.items.append(node)
-            return
-        key = into.key or ""
-        if key == "<<":
-            self._merge(into, node)
-        elif key in into.pairs:
-            self._problem(into.key_line, into.place(), f"is set twice, first in line {into.lines[key]}: keep one")
-        else:
-            into.pairs[key], into.lines[key] = node, into.key_line
-        into.key = None
-
-    def _merge(self, into: _Open, node: Node) -> None:
-        for one in node.items if isinstance(node, ListNode) else (node,):
-            if isinstance(one, MapNode):
-                into.merged.append(one)
-            else:
-                self._problem(into.key_line, into.place(), "merges something that is no mapping")
-
-    def _closed(self, opened: _Open) -> Node:
-        if not opened.is_map:
-            node: Node = ListNode(tuple(opened.items), opened.line)
-            parts = opened.items
-        else:
-            # What stands there itself beats what is merged in; of several merged ones, the first.
-            for other in opened.merged:
-                for key, value in other.items.items():
-                    if key not in opened.pairs:
-                        opened.pairs[key], opened.lines[key] = value, other.lines[key]
-            node = MapNode(opened.pairs, opened.lines, opened.line)
-            parts = list(opened.pairs.values())
-        self._sizes[id(node)] = 1 + sum(self._sizes.get(id(part), 1) for part in parts)
-        return node
-
-    def _count(self, node: Node, line: int) -> None:
-        self._nodes += 1
-        if max(self._nodes, self._sizes.get(id(node), 1)) > MOST_NODES:
+            self._count += index is not None  # neither a key nor the document
+            # Of two anchors with one name, the last before an alias counts.
+            self.anchors.pop(anchor, None)
+            self._sizes.pop(anchor, None)
+        if self._count > MOST_NODES:
             raise _TooMuch(line, f"has more than {MOST_NODES} values, aliases counted: no resource has so many")
+        if self._depth >= MOST_DEPTH and isinstance(event, yaml.CollectionStartEvent):
+            raise _TooMuch(line, f"is nested more than {MOST_DEPTH} levels deep, which no resource is")
+        if is_alias and not (anchor in self.anchors and anchor in self._sizes):
+            self.get_event()
+            return yaml.ScalarNode(_LOOP if anchor in self.anchors else _NOWHERE, anchor, event.start_mark)
+        if isinstance(event, yaml.ScalarEvent) and event.tag == "!":
+            event.tag = _TEXT  # to Kubernetes too, and not to PyYAML
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if not is_alias:
+            self._sizes[anchor] = self._count - before
+        return node
 
-    def _check_tag(self, tag: str | None, line: int, place: str) -> None:
-        if tag and tag != "!" and tag not in _TAGS:
-            self._problem(line, place, f"has the tag {tag}, which means nothing in a resource: remove it")
+
+# Each plain scalar gets this tag: what it is, `_value` tells.
+_Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
+
+
+class _Document:
+    """PyYAML's nodes of one document, made ours. An alias is the very node of its anchor, and is read once."""
+
+    def __init__(self, file: Path, problems: list[Problem]) -> None:
+        self._file, self._problems = file, problems
+        self._known: dict[int, Node] = {}
+
+    def read(self, node: yaml.Node, place: str) -> Node:
+        if id(node) not in self._known:
+            self._known[id(node)] = self._node(node, place)
+        return self._known[id(node)]
+
+    def _node(self, node: yaml.Node, place: str) -> Node:
+        line = node.start_mark.line + 1
+        if node.tag in _WRONG_ALIASES:
+            self._problem(line, place, _WRONG_ALIASES[node.tag].format(node.value))
+            return Leaf(None, "", line)
+        if node.tag not in _TAGS:
+            self._problem(line, place, f"has the tag {node.tag}, which means nothing in a resource: remove it")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node.value, place, line)
+        if isinstance(node, yaml.SequenceNode):
+            return ListNode(tuple(self.read(one, f"{place}[{index}]") for index, one in enumerate(node.value)), line)
+        return Leaf(node.value if node.tag == _TEXT else _value(node.value), node.value, line)
+
+    def _mapping(self, pairs: list[tuple[yaml.Node, yaml.Node]], place: str, line: int) -> MapNode:
+        items: dict[str, Node] = {}
+        lines: dict[str, int] = {}
+        merged: list[MapNode] = []
+        for named, valued in pairs:
+            name, at = self.read(named, place), named.start_mark.line + 1
+            if not isinstance(name, Leaf):
+                self._problem(at, place, "has a key that is no text: write a name")
+            key = name.text if isinstance(name, Leaf) else "?"
+            where = f"{place}.{key}" if place else key
+            value = self.read(valued, where)
+            if key == "<<":
+                several = value.items if isinstance(value, ListNode) else (value,)
+                maps = [one for one in several if isinstance(one, MapNode)]
+                merged += maps
+                if len(maps) < len(several):
+                    self._problem(at, where, "merges something that is no mapping")
+            elif key in items:
+                self._problem(at, where, f"is set twice, first in line {lines[key]}: keep one")
+            else:
+                items[key], lines[key] = value, at
+        # What stands there itself beats what is merged in; of several merged ones, the first.
+        for other in merged:
+            for key, value in other.items.items():
+                items.setdefault(key, value)
+                lines.setdefault(key, other.lines[key])
+        return MapNode(items, lines, line)
 
     def _problem(self, line: int, place: str, message: str) -> None:
-        self.problems.append(Problem(self._file, line, place, message))
+        self._problems.append(Problem(self._file, line, place, message))
 
 
-def _leaf(event: yaml.ScalarEvent, line: int) -> Leaf:
-    text = event.value
-    plain = not event.style and event.tag is None
-    if not plain and event.tag in (None, "!", _TAG + "str"):
-        return Leaf(text, text, line)
-    if text in ("", "~", "null", "Null", "NULL"):
-        return Leaf(None, text, line)
-    if text.lower() in ("true", "yes", "on") and text in (text.lower(), text.upper(), text.capitalize()):
-        return Leaf(True, text, line)
-    if text.lower() in ("false", "no", "off") and text in (text.lower(), text.upper(), text.capitalize()):
-        return Leaf(False, text, line)
+def _value(text: str) -> str | int | float | bool | None:
+    """What a scalar is whose text stands there plain."""
+    if text in _CONSTANTS or text in ("", "~"):
+        return _CONSTANTS.get(text)
     # Longer ones are no numbers of anything here, and Python takes no more than 4,300 digits.
-    if len(text) < 40 and _INTEGER.fullmatch(text):
-        return Leaf(int(text), text, line)
-    if len(text) < 40 and _FRACTION.fullmatch(text):
-        return Leaf(float(text), text, line)
-    return Leaf(text, text, line)
+    if len(text) >= 40:
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FRACTION.fullmatch(text) else text
 
 
 def _no_yaml(exc: yaml.YAMLError, data: bytes, file: Path) -> Problem:
