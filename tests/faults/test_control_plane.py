@@ -22,7 +22,7 @@ from lockstep_protocol.commands.command_vocabulary import Scope, connector_of
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import commands_topic
 from lockstep_protocol.rows.state_rows import GroupStatus, Leader, Wanted
-from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.state.state_fold import owner_of
 from tests.conftest import Pair
 from tests.faults.replicas import SUBJECTS, Checkpoints, Replicas, Subject, until
@@ -204,7 +204,7 @@ def test_each_group_has_exactly_one_who_writes_it(pair: Pair, tmp_path: Path) ->
             newest = {row.service: term for term, row in leaders.items()}
             for group, terms in by_group().items():
                 share = Scope.parse(f"group:{group}").commands_partition
-                assert terms == {newest[label_of("checkpoint", share, divided=True)]}, group
+                assert terms == {newest[leader_label("checkpoint", share, divided=True)]}, group
             writers = {leaders[term].instance for terms in by_group().values() for term in terms}
             assert len(writers) == 3, "all of them write"
             if turn == 0:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AclBinding as ConfluentAcl
 
 from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.app import build
-from lockstep_acl_sync.binding_ledger import Ownership
+from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_acl_sync.binding_ownership import LOOKS_APART
 from lockstep_config import load
 from lockstep_config.flow import client_settings
@@ -23,12 +23,12 @@ from lockstep_protocol.names import events_topic, state_topic
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, Leader, Row, decode_row
 from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.kafka.topic_follower import follow
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.metrics import Metrics
-from lockstep_runtime.util.errors import StoodDown
+from lockstep_runtime.util.errors import LeadershipLost
 from tests.support.acls import AclScene, acl, acls_of, add, remove, remove_all, until
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
@@ -137,11 +137,11 @@ async def leading(scene: AclScene, *lines: str) -> AsyncIterator[FlowContext]:
         divided=False,
     )
     await ensure_control_topics(ctx.target, flow_topics(ctx.flow, None, 1))
-    facts = FactProducer(scene.flow.target, conf)
+    facts = ControlProducer(scene.flow.target, conf)
     await facts.start()
-    ctx.open(facts, FactLog(facts, events_topic(ctx.flow)))
+    ctx.open(facts, ControlTopicLog(facts, events_topic(ctx.flow)))
     topic = state_topic(ctx.flow)
-    ctx.state.open(FactLog(facts, topic), ctx.leadership.saw_leader)
+    ctx.state.open(ControlTopicLog(facts, topic), ctx.leadership.saw_leader)
     try:
         async with follow(conf, topic, on_records=ctx.state.receive, alias=scene.flow.target) as follower:
             await follower.caught_up()
@@ -167,7 +167,7 @@ async def test_a_round_ends_what_a_killed_one_began(scene: AclScene) -> None:
     add(scene.a, acl(scene.topic, principal="User:new"), acl(scene.topic, principal="User:kept"))
     add(scene.b, acl(scene.remote(), principal="User:kept"))
     async with leading(scene) as ctx:
-        await Ownership(ctx).claim(begun, begun)
+        await BindingLedger(ctx).claim(begun, begun)
         deleting = [replace(rows(scene)[f"User:{name}"], phase="deleting") for name in ("kept", "gone")]
         await ctx.state.write_all(deleting)
         before = rows(scene)
@@ -193,10 +193,10 @@ async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) ->
     binding = AclBinding(name=scene.remote(), principal="User:anna", operation="READ", permission="ALLOW")
     add(scene.b, acl(scene.remote()))
     async with leading(scene) as ctx:
-        own = Ownership(ctx)
+        own = BindingLedger(ctx)
         await own.claim({binding: scene.topic}, [binding])
         write(scene, Leader(service="acl-sync", instance="two"))
-        with pytest.raises(StoodDown):
+        with pytest.raises(LeadershipLost):
             await own.take_back([binding])
         assert acls_of(scene.b, scene.remote()) == {ALLOWED}
         row = ctx.state.get(CopiedAcl, *rows(scene)["User:anna"].identity())
@@ -205,7 +205,7 @@ async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) ->
 
     # Whoever leads next finds what is ours, and may.
     async with leading(scene) as ctx:
-        own = Ownership(ctx)
+        own = BindingLedger(ctx)
         assert [one.binding for one in own.held()] == [binding]
         assert (await own.take_back([binding])).done == (binding,)
         assert own.being_deleted(binding)

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from lockstep_heartbeat.upstream_monitor import Listener
+from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
 from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.mm2_records import Heartbeat
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterUnreachable, NotAppended
 from tests.support.broker import Broker, free_port
@@ -61,8 +61,8 @@ async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
 ) -> None:
     made = first_lost(monkeypatch, "lockstep_runtime.kafka.control_producer.Producer", Producer)
     create_topic(broker_b.bootstrap, topic_name)
-    producer = FactProducer("B", conf(broker_b), within=1.0)
-    facts = FactLog(producer, topic_name)
+    producer = ControlProducer("B", conf(broker_b), within=1.0)
+    facts = ControlTopicLog(producer, topic_name)
     for number in range(2):
         with pytest.raises(NotAppended):
             await facts.append(b"k", b"lost %d" % number, partition=0)
@@ -88,7 +88,7 @@ async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
     monkeypatch.setattr("lockstep_heartbeat.upstream_monitor.QUIET", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     key, value = encode_heartbeat(Heartbeat("A", "B", now_ms()))
-    listener = Listener("B", conf(broker_b), now_ms)
+    listener = UpstreamMonitor("B", conf(broker_b), now_ms)
     listener.listen_to([topic_name])
     await eventually(lambda: len(made) == 2, within=30)
     produce(broker_b.bootstrap, topic_name, [Record(key, value)])
@@ -102,11 +102,11 @@ async def test_who_asks_while_its_brokers_start_is_answered_afterwards(topic_nam
     """A broker that has just started can answer that there is none: some of these clients are then lost."""
     with Broker("restarted") as broker:
         create_topic(broker.bootstrap, topic_name)
-        producers = [FactProducer("A", conf(broker), within=2.0) for _ in range(AT_ONCE)]
+        producers = [ControlProducer("A", conf(broker), within=2.0) for _ in range(AT_ONCE)]
         admins = [Admin("A", conf(broker)) for _ in range(AT_ONCE)]
         for admin, producer in zip(admins, producers, strict=True):
             await admin.probe()
-            await FactLog(producer, topic_name).append(None, b"before")
+            await ControlTopicLog(producer, topic_name).append(None, b"before")
         ends_at = time.monotonic() + 8.0
 
         async def ask(admin: Admin) -> None:
@@ -114,19 +114,19 @@ async def test_who_asks_while_its_brokers_start_is_answered_afterwards(topic_nam
                 with contextlib.suppress(ClusterUnreachable):
                     await admin.probe(timedelta(seconds=0.3))
 
-        async def append(producer: FactProducer) -> None:
+        async def append(producer: ControlProducer) -> None:
             while time.monotonic() < ends_at:
                 with contextlib.suppress(NotAppended):
-                    await FactLog(producer, topic_name).append(None, b"meanwhile")
+                    await ControlTopicLog(producer, topic_name).append(None, b"meanwhile")
 
         asking = asyncio.gather(*map(ask, admins), *map(append, producers))
         await asyncio.to_thread(broker.restart)
         await asking
 
-        async def answered(admin: Admin, producer: FactProducer) -> bool:
+        async def answered(admin: Admin, producer: ControlProducer) -> bool:
             with contextlib.suppress(ClusterUnreachable, NotAppended):
                 await admin.probe()
-                await FactLog(producer, topic_name).append(None, b"after")
+                await ControlTopicLog(producer, topic_name).append(None, b"after")
                 return True
             return False
 

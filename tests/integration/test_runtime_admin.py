@@ -7,7 +7,7 @@ import contextlib
 from datetime import timedelta
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 from tests.support.broker import Broker
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name
 from tests.support.proxy import Proxy
@@ -25,7 +25,7 @@ async def test_groups_are_answered_after_every_connection_was_lost(
 
     async def asked() -> int:
         while True:  # the first ones may meet a connection that is gone
-            with contextlib.suppress(ClusterTrouble):
+            with contextlib.suppress(ClusterError):
                 return (await admin.group_offsets(group))[topic_name, 0].offset
             await asyncio.sleep(0.1)
 

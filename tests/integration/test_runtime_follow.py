@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import AclBinding, NewTopic
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow, replay
 from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
@@ -30,8 +30,8 @@ def conf(broker: Broker) -> dict[str, str]:
 
 
 @pytest.fixture
-async def facts(broker_b: Broker) -> AsyncIterator[FactProducer]:
-    producer = FactProducer("B", conf(broker_b))
+async def facts(broker_b: Broker) -> AsyncIterator[ControlProducer]:
+    producer = ControlProducer("B", conf(broker_b))
     await producer.start()
     yield producer
     await producer.stop()
@@ -50,10 +50,10 @@ def _numbers(seen: Sequence[Record]) -> list[int]:
 
 
 async def test_a_follower_replays_in_order_then_wakes_at_once(
-    broker_b: Broker, topic_name: str, facts: FactProducer
+    broker_b: Broker, topic_name: str, facts: ControlProducer
 ) -> None:
     create_topic(broker_b.bootstrap, topic_name)
-    log = FactLog(facts, topic_name)
+    log = ControlTopicLog(facts, topic_name)
     count = 20_000
     await log.append_all((f"k{i}".encode(), str(i).encode()) for i in range(count))
     seen: list[Record] = []
@@ -85,10 +85,10 @@ async def test_an_empty_topic_is_caught_up_at_once(broker_b: Broker, topic_name:
 
 
 async def test_from_the_end_nothing_is_missed_that_comes_after_it_caught_up(
-    broker_b: Broker, topic_name: str, facts: FactProducer
+    broker_b: Broker, topic_name: str, facts: ControlProducer
 ) -> None:
     create_topic(broker_b.bootstrap, topic_name)
-    log = FactLog(facts, topic_name)
+    log = ControlTopicLog(facts, topic_name)
     await log.append(b"k", b"before")
     seen: list[Record] = []
     async with follow(conf(broker_b), topic_name, on_records=seen.extend, from_beginning=False, alias="B") as follower:
@@ -233,11 +233,11 @@ async def test_a_missing_topic_is_said_to_be_missing(broker_b: Broker) -> None:
         await asyncio.wait_for(replay(conf(broker_b), unique_name("missing"), on_records=lambda _: None), 30.0)
 
 
-async def test_facts_go_where_mm2_puts_them(broker_b: Broker, topic_name: str, facts: FactProducer) -> None:
+async def test_facts_go_where_mm2_puts_them(broker_b: Broker, topic_name: str, facts: ControlProducer) -> None:
     create_topic(broker_b.bootstrap, topic_name, partitions=25)
     keys = [f"key-{i}".encode() for i in range(50)]
-    await FactLog(facts, topic_name).append_all((key, b"") for key in keys)
-    await FactLog(facts, topic_name).append(b"explicit", None, partition=7, timestamp_ms=1234567890123)
+    await ControlTopicLog(facts, topic_name).append_all((key, b"") for key in keys)
+    await ControlTopicLog(facts, topic_name).append(b"explicit", None, partition=7, timestamp_ms=1234567890123)
     seen: list[Record] = []
     await replay(conf(broker_b), topic_name, on_records=seen.extend)
     where = {r.key: r for r in seen}

@@ -10,7 +10,7 @@ from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.topic_follower import Record
-from lockstep_runtime.state.leadership import Leadership, label_of
+from lockstep_runtime.state.leadership import Leadership, leader_label
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 
@@ -53,7 +53,7 @@ def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool =
     ctx.leadership.assigned({partition for partition, _ in terms})
     for partition, term in terms:
         ctx.leadership.claimed(partition, term)
-        ctx.leadership.saw_leader(label_of(service, partition, divided=divided), "one", term)
+        ctx.leadership.saw_leader(leader_label(service, partition, divided=divided), "one", term)
     ctx.heard_at = ctx.clock.monotonic()
     return ctx
 

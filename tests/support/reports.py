@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.console import Console
 
-from lockstep_cli.partition_status import Logs
+from lockstep_cli.partition_status import LogOffsets
 from lockstep_cli.report import Report
-from lockstep_cli.report_builder import report_of
+from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import as_tables
-from lockstep_protocol.lag import Log
+from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
@@ -35,9 +35,9 @@ def reported(
     there = {
         (f"A.{row.topic}", row.partition): row.downstream + 1 for row in rows if isinstance(row, PartitionProgress)
     }
-    source = {tp: Log(0, end) for tp, end in (ends or {}).items()}
-    told = Logs(**{"source": source, "target": there, **logs})
-    return report_of(FLOW, by_key, at_ms=NOW, replicas=replicas, unreadable=unreadable, logs=told)
+    source = {tp: LogRange(0, end) for tp, end in (ends or {}).items()}
+    told = LogOffsets(**{"source": source, "target": there, **logs})
+    return build_report(FLOW, by_key, at_ms=NOW, replicas=replicas, unreadable=unreadable, logs=told)
 
 
 def at_work(*partitions: tuple[str, int], slot: int = 0, heard_ms: int = NOW) -> tuple[Row, ...]:

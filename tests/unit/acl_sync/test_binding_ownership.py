@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_acl_sync.acl_binding import AclBinding
-from lockstep_acl_sync.binding_ownership import LOOKS_APART, Deletions, Looks, Owned, Review, deletions, review
+from lockstep_acl_sync.binding_ownership import (
+    LOOKS_APART,
+    Deletions,
+    OwnedBinding,
+    Review,
+    RevocationHistory,
+    deletions,
+    review,
+)
 
 TOPICS = frozenset({"TOPIC"})
 BOTH = frozenset({"TOPIC", "GROUP"})
@@ -18,12 +26,12 @@ def acl(name: str = "orders", operation: str = "READ", *, resource: str = "TOPIC
     return AclBinding(name=name, principal="User:anna", operation=operation, permission="ALLOW", resource=resource)
 
 
-def ours(name: str = "orders", operation: str = "READ") -> Owned:
-    return Owned(acl(f"A.{name}", operation), name)
+def ours(name: str = "orders", operation: str = "READ") -> OwnedBinding:
+    return OwnedBinding(acl(f"A.{name}", operation), name)
 
 
-def our_group(name: str = "billing") -> Owned:
-    return Owned(acl(name, resource="GROUP"), name)
+def our_group(name: str = "billing") -> OwnedBinding:
+    return OwnedBinding(acl(name, resource="GROUP"), name)
 
 
 ELSE = acl("something-else")
@@ -31,7 +39,7 @@ ELSE = acl("something-else")
 
 
 def reviewed(
-    owned: Sequence[Owned],
+    owned: Sequence[OwnedBinding],
     source: Collection[AclBinding] = (ELSE,),
     *,
     target: Collection[AclBinding] | None = None,
@@ -42,12 +50,14 @@ def reviewed(
     return review(owned, frozenset(source), there, wanted, resources)
 
 
-def decided(found: Review, looks: Looks, now: float, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
+def decided(
+    found: Review, looks: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
+) -> Deletions:
     return deletions(found, looks, now, limit=limit, shared=shared, source="A", target="B")
 
 
 def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
-    looks = Looks().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
+    looks = RevocationHistory().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
     return decided(found, looks, LOOKS_APART, limit=limit, shared=shared)
 
 
@@ -83,21 +93,21 @@ class TestReview:
 class TestLooks:
     def test_one_look_is_not_enough(self) -> None:
         found = reviewed([ours()])
-        assert decided(found, Looks().then(7, 100.0, found.revoked), 100.0) == Deletions()
+        assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
 
     def test_two_at_once_are_not_either(self) -> None:
-        looks = Looks().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
+        looks = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
         assert not looks.settled(ours().binding, 100.1)
 
     def test_two_that_are_some_time_apart_are(self) -> None:
         assert after_two_looks(reviewed([ours()])).due == (ours(),)
 
     def test_a_look_between_that_finds_it_begins_anew(self) -> None:
-        looks = Looks().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
+        looks = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
         assert not looks.settled(ours().binding, 20.0)
 
     def test_a_look_of_another_term_begins_anew(self) -> None:
-        looks = Looks().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
+        looks = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
         assert not looks.settled(ours().binding, 20.0)
         assert looks.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
 
@@ -116,7 +126,7 @@ class TestDeletions:
     def test_what_was_seen_once_counts_for_the_limit(self) -> None:
         """A source that is being emptied shall not be followed piece by piece."""
         many = [ours(f"orders-{n}") for n in range(11)]
-        looks = Looks().then(7, 0.0, many[:5]).then(7, 60.0, many)
+        looks = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
         assert decided(reviewed(many), looks, 60.0).due == ()
 
     def test_a_silent_source_is_said(self) -> None:
@@ -127,7 +137,7 @@ class TestDeletions:
         )
 
     def test_what_another_flow_may_have_brought_stays(self) -> None:
-        kept = Owned(acl("orders"), "orders")
+        kept = OwnedBinding(acl("orders"), "orders")
         found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
         assert found.due == (ours(),)
         assert "C->B may want what they allow" in found.notes[0]
@@ -146,7 +156,7 @@ ROUNDS = st.lists(
     min_size=1,
     max_size=6,
 )
-OWNED = st.builds(lambda binding, source: Owned(binding, source), BINDINGS, NAMES)
+OWNED = st.builds(lambda binding, source: OwnedBinding(binding, source), BINDINGS, NAMES)
 
 
 @given(
@@ -158,7 +168,7 @@ OWNED = st.builds(lambda binding, source: Owned(binding, source), BINDINGS, NAME
     st.sampled_from([TOPICS, BOTH]),
 )
 def test_only_what_is_ours_and_wanted_by_nobody_is_ever_deleted(
-    owned: list[Owned],
+    owned: list[OwnedBinding],
     others: frozenset[AclBinding],
     rounds: list[tuple[frozenset[AclBinding], frozenset[AclBinding], int, float]],
     limit: int,
@@ -167,7 +177,7 @@ def test_only_what_is_ours_and_wanted_by_nobody_is_ever_deleted(
 ) -> None:
     mine = {one.binding: one for one in owned}
     target = others | mine.keys()
-    now, looks = 0.0, Looks()
+    now, looks = 0.0, RevocationHistory()
     refused: dict[AclBinding, list[tuple[int, float]]] = {}
     for source, wanted, term, passed in rounds:
         now += passed

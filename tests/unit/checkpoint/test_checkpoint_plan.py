@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.offset_translator import Places
+from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import (
     CheckpointPlan,
     CheckpointRule,
@@ -24,7 +24,7 @@ from lockstep_checkpoint.plan import (
     target_topic,
     within,
 )
-from lockstep_checkpoint.run_translator import ExactPlaces, Place
+from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
@@ -69,7 +69,7 @@ def planned(
     last: Mapping[TargetPartition, Checkpoint] | None = None,
     rule: CheckpointRule = RULE,
 ) -> CheckpointPlan:
-    return plan_checkpoints(GROUP, committed, last or {}, rule, Places(ExactPlaces(), syncs).translate)
+    return plan_checkpoints(GROUP, committed, last or {}, rule, OffsetTranslator(RunTranslator(), syncs).translate)
 
 
 class TestNames:
@@ -121,7 +121,7 @@ class TestDue:
     def test_mm2_053_a_partition_without_a_sync_gets_none_and_says_so(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
         assert (found.due, found.untranslated) == ((), ("orders-1: no offset sync yet",))
-        assert found.places == ((("A.orders", 1), Place(None, why="no offset sync yet", by_runs=False)),)
+        assert found.places == ((("A.orders", 1), TranslatedOffset(None, why="no offset sync yet", by_runs=False)),)
 
     def test_an_offset_below_the_oldest_sync_gets_none_and_says_so(self) -> None:
         found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
@@ -189,16 +189,16 @@ class TestPlaces:
     """What a group's row says of its partitions."""
 
     @staticmethod
-    def place(place: Place, *, last: Mapping[TargetPartition, Checkpoint] | None = None) -> CheckpointPlan:
+    def place(place: TranslatedOffset, *, last: Mapping[TargetPartition, Checkpoint] | None = None) -> CheckpointPlan:
         return plan_checkpoints(GROUP, [at("orders", 0, 100)], last or {}, RULE, lambda *_: place)
 
     def test_a_place_is_said_whether_its_checkpoint_is_due_or_written(self) -> None:
-        exact = Place(DownstreamOffset(90))
+        exact = TranslatedOffset(DownstreamOffset(90))
         for last in ({}, {("A.orders", 0): checkpoint(100, 90)}):
             assert self.place(exact, last=last).places == ((("A.orders", 0), exact),)
 
     def test_a_checkpoint_beyond_the_exact_place_waits_and_says_so(self) -> None:
-        found = self.place(Place(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
+        found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
         ((_, place),) = found.places
         assert (found.due, place.at, place.exact) == ((), None, False)
         assert (
@@ -206,13 +206,14 @@ class TestPlaces:
         )
 
     @pytest.mark.parametrize(
-        "place", [Place(DownstreamOffset(40), behind=50), Place(DownstreamOffset(40), by_runs=False)]
+        "place",
+        [TranslatedOffset(DownstreamOffset(40), behind=50), TranslatedOffset(DownstreamOffset(40), by_runs=False)],
     )
-    def test_beyond_a_place_that_is_not_exact_a_checkpoint_may_be_right(self, place: Place) -> None:
+    def test_beyond_a_place_that_is_not_exact_a_checkpoint_may_be_right(self, place: TranslatedOffset) -> None:
         assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).places == ((("A.orders", 0), place),)
 
     def test_a_checkpoint_beyond_the_exact_place_goes_back_with_the_group(self) -> None:
-        found = self.place(Place(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
+        found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
         assert found.due == (checkpoint(100, 40),)
 
 

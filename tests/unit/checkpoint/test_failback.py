@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.failback import place_back
-from lockstep_checkpoint.offset_translator import Opposite, Places
-from lockstep_checkpoint.run_translator import ExactPlaces, Place
+from lockstep_checkpoint.offset_translator import OffsetTranslator, ReverseTranslation
+from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
@@ -23,8 +23,8 @@ TOPIC = MirroredTopic(
 RENAMED = replace(TOPIC, target_topic="B.t")
 
 
-def folded(rows: Iterable[Row]) -> ExactPlaces:
-    places = ExactPlaces()
+def folded(rows: Iterable[Row]) -> RunTranslator:
+    places = RunTranslator()
     places.begin(rows)
     return places
 
@@ -149,13 +149,13 @@ def test_names_of_their_own(steps: Sequence[tuple[str, int]]) -> None:
     theirs = folded([RENAMED, *back.rows(only_last=True)[1:]])
     for position in range(len(a.records) + 1):
         place = place_back(theirs, "t", NOTHING, "B.t", 0, UpstreamOffset(position))
-        assert place == Place(DownstreamOffset(position if a.records else 0))
+        assert place == TranslatedOffset(DownstreamOffset(position if a.records else 0))
 
 
 class TestAPairOfWhichOneSideIsPassive:
     """Everything is written on B, a mirror of the same names leads to A, and groups moved to A."""
 
-    def places(self, *, records: int, copied: int) -> tuple[ExactPlaces, ExactPlaces]:
+    def places(self, *, records: int, copied: int) -> tuple[RunTranslator, RunTranslator]:
         a, b = Log("a"), Log("b")
         forth, back = Copier(a, b), Copier(b, a)
         for _ in range(records):
@@ -169,36 +169,36 @@ class TestAPairOfWhichOneSideIsPassive:
 
     def test_a_group_goes_on_at_the_very_record(self) -> None:
         theirs, ours = self.places(records=100, copied=100)
-        assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(60)) == Place(DownstreamOffset(60))
+        assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
         assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(100)).at == 100
 
     def test_one_that_moved_to_b_before_anything_was_written_there(self) -> None:
         """The same pair seen from the other side: all records of the log are its own."""
         theirs, ours = self.places(records=100, copied=100)
-        assert place_back(ours, "t", theirs, "t", 0, UpstreamOffset(60)) == Place(DownstreamOffset(60))
+        assert place_back(ours, "t", theirs, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
 
 
 class TestWhoAnswers:
-    def places(self, opposite: Opposite | None) -> Places:
+    def places(self, opposite: ReverseTranslation | None) -> OffsetTranslator:
         store = OffsetSyncStore(keep_only_newest=False)
         store.finish_reading()
-        return Places(NOTHING, store, opposite=opposite, theirs={"B.t": "t"}.get)
+        return OffsetTranslator(NOTHING, store, opposite=opposite, theirs={"B.t": "t"}.get)
 
     def test_the_opposite_flow_for_what_it_writes(self) -> None:
         partition = Copied()
         partition.copies([(10, 0, 20)])
         partition.writes()
-        places = self.places(Opposite(folded([RENAMED, *partition.log])))
-        assert places.translate("B.t", 0, UpstreamOffset(5)) == Place(DownstreamOffset(15))
+        places = self.places(ReverseTranslation(folded([RENAMED, *partition.log])))
+        assert places.translate("B.t", 0, UpstreamOffset(5)) == TranslatedOffset(DownstreamOffset(15))
         assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"
 
     def test_nobody_while_its_rows_cannot_be_read(self) -> None:
-        places = self.places(Opposite(trouble="rows of B->A: not read to their end yet"))
+        places = self.places(ReverseTranslation(trouble="rows of B->A: not read to their end yet"))
         assert places.translate("B.t", 0, UpstreamOffset(5)).why == "rows of B->A: not read to their end yet"
         assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"
 
-    @pytest.mark.parametrize("opposite", [None, Opposite(), Opposite(NOTHING)])
-    def test_without_such_a_flow_it_is_said(self, opposite: Opposite | None) -> None:
+    @pytest.mark.parametrize("opposite", [None, ReverseTranslation(), ReverseTranslation(NOTHING)])
+    def test_without_such_a_flow_it_is_said(self, opposite: ReverseTranslation | None) -> None:
         place = self.places(opposite).translate("B.t", 0, UpstreamOffset(5))
         assert place.why == "its records come from the target, and no flow from there to here tells where from"
 
@@ -220,4 +220,4 @@ def test_before_the_first_record_that_is_known_nothing_is_said() -> None:
     partition.writes()
     places = folded([RENAMED, *partition.log])
     assert place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(49)).at is None
-    assert place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(50)) == Place(DownstreamOffset(100))
+    assert place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(50)) == TranslatedOffset(DownstreamOffset(100))

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lockstep_checkpoint.group_report import GONE, GroupReport, Standing
+from lockstep_checkpoint.group_report import GONE, GroupReport, TranslationState
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
 from lockstep_checkpoint.plan import TargetPartition
-from lockstep_checkpoint.run_translator import Place
+from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.topic_follower import Record
 from tests.support.flow_context import leading
 
@@ -25,7 +25,7 @@ TERM = 7
 WRITTEN = {("A.t", 0): Checkpoint(GROUP, "A.t", 0, UpstreamOffset(100), DownstreamOffset(100), "")}
 
 
-class Late(FactProducer):
+class Late(ControlProducer):
     """Appends to a log that is read back, each a little later than it was asked for."""
 
     def __init__(self, ctx: FlowContext) -> None:
@@ -59,13 +59,13 @@ class Late(FactProducer):
 def reporting(folder: Path) -> tuple[GroupReport, Late]:
     ctx = leading(folder, "checkpoint", (0, TERM), divided=True)
     log = Late(ctx)
-    ctx.open(log, FactLog(log, "events"))
-    ctx.state.open(FactLog(log, "state"), ctx.leadership.saw_leader)
+    ctx.open(log, ControlTopicLog(log, "events"))
+    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)
     return GroupReport(ctx, lambda _: WRITTEN), log
 
 
 async def looked_at(report: GroupReport, trouble: str = "") -> None:
-    standing = {} if trouble else {GROUP: Standing()}
+    standing = {} if trouble else {GROUP: TranslationState()}
     await report.looked_at(standing, {GROUP: trouble} if trouble else {}, lambda _: True)
 
 
@@ -110,8 +110,8 @@ def reporting_of(folder: Path, written: dict[TargetPartition, Checkpoint]) -> tu
     """With group sync."""
     ctx = leading(folder, "checkpoint", (0, TERM), divided=True, lines="sync.group.offsets.enabled = true\n")
     log = Late(ctx)
-    ctx.open(log, FactLog(log, "events"))
-    ctx.state.open(FactLog(log, "state"), ctx.leadership.saw_leader)
+    ctx.open(log, ControlTopicLog(log, "events"))
+    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)
     return GroupReport(ctx, lambda _: written), log
 
 
@@ -119,7 +119,7 @@ def checkpoint(offset: int) -> Checkpoint:
     return Checkpoint(GROUP, "A.t", 0, UpstreamOffset(offset), DownstreamOffset(offset), "")
 
 
-EXACT = Standing(places=((("A.t", 0), Place(DownstreamOffset(100))),))
+EXACT = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
 
 
 async def test_what_the_target_refuses_stands_in_the_row_until_it_is_over(tmp_path: Path) -> None:

@@ -12,24 +12,26 @@ from lockstep_checkpoint.group_sync import (
     REWOUND_ON_SOURCE,
     Ahead,
     GroupSync,
-    Look,
     Membership,
-    after,
+    TargetGroupState,
     plan_group_sync,
     rewinds,
+    with_writes,
 )
 from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-ABSENT = Look(Membership.ABSENT)
-ACTIVE = Look(Membership.ACTIVE)
+ABSENT = TargetGroupState(Membership.ABSENT)
+ACTIVE = TargetGroupState(Membership.ACTIVE)
 TOPICS = {"A.orders": 4}
 
 
-def empty(*offsets: int | None) -> Look:
+def empty(*offsets: int | None) -> TargetGroupState:
     """An EMPTY group with these offsets for partitions 0, 1 ... of A.orders."""
-    return Look(Membership.EMPTY, {("A.orders", partition): offset for partition, offset in enumerate(offsets)})
+    return TargetGroupState(
+        Membership.EMPTY, {("A.orders", partition): offset for partition, offset in enumerate(offsets)}
+    )
 
 
 def checkpoints(*downstream: int) -> list[Checkpoint]:
@@ -60,7 +62,7 @@ class TestTwoLooks:
         assert sync == GroupSync(left_alone="it had members on the target a moment ago")
 
     @pytest.mark.parametrize("before", [ABSENT, empty(), empty(2), empty(3, 1)])
-    def test_a_group_whose_offsets_changed_between_two_looks_is_left_alone(self, before: Look) -> None:
+    def test_a_group_whose_offsets_changed_between_two_looks_is_left_alone(self, before: TargetGroupState) -> None:
         sync = plan_group_sync(checkpoints(5), before, empty(3), TOPICS)
         assert sync == GroupSync(left_alone="its offsets on the target changed a moment ago")
 
@@ -116,7 +118,7 @@ class TestBeyondItsPlace:
             assert (sync.writes, sync.ahead[0].state) == ((), AHEAD_ON_TARGET)
 
     @pytest.mark.parametrize("before", [None, ACTIVE, empty(899)])
-    def test_nor_one_that_two_looks_did_not_find_alone_and_unchanged(self, before: Look | None) -> None:
+    def test_nor_one_that_two_looks_did_not_find_alone_and_unchanged(self, before: TargetGroupState | None) -> None:
         sync = plan_group_sync(checkpoints(100), before, empty(900), TOPICS, {P0: 900}, follow=True)
         assert sync.writes == ()
         assert sync.ahead == (Ahead(P0, 900, 100, REWOUND_ON_SOURCE),)
@@ -150,24 +152,24 @@ class TestRewinds:
 class TestAfterwards:
     def test_our_own_write_is_not_taken_for_a_change_by_somebody_else(self) -> None:
         sync = plan_group_sync(checkpoints(5), ABSENT, ABSENT, TOPICS)
-        remembered = after(ABSENT, sync.writes)
+        remembered = with_writes(ABSENT, sync.writes)
         assert remembered == empty(5)
         assert written(plan_group_sync(checkpoints(9), remembered, empty(5), TOPICS)) == {0: 9}
 
     def test_a_look_without_a_write_is_remembered_as_it_is(self) -> None:
-        assert after(ABSENT, ()) == ABSENT
-        assert after(empty(3), ()) == empty(3)
+        assert with_writes(ABSENT, ()) == ABSENT
+        assert with_writes(empty(3), ()) == empty(3)
 
 
 OFFSETS = st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20) | st.none(), max_size=4)
-QUIET = st.just(ABSENT) | st.builds(Look, st.just(Membership.EMPTY), OFFSETS)
+QUIET = st.just(ABSENT) | st.builds(TargetGroupState, st.just(Membership.EMPTY), OFFSETS)
 LOOKS = QUIET | st.just(ACTIVE)
 CHECKPOINTS = st.lists(st.integers(0, 20), max_size=4).map(lambda offsets: checkpoints(*offsets))
 
 
 @given(CHECKPOINTS, LOOKS | st.none(), LOOKS)
 def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
-    wanted: list[Checkpoint], before: Look | None, now: Look
+    wanted: list[Checkpoint], before: TargetGroupState | None, now: TargetGroupState
 ) -> None:
     for write in plan_group_sync(wanted, before, now, TOPICS).writes:
         assert before is not None
@@ -179,7 +181,7 @@ def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
 
 @given(CHECKPOINTS, QUIET, st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20)))
 def test_each_partition_beyond_its_place_is_named_or_set_back(
-    wanted: list[Checkpoint], look: Look, rewound: dict[TargetPartition, int]
+    wanted: list[Checkpoint], look: TargetGroupState, rewound: dict[TargetPartition, int]
 ) -> None:
     beyond = {
         (one.topic, one.partition)
@@ -196,7 +198,7 @@ def test_each_partition_beyond_its_place_is_named_or_set_back(
 
 
 @given(CHECKPOINTS, QUIET)
-def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], look: Look) -> None:
+def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], look: TargetGroupState) -> None:
     first = plan_group_sync(wanted, look, look, TOPICS)
-    settled = after(look, first.writes)
+    settled = with_writes(look, first.writes)
     assert plan_group_sync(wanted, settled, settled, TOPICS).writes == ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.offset_translator import Places
-from lockstep_checkpoint.run_translator import ExactPlaces, Place
+from lockstep_checkpoint.offset_translator import OffsetTranslator
+from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
@@ -21,8 +21,8 @@ def store(*syncs: tuple[int, int]) -> OffsetSyncStore:
     return found
 
 
-def ask(exact: ExactPlaces, syncs: OffsetSyncStore | None, upstream: int) -> Place:
-    return Places(exact, syncs, "the offset syncs are away").translate("t", 0, UpstreamOffset(upstream))
+def ask(exact: RunTranslator, syncs: OffsetSyncStore | None, upstream: int) -> TranslatedOffset:
+    return OffsetTranslator(exact, syncs, "the offset syncs are away").translate("t", 0, UpstreamOffset(upstream))
 
 
 OURS = folded(TOPIC, *copied(GAP).log)
@@ -31,13 +31,13 @@ NOBODY_S = folded(TOPIC)
 
 def test_the_runs_count_alone_whatever_the_syncs_say() -> None:
     for syncs in (None, store(), store((10, 900)), store((0, 0))):
-        assert ask(OURS, syncs, 15) == Place(DownstreamOffset(10))
+        assert ask(OURS, syncs, 15) == TranslatedOffset(DownstreamOffset(10))
 
 
 def test_the_syncs_answer_where_there_is_no_row() -> None:
-    assert ask(NOBODY_S, store((10, 9)), 10) == Place(DownstreamOffset(9), by_runs=False)
-    assert ask(NOBODY_S, store((10, 9)), 11) == Place(DownstreamOffset(10), by_runs=False)
-    assert ask(NOBODY_S, store((10, 9)), 15) == Place(DownstreamOffset(10), behind=4, by_runs=False)
+    assert ask(NOBODY_S, store((10, 9)), 10) == TranslatedOffset(DownstreamOffset(9), by_runs=False)
+    assert ask(NOBODY_S, store((10, 9)), 11) == TranslatedOffset(DownstreamOffset(10), by_runs=False)
+    assert ask(NOBODY_S, store((10, 9)), 15) == TranslatedOffset(DownstreamOffset(10), behind=4, by_runs=False)
 
 
 def test_before_the_first_run_the_syncs_answer_up_to_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.run_translator import ExactPlaces, Place, Unsaid
+from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
@@ -21,14 +21,14 @@ GAP = ((10, 5, 10), (21, 15, 4))
 """A marker at upstream 20."""
 
 
-def folded(*rows: Row) -> ExactPlaces:
-    places = ExactPlaces()
+def folded(*rows: Row) -> RunTranslator:
+    places = RunTranslator()
     for row in rows:
         places.take(row)
     return places
 
 
-def at(places: ExactPlaces, upstream: int) -> Place | Unsaid:
+def at(places: RunTranslator, upstream: int) -> TranslatedOffset | NoRun:
     return places.translate("t", 0, UpstreamOffset(upstream))
 
 
@@ -39,8 +39,8 @@ def copied(stretches: Iterable[Stretch]) -> Copied:
     return partition
 
 
-def exactly(downstream: int) -> Place:
-    return Place(DownstreamOffset(downstream))
+def exactly(downstream: int) -> TranslatedOffset:
+    return TranslatedOffset(DownstreamOffset(downstream))
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def exactly(downstream: int) -> Place:
         (20, exactly(15)),
         (21, exactly(15)),
         (25, exactly(19)),
-        (26, Place(DownstreamOffset(19), behind=1)),
-        (99, Place(DownstreamOffset(19), behind=74)),
-        (9, Unsaid(DownstreamOffset(5))),
-        (0, Unsaid(DownstreamOffset(5))),
+        (26, TranslatedOffset(DownstreamOffset(19), behind=1)),
+        (99, TranslatedOffset(DownstreamOffset(19), behind=74)),
+        (9, NoRun(DownstreamOffset(5))),
+        (0, NoRun(DownstreamOffset(5))),
     ],
 )
-def test_where_a_group_stands(upstream: int, wanted: Place | Unsaid) -> None:
+def test_where_a_group_stands(upstream: int, wanted: TranslatedOffset | NoRun) -> None:
     assert at(folded(TOPIC, *copied(GAP).log), upstream) == wanted
 
 
@@ -67,13 +67,13 @@ def test_behind_counts_from_what_was_decided_to_be_passed_over() -> None:
     partition.writes()
     places = folded(TOPIC, *partition.log)
     assert at(places, 28) == exactly(19)
-    assert at(places, 30) == Place(DownstreamOffset(19), behind=2)
+    assert at(places, 30) == TranslatedOffset(DownstreamOffset(19), behind=2)
 
 
 def test_a_partition_without_a_row_is_not_ours_to_say() -> None:
     """What MirrorMaker 2 copies, and what the data plane has not begun with."""
-    assert at(folded(TOPIC), 5) == Unsaid()
-    assert folded(TOPIC, *copied(GAP).log).translate("t", 1, UpstreamOffset(15)) == Unsaid()
+    assert at(folded(TOPIC), 5) == NoRun()
+    assert folded(TOPIC, *copied(GAP).log).translate("t", 1, UpstreamOffset(15)) == NoRun()
 
 
 def test_mm2_166_an_empty_partition_has_a_place() -> None:
@@ -82,7 +82,7 @@ def test_mm2_166_an_empty_partition_has_a_place() -> None:
 
 def test_a_partition_that_halted_before_anything_was_copied_waits_and_says_why() -> None:
     row = replace(FIRST, upstream=99, downstream=-1, phase="halted", reason="records 5 to 9 are gone")
-    assert at(folded(TOPIC, row), 100) == Place(None, why="nothing is copied yet: records 5 to 9 are gone")
+    assert at(folded(TOPIC, row), 100) == TranslatedOffset(None, why="nothing is copied yet: records 5 to 9 are gone")
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict
     places = folded(TOPIC, *copied(GAP).log)
     places.take(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
     found = at(places, 15)
-    assert isinstance(found, Place)
+    assert isinstance(found, TranslatedOffset)
     assert found.at is None
     assert word in found.why
     again = replace(FIRST, **change, upstream=-1, downstream=-1)  # type: ignore[arg-type]  # two of its texts
     places.take(again)
     assert at(places, 0) == exactly(0), "the new topic's own rows do"
-    assert at(places, 15) == Place(DownstreamOffset(0), behind=15)
+    assert at(places, 15) == TranslatedOffset(DownstreamOffset(0), behind=15)
 
 
 def test_without_a_topic_row_nothing_tells_which_topic_the_rows_are_of() -> None:
     found = at(folded(*copied(GAP).log), 15)
-    assert isinstance(found, Place)
+    assert isinstance(found, TranslatedOffset)
     assert found.at is None
     assert "topic-sync has no row of it" in found.why
 
@@ -126,7 +126,7 @@ def test_a_truncated_target_makes_what_was_known_unknown() -> None:
     places = folded(TOPIC, *partition.log)
     assert at(places, 25) == exactly(3)
     found = at(places, 15)
-    assert isinstance(found, Unsaid) or (found.at is not None and found.at <= 3)
+    assert isinstance(found, NoRun) or (found.at is not None and found.at <= 3)
 
 
 def test_a_slot_that_woke_late_changes_nothing() -> None:
@@ -156,7 +156,7 @@ def test_changes_are_told_by_topic() -> None:
 def test_beginning_again_forgets_what_the_topic_no_longer_holds() -> None:
     places = folded(TOPIC, *copied(GAP).log)
     places.begin([TOPIC])
-    assert at(places, 15) == Unsaid()
+    assert at(places, 15) == NoRun()
 
 
 @st.composite
@@ -189,7 +189,7 @@ def test_every_group_stands_exactly_at_each_moment(stretches: list[Stretch], dat
         last = max(up + count for up, _, count in partition.told)
         for position, place in true.items():
             found = at(places, position)
-            assert isinstance(found, Place)
+            assert isinstance(found, TranslatedOffset)
             assert found.at == place
             if position > last:
                 assert found.behind == position - last
@@ -211,10 +211,10 @@ def test_rows_that_are_late_twice_or_missing_never_lead_too_far(stretches: list[
         before = -1
         for position, place in true.items():
             found = at(places, position)
-            if isinstance(found, Place) and found.at is not None:
+            if isinstance(found, TranslatedOffset) and found.at is not None:
                 assert before <= found.at <= place
                 between = sum(max(0, min(place, d + n) - max(found.at, d)) for _, d, n in stretches)
                 assert between <= found.behind, "it is at most so much behind"
                 before = found.at
-            elif isinstance(found, Unsaid) and found.most is not None:
+            elif isinstance(found, NoRun) and found.most is not None:
                 assert found.most >= place, "what offset syncs may say is not cut too short"

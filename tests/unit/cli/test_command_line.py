@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from lockstep_cli.__main__ import main
 from lockstep_cli.instance_name import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
-from lockstep_runtime.service.mm1_options import files_of, legacy_arguments, legacy_options
+from lockstep_runtime.service.mm1_options import legacy_arguments, legacy_options, mm1_files
 
 
 def test_help_shows_the_smallest_file_and_the_command() -> None:
@@ -113,7 +113,7 @@ def test_legacys_options_reach_its_services_as_they_were_given() -> None:
     @click.command()
     @legacy_options(hidden=True)
     def service(**parameters: object) -> None:
-        given.append(files_of(parameters))
+        given.append(mm1_files(parameters))
 
     files = LegacyFiles(Path("/c"), Path("/p"), {"num.streams": "2", "include": "a.*,b", "name": "x"})
     assert CliRunner().invoke(service, legacy_arguments(files)).exit_code == 0

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.command_request import REFUSED, Reply, exit_code, question_of
+from lockstep_cli.command_request import REFUSED, CommandReply, command_request, exit_code
 from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.flow_selection import flows_of
 from lockstep_config import FlowSettings
@@ -27,18 +27,18 @@ def answer(service: str, kind: str = "Paused", *, answers: str = "1", **detail: 
 
 
 @pytest.fixture
-def reply(settings: Settings) -> Reply:
-    return Reply(question_of(settings(), "pause", FLOW, id_="1", at_ms=5))
+def reply(settings: Settings) -> CommandReply:
+    return CommandReply(command_request(settings(), "pause", FLOW, id_="1", at_ms=5))
 
 
-def test_a_flow_is_asked_of_those_who_own_its_connectors(reply: Reply) -> None:
+def test_a_flow_is_asked_of_those_who_own_its_connectors(reply: CommandReply) -> None:
     assert reply.question.services == {"topic-sync", "checkpoint", "heartbeat"}
     assert (reply.question.command.id, reply.question.command.subject) == ("1", "flow")
     assert reply.missing == ("checkpoint", "heartbeat", "topic-sync")
 
 
 def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings) -> None:
-    asked = question_of(settings("emit.checkpoints.enabled = false"), "pause", FLOW, id_="1", at_ms=5)
+    asked = command_request(settings("emit.checkpoints.enabled = false"), "pause", FLOW, id_="1", at_ms=5)
     assert asked.services == {"topic-sync", "heartbeat"}
     assert asked.absent == {"checkpoint"}
 
@@ -46,15 +46,15 @@ def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings
 def test_what_nobody_would_answer_is_not_asked(settings: Settings) -> None:
     scope = Scope.parse("connector:MirrorCheckpointConnector")
     with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
-        question_of(settings("emit.checkpoints.enabled = false"), "pause", scope, id_="1", at_ms=5)
+        command_request(settings("emit.checkpoints.enabled = false"), "pause", scope, id_="1", at_ms=5)
 
 
 def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> None:
     with pytest.raises(CannotUse, match="stop is not for a topic"):
-        question_of(settings(), "stop", Scope.parse("topic:orders"), id_="1", at_ms=5)
+        command_request(settings(), "stop", Scope.parse("topic:orders"), id_="1", at_ms=5)
 
 
-def test_answers_of_all_are_fine(reply: Reply) -> None:
+def test_answers_of_all_are_fine(reply: CommandReply) -> None:
     for service in sorted(reply.question.services):
         reply.hear(answer(service, scope="connector:X", wanted="paused"))
     assert reply.missing == ()
@@ -62,19 +62,19 @@ def test_answers_of_all_are_fine(reply: Reply) -> None:
     assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
 
 
-def test_only_events_with_the_id_and_of_who_was_asked_are_answers(reply: Reply) -> None:
+def test_only_events_with_the_id_and_of_who_was_asked_are_answers(reply: CommandReply) -> None:
     reply.hear(answer("heartbeat", answers="2"))
     reply.hear(answer("acl-sync"))
     assert reply.heard == {}
 
 
-def test_the_first_answer_of_a_service_counts(reply: Reply) -> None:
+def test_the_first_answer_of_a_service_counts(reply: CommandReply) -> None:
     reply.hear(answer("heartbeat"))
     reply.hear(answer("heartbeat", REFUSED, reason="late"))
     assert reply.heard["heartbeat"].kind == "Paused"
 
 
-def test_a_refusal_says_why_and_wins_over_silence(reply: Reply) -> None:
+def test_a_refusal_says_why_and_wins_over_silence(reply: CommandReply) -> None:
     reply.hear(answer("topic-sync", REFUSED, reason="no topic 'x' is mirrored"))
     assert exit_code([reply]) is Exit.TROUBLE
     assert "A->B  topic-sync: refused: no topic 'x' is mirrored" in reply.as_lines()
@@ -89,7 +89,9 @@ def test_a_refusal_says_why_and_wins_over_silence(reply: Reply) -> None:
         ({"heartbeat": 3}, "3 replicas run and did not answer"),
     ],
 )
-def test_who_does_not_answer_is_named_with_what_to_look_at(reply: Reply, members: dict[str, int], words: str) -> None:
+def test_who_does_not_answer_is_named_with_what_to_look_at(
+    reply: CommandReply, members: dict[str, int], words: str
+) -> None:
     reply.members.update(members)
     assert exit_code([reply]) is Exit.NO_ANSWER
     (line,) = (line for line in reply.as_lines() if line.startswith("A->B  heartbeat: no answer to pause."))
@@ -97,7 +99,7 @@ def test_who_does_not_answer_is_named_with_what_to_look_at(reply: Reply, members
     assert "kept for 7 days" in line
 
 
-def test_trouble_with_the_cluster_is_the_only_line(reply: Reply) -> None:
+def test_trouble_with_the_cluster_is_the_only_line(reply: CommandReply) -> None:
     reply.trouble = "cluster B at x cannot be reached: y"
     assert reply.as_lines() == ["A->B  cluster B at x cannot be reached: y"]
     assert exit_code([reply]) is Exit.NO_ANSWER
@@ -105,7 +107,7 @@ def test_trouble_with_the_cluster_is_the_only_line(reply: Reply) -> None:
     assert exit_code([reply]) is Exit.TROUBLE
 
 
-def test_a_program_reads_all_of_it(reply: Reply) -> None:
+def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
     reply.hear(answer("heartbeat", wanted="paused"))
     body = json.loads(json.dumps(reply.as_json()))
     assert body["answers"] == [{"service": "heartbeat", "kind": "Paused", "at_ms": 0, "detail": {"wanted": "paused"}}]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.offsets import request_of
+from lockstep_cli.offsets import build_request
 from lockstep_protocol.commands.command_vocabulary import Connector
 
 File = Callable[..., Path]
@@ -21,17 +21,19 @@ WHERE = {"cluster": "A", "topic": "orders", "partition": 0}
 
 
 def test_one_partition_is_a_request_of_one_entry_with_the_source_alias() -> None:
-    assert request_of(SOURCE, "A", None, "orders", 0, 5) == {"offsets": [{"partition": WHERE, "offset": {"offset": 5}}]}
-    assert request_of(SOURCE, "A", None, "orders", 0, None) == {"offsets": [{"partition": WHERE, "offset": None}]}
+    assert build_request(SOURCE, "A", None, "orders", 0, 5) == {
+        "offsets": [{"partition": WHERE, "offset": {"offset": 5}}]
+    }
+    assert build_request(SOURCE, "A", None, "orders", 0, None) == {"offsets": [{"partition": WHERE, "offset": None}]}
 
 
 def test_nothing_named_means_everything() -> None:
-    assert request_of(SOURCE, "A", None, None, None, None) is None
+    assert build_request(SOURCE, "A", None, None, None, None) is None
 
 
 def test_a_request_goes_as_it_was_given() -> None:
     body = {"offsets": [{"partition": WHERE, "offset": {"offset": 5}}]}
-    assert request_of(SOURCE, "A", json.dumps(body), None, None, None) == body
+    assert build_request(SOURCE, "A", json.dumps(body), None, None, None) == body
 
 
 @pytest.mark.parametrize(
@@ -45,12 +47,12 @@ def test_a_request_goes_as_it_was_given() -> None:
 )
 def test_a_request_that_would_be_refused_is_not_sent(body: str, words: str) -> None:
     with pytest.raises(CannotUse, match=words):
-        request_of(SOURCE, "A", body, None, None, None)
+        build_request(SOURCE, "A", body, None, None, None)
 
 
 def test_only_the_source_connector_has_topics_and_partitions_by_name() -> None:
     with pytest.raises(CannotUse, match="give a MirrorCheckpointConnector a REQUEST"):
-        request_of(CHECKPOINT, "A", None, "orders", 0, 0)
+        build_request(CHECKPOINT, "A", None, "orders", 0, 0)
 
 
 def test_a_dry_run_shows_the_request(file: File) -> None:

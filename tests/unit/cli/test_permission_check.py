@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_cli.permission_check import Held, Lack, lacks, named_groups, topics_for
+from lockstep_cli.permission_check import (
+    HeldPermissions,
+    MissingPermission,
+    missing_permissions,
+    named_groups,
+    topics_for,
+)
 from lockstep_config.credentials.permissions import PREFIXED, Grant
 
 
@@ -20,23 +26,23 @@ ALTER = grant("cluster", "kafka-cluster", "AlterConfigs")
 
 
 def test_all_that_is_there_is_enough() -> None:
-    held = Held(
+    held = HeldPermissions(
         frozenset({"ALTER_CONFIGS"}),
         {"orders": frozenset({"READ"}), "A.orders": frozenset({"WRITE"}), "state": frozenset({"WRITE"})},
         {"g": frozenset({"READ"})},
     )
-    assert lacks([READ_ALL, WRITE_COPIES, STATE, GROUP, ALTER], held, ["orders"]) == ()
+    assert missing_permissions([READ_ALL, WRITE_COPIES, STATE, GROUP, ALTER], held, ["orders"]) == ()
 
 
 def test_what_is_missing_is_named_with_the_resources_that_it_is_missing_on() -> None:
-    held = Held(
+    held = HeldPermissions(
         topics={"orders": frozenset(), "bills": frozenset(), "A.orders": frozenset()}, groups={"g": frozenset()}
     )
-    assert lacks([READ_ALL, WRITE_COPIES, GROUP, ALTER], held, ["orders", "bills"]) == (
-        Lack(READ_ALL, ("bills", "orders")),
-        Lack(WRITE_COPIES, ("A.orders",)),
-        Lack(GROUP, ("g",)),
-        Lack(ALTER),
+    assert missing_permissions([READ_ALL, WRITE_COPIES, GROUP, ALTER], held, ["orders", "bills"]) == (
+        MissingPermission(READ_ALL, ("bills", "orders")),
+        MissingPermission(WRITE_COPIES, ("A.orders",)),
+        MissingPermission(GROUP, ("g",)),
+        MissingPermission(ALTER),
     )
 
 
@@ -44,12 +50,12 @@ def test_what_is_missing_is_named_with_the_resources_that_it_is_missing_on() -> 
     "one", [STATE, READ_ALL, GROUP, grant("topic", "state", "Create"), grant("transactional-id", "t", "Write")]
 )
 def test_of_what_is_not_there_or_cannot_be_asked_nothing_is_said(one: Grant) -> None:
-    assert lacks([one], Held(), ["orders"]) == ()
+    assert missing_permissions([one], HeldPermissions(), ["orders"]) == ()
 
 
 def test_a_star_stands_for_the_topics_of_the_flow_alone() -> None:
-    held = Held(topics={"orders": frozenset({"READ"}), "secret": frozenset()})
-    assert lacks([READ_ALL], held, ["orders"]) == ()
+    held = HeldPermissions(topics={"orders": frozenset({"READ"}), "secret": frozenset()})
+    assert missing_permissions([READ_ALL], held, ["orders"]) == ()
 
 
 def test_what_is_to_be_asked() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from lockstep_cli.formatting import ago, counted, in_bytes, in_time
-from lockstep_cli.report import AclLine, HeldBack, Trouble
-from lockstep_cli.report_builder import report_of
+from lockstep_cli.report import AclLine, PausedPart, Trouble
+from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import FEW, as_json
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
@@ -46,7 +46,7 @@ def test_an_empty_flow_is_fine_and_has_every_service() -> None:
 
 
 def test_services_without_work_are_left_out() -> None:
-    report = report_of(FLOW, {}, at_ms=NOW, services=["topic-sync"], replicas={"topic-sync": 2})
+    report = build_report(FLOW, {}, at_ms=NOW, services=["topic-sync"], replicas={"topic-sync": 2})
     assert [(line.service, line.replicas) for line in report.services] == [("topic-sync", 2)]
     assert report.acls is None
 
@@ -133,7 +133,7 @@ def test_what_is_wanted_shows_where_it_holds_back() -> None:
     )
     assert report.topics[0].wanted == "paused"
     assert [line.state for line in report.partitions] == ["paused", "halted"]
-    assert report.held_back == (HeldBack("topic:t", "paused"),)
+    assert report.held_back == (PausedPart("topic:t", "paused"),)
     assert "topic:t is paused" in shown(report)
 
 

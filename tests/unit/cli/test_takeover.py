@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
 from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.handback import Held, hand_back_of, not_drained
+from lockstep_cli.handback import HandBackState, not_drained, plan_hand_back
 from lockstep_cli.migrate_commands import COMMANDS
-from lockstep_cli.offset_location import Place, place_of
+from lockstep_cli.offset_location import OffsetLocation, offset_location
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
-from lockstep_cli.takeover import Found, PartitionPlan, flush_note, named, plan_of
+from lockstep_cli.takeover import PartitionPlan, TakeoverState, flush_note, named, plan_takeover
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
     Handover,
@@ -32,9 +32,9 @@ from lockstep_protocol.rows.state_rows import (
 
 FLOW = Flow("A", "B")
 OFFSETS = "mm2-offsets.A.internal"
-DEDICATED = place_of("dedicated", FLOW, None, OFFSETS)
-STRIMZI = place_of("strimzi", FLOW, None, OFFSETS)
-OWN = Place("own", DEDICATED.topic, DEDICATED.connector, "")
+DEDICATED = offset_location("dedicated", FLOW, None, OFFSETS)
+STRIMZI = offset_location("strimzi", FLOW, None, OFFSETS)
+OWN = OffsetLocation("own", DEDICATED.topic, DEDICATED.connector, "")
 STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
 
 
@@ -46,7 +46,7 @@ def progress(partition: int = 0, upstream: int = 9, **fields: Any) -> PartitionP
     return replace(PartitionProgress(topic="t", partition=partition, upstream=upstream, located=True), **fields)
 
 
-def found(place: Place = DEDICATED, *rows: Row, **fields: Any) -> Found:
+def found(place: OffsetLocation = DEDICATED, *rows: Row, **fields: Any) -> TakeoverState:
     """Two partitions of `t`, offsets 0 to 99 each, of which MM2 has copied up to 9 and 19."""
     known: dict[str, Any] = {
         "theirs": {("t", 0): 9, ("t", 1): 19},
@@ -55,7 +55,7 @@ def found(place: Place = DEDICATED, *rows: Row, **fields: Any) -> Found:
         "ends": {("t", 0): 100, ("t", 1): 100},
         "remote": frozenset({"A.t"}),
     }
-    return Found(flow=FLOW, cluster="A", place=place, own=OWN, rows=rows_of(*rows), **{**known, **fields})
+    return TakeoverState(flow=FLOW, cluster="A", place=place, own=OWN, rows=rows_of(*rows), **{**known, **fields})
 
 
 # -- where MM2 keeps its progress -------------------------------------------------------------------------------------
@@ -66,16 +66,16 @@ def test_the_places_of_each_kind() -> None:
     assert (DEDICATED.origin, DEDICATED.group) == ("dedicated", "A-mm2")
     assert str(STRIMZI) == "mirrormaker2-cluster-offsets, connector A->B.MirrorSourceConnector"
     assert (STRIMZI.origin, STRIMZI.group) == ("strimzi", "mirrormaker2-cluster")
-    assert place_of("dedicated", FLOW, "other", OFFSETS).group == "other"
-    assert place_of("strimzi", FLOW, None, OFFSETS, topic="x", connector="y", group="z") == Place(
+    assert offset_location("dedicated", FLOW, "other", OFFSETS).group == "other"
+    assert offset_location("strimzi", FLOW, None, OFFSETS, topic="x", connector="y", group="z") == OffsetLocation(
         "strimzi", "x", "y", "z"
     )
 
 
 def test_a_connect_cluster_has_to_be_named() -> None:
     with pytest.raises(CannotUse, match="--offsets-topic, --connector and --group"):
-        place_of("connect", FLOW, None, OFFSETS, topic="x", connector="y")
-    assert place_of("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z") == Place(
+        offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y")
+    assert offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z") == OffsetLocation(
         "connect", "x", "y", "z"
     )
 
@@ -84,7 +84,7 @@ def test_a_connect_cluster_has_to_be_named() -> None:
 
 
 def test_in_its_own_place_nothing_has_to_be_written() -> None:
-    plan = plan_of(found())
+    plan = plan_takeover(found())
     assert (plan.refusals, plan.writes, plan.alters, plan.resume) == ((), (), (), False)
     (topic,) = plan.topics
     assert (topic.remote, topic.there, topic.to_copy) == ("A.t", True, 170)
@@ -94,80 +94,80 @@ def test_in_its_own_place_nothing_has_to_be_written() -> None:
 
 
 def test_from_another_place_every_offset_is_written_once() -> None:
-    plan = plan_of(found(STRIMZI))
+    plan = plan_takeover(found(STRIMZI))
     assert plan.writes == ((("t", 0), 9), (("t", 1), 19))
-    again = plan_of(found(STRIMZI, ours={("t", 0): 9, ("t", 1): 19}))
+    again = plan_takeover(found(STRIMZI, ours={("t", 0): 9, ("t", 1): 19}))
     assert (again.writes, again.refusals) == ((), ())
-    half_way = plan_of(found(STRIMZI, ours={("t", 0): 9}))
+    half_way = plan_takeover(found(STRIMZI, ours={("t", 0): 9}))
     assert (half_way.writes, half_way.refusals) == (((("t", 1), 19),), ())
 
 
 def test_it_refuses_while_mm2_runs() -> None:
-    (why,) = plan_of(found(members=2)).refusals
+    (why,) = plan_takeover(found(members=2)).refusals
     assert "group A-mm2 on B has 2 members" in why
 
 
 def test_it_refuses_without_anything_to_take_over() -> None:
-    (why,) = plan_of(found(theirs=None)).refusals
+    (why,) = plan_takeover(found(theirs=None)).refusals
     assert "no topic mm2-offsets.A.internal on B" in why
-    (why,) = plan_of(found(theirs={})).refusals
+    (why,) = plan_takeover(found(theirs={})).refusals
     assert "none at all" in why
-    (why,) = plan_of(found(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")}))).refusals
+    (why,) = plan_takeover(found(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")}))).refusals
     assert "it has those of MirrorSourceConnector of cluster 'prod'; aliases have to be MirrorMaker 2's" in why
 
 
 def test_it_refuses_while_our_data_plane_runs_but_not_while_it_is_stopped() -> None:
-    (why,) = plan_of(found(replicas=1)).refusals
+    (why,) = plan_takeover(found(replicas=1)).refusals
     assert "runs already (1 replica)" in why
-    plan = plan_of(found(DEDICATED, STOPPED, replicas=1))
+    plan = plan_takeover(found(DEDICATED, STOPPED, replicas=1))
     assert (plan.refusals, plan.resume) == ((), True)
 
 
 @pytest.mark.parametrize("upstream", [-1, 8, 10])
 def test_progress_of_our_own_is_never_written_over(upstream: int) -> None:
-    (why,) = plan_of(found(STRIMZI, progress(0, upstream))).refusals
+    (why,) = plan_takeover(found(STRIMZI, progress(0, upstream))).refusals
     assert "the flow has progress of its own, which is not MirrorMaker 2's: t-0" in why
     assert f"{upstream:,} here and 9 there" in why
 
 
 @pytest.mark.parametrize("offset", [8, 10])
 def test_nor_is_an_offset_in_our_place(offset: int) -> None:
-    (why,) = plan_of(found(STRIMZI, ours={("t", 0): offset})).refusals
+    (why,) = plan_takeover(found(STRIMZI, ours={("t", 0): offset})).refusals
     assert "t-0" in why
 
 
 def test_progress_that_says_the_same_is_none_of_a_hindrance() -> None:
-    assert plan_of(found(DEDICATED, progress(0, 9), progress(1, 19))).refusals == ()
+    assert plan_takeover(found(DEDICATED, progress(0, 9), progress(1, 19))).refusals == ()
 
 
 def test_after_a_hand_back_mm2_is_further_and_the_data_plane_is_asked_to_alter() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
-    plan = plan_of(found(DEDICATED, progress(0, 5), progress(1, 19), back, STOPPED, replicas=1))
+    plan = plan_takeover(found(DEDICATED, progress(0, 5), progress(1, 19), back, STOPPED, replicas=1))
     assert (plan.refusals, plan.alters, plan.writes, plan.resume) == ((), ((("t", 0), 9),), (), True)
 
 
 def test_for_that_the_data_plane_has_to_run_and_be_stopped() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     for rows, replicas in (([STOPPED], 0), ([], 1)):
-        (why,) = plan_of(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
+        (why,) = plan_takeover(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
         assert "went on under MirrorMaker 2 after the hand-back" in why
 
 
 def test_where_the_flow_was_killed_since_nobody_knows_who_is_further() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     rows = [progress(0, 5, located=False), progress(1, 19, located=False), back, STOPPED]
-    (why,) = plan_of(found(DEDICATED, *rows, replicas=1)).refusals
+    (why,) = plan_takeover(found(DEDICATED, *rows, replicas=1)).refusals
     assert "own copy ends of t-0 was not read from B" in why
 
 
 def test_even_after_a_hand_back_what_is_further_here_is_refused() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
-    (why,) = plan_of(found(DEDICATED, progress(0, 50), back, STOPPED, replicas=1)).refusals
+    (why,) = plan_takeover(found(DEDICATED, progress(0, 50), back, STOPPED, replicas=1)).refusals
     assert "50 here and 9 there" in why
 
 
 def notes(**fields: Any) -> str:
-    plan = plan_of(found(**fields))
+    plan = plan_takeover(found(**fields))
     assert plan.refusals == ()
     return "\n".join(plan.notes)
 
@@ -178,15 +178,15 @@ def test_what_a_killed_mm2_means_is_always_said() -> None:
 
 def test_partitions_without_an_offset_begin_where_a_first_copy_would() -> None:
     assert "earliest record (lockstep.start.timestamp, auto.offset.reset): t-1" in notes(theirs={("t", 0): 9})
-    (topic,) = plan_of(found(theirs={("t", 0): 9}, begins={("t", 0): 0, ("t", 1): 40})).topics
+    (topic,) = plan_takeover(found(theirs={("t", 0): 9}, begins={("t", 0): 0, ("t", 1): 40})).topics
     assert topic.partitions[1] == PartitionPlan(1, None, 60)
     assert topic.begins_anew == (1,)
-    (topic,) = plan_of(found(theirs={("t", 0): 9}, reset="latest")).topics
+    (topic,) = plan_takeover(found(theirs={("t", 0): 9}, reset="latest")).topics
     assert topic.partitions[1] == PartitionPlan(1, None, 0)
 
 
 def test_records_that_are_gone_are_counted_and_said() -> None:
-    (topic,) = plan_of(found(begins={("t", 0): 30, ("t", 1): 20})).topics
+    (topic,) = plan_takeover(found(begins={("t", 0): 30, ("t", 1): 20})).topics
     assert topic.partitions == (PartitionPlan(0, 9, 70, 20), PartitionPlan(1, 19, 80))
     said = notes(begins={("t", 0): 30, ("t", 1): 20})
     assert "(retention): t-0." in said
@@ -212,7 +212,7 @@ def test_sentences_name_a_few() -> None:
 
 
 def test_a_program_reads_all_of_a_plan() -> None:
-    body = plan_of(found(STRIMZI)).as_json()
+    body = plan_takeover(found(STRIMZI)).as_json()
     assert body["from"] == {"origin": "strimzi", "topic": STRIMZI.topic, "connector": STRIMZI.connector}
     assert (body["writes"], body["refusals"]) == (2, [])
     assert body["topics"][0]["partitions"][0] == {"partition": 0, "offset": 9, "to_copy": 90, "gone": 0}
@@ -227,7 +227,7 @@ def shown(parts: Iterable[RenderableType]) -> str:
 
 
 def test_a_person_is_shown_what_would_be_done() -> None:
-    said = shown(plan_shown(plan_of(found(STRIMZI, groups=3))))
+    said = shown(plan_shown(plan_takeover(found(STRIMZI, groups=3))))
     assert "A->B  take over from MirrorMaker 2 (strimzi)" in said
     assert "MirrorSourceConnector on B: 2 offsets to write" in said
     assert "no, group mirrormaker2-cluster has no members" in said
@@ -238,16 +238,16 @@ def test_a_person_is_shown_what_would_be_done() -> None:
 
 
 def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
-    assert "still to copy" not in shown(plan_shown(plan_of(found(theirs={}))))
+    assert "still to copy" not in shown(plan_shown(plan_takeover(found(theirs={}))))
 
 
 def test_who_is_not_looked_at_is_said() -> None:
-    place = replace(place_of("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
-    assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_of(found(place))))
+    place = replace(offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
+    assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_takeover(found(place))))
 
 
 def test_a_person_is_shown_where_mm2_goes_on() -> None:
-    said = shown(hand_back_shown(hand_back_of(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
+    said = shown(hand_back_shown(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
     assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
     assert "there already" in said
 
@@ -255,9 +255,11 @@ def test_a_person_is_shown_where_mm2_goes_on() -> None:
 # -- handing back -----------------------------------------------------------------------------------------------------
 
 
-def held(*rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0) -> Held:
+def held(
+    *rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0
+) -> HandBackState:
     place = DEDICATED
-    return Held(
+    return HandBackState(
         flow=FLOW,
         cluster="A",
         place=place,
@@ -272,7 +274,7 @@ DRAINED = SlotStatus(slot=0, phase="released")
 
 
 def test_the_last_progress_is_written_where_it_is_not_there_yet() -> None:
-    plan = hand_back_of(held(progress(0, 9), progress(1, 19), DRAINED, STOPPED, theirs={("t", 0): 9}, replicas=1))
+    plan = plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, STOPPED, theirs={("t", 0): 9}, replicas=1))
     assert plan.refusals == ()
     assert plan.offsets == ((("t", 0), 9), (("t", 1), 19))
     assert plan.writes == ((("t", 1), 19),)
@@ -284,7 +286,7 @@ def test_the_last_progress_is_written_where_it_is_not_there_yet() -> None:
 
 
 def test_twice_changes_nothing() -> None:
-    plan = hand_back_of(held(progress(0, 9), DRAINED, STOPPED, theirs={("t", 0): 9}))
+    plan = plan_hand_back(held(progress(0, 9), DRAINED, STOPPED, theirs={("t", 0): 9}))
     assert (plan.refusals, plan.writes) == ((), ())
 
 
@@ -307,7 +309,7 @@ def test_only_what_has_drained_is_handed_back(rows: list[Row], replicas: int, wo
     why = not_drained(held(progress(), *rows, replicas=replicas))
     assert words in why
     assert bool(words) is bool(why)
-    assert bool(hand_back_of(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
+    assert bool(plan_hand_back(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
 
 
 UNREAD = progress(1, 19, located=False)
@@ -326,14 +328,14 @@ def test_a_row_that_the_target_was_not_asked_about_is_not_handed_back(
 ) -> None:
     look = held(progress(0, 9), UNREAD, *rows, replicas=replicas)
     assert words in not_drained(look)
-    (why,) = hand_back_of(look).refusals
+    (why,) = plan_hand_back(look).refusals
     assert why == not_drained(look)
 
 
 def test_copied_nothing_is_said_only_where_the_target_says_so() -> None:
-    (why,) = hand_back_of(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
+    (why,) = plan_hand_back(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
     assert "copied nothing" not in why
-    (why,) = hand_back_of(held(DRAINED)).refusals
+    (why,) = plan_hand_back(held(DRAINED)).refusals
     assert "it has copied nothing, or its state topic was lost" in why
 
 
@@ -349,7 +351,7 @@ def test_where_nobody_can_tell_waiting_does_not_help_and_it_is_refused(
 ) -> None:
     look = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
     assert not_drained(look) == ""
-    (why,) = hand_back_of(look).refusals
+    (why,) = plan_hand_back(look).refusals
     assert "t-1 is not known" in why
     assert words in why
     assert "lockstep offsets alter" in why
@@ -361,22 +363,22 @@ def test_of_what_has_failed_too_often_nothing_is_awaited(subject: str) -> None:
     failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
     look = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
     assert not_drained(look) == ""
-    (why,) = hand_back_of(look).refusals
+    (why,) = plan_hand_back(look).refusals
     what = "connector:MirrorSourceConnector" if subject == "service" else subject
     assert f"lockstep restart {what}" in why
     assert "(no room)" in why
     asked_again = held(UNREAD, DRAINED, STOPPED, replace(failed, asked=("before",)), replicas=1)
     assert "ask again in a moment" in not_drained(asked_again)
-    assert hand_back_of(held(progress(), DRAINED, STOPPED, failed, replicas=1)).refusals == ()
+    assert plan_hand_back(held(progress(), DRAINED, STOPPED, failed, replicas=1)).refusals == ()
 
 
 def test_what_an_operator_has_altered_is_known() -> None:
-    plan = hand_back_of(held(progress(0, 9, located=False, begins="altered"), DRAINED))
+    plan = plan_hand_back(held(progress(0, 9, located=False, begins="altered"), DRAINED))
     assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
 
 
 def test_an_unread_partition_of_a_topic_that_the_file_leaves_out_is_left_out() -> None:
-    plan = hand_back_of(
+    plan = plan_hand_back(
         held(replace(UNREAD, topic="u"), topic(source_topic="u", phase="excluded"), progress(0), DRAINED)
     )
     assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
@@ -385,28 +387,28 @@ def test_an_unread_partition_of_a_topic_that_the_file_leaves_out_is_left_out() -
 
 def test_a_look_at_a_flow_that_will_be_stopped_first_is_not_refused() -> None:
     running = held(progress(), SlotStatus(slot=0, phase="started"), replicas=1)
-    assert hand_back_of(running).refusals != ()
-    plan = hand_back_of(running, stops_first=True)
+    assert plan_hand_back(running).refusals != ()
+    plan = plan_hand_back(running, stops_first=True)
     assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
 
 
 def test_it_refuses_while_mm2_runs_already() -> None:
-    (why,) = hand_back_of(held(progress(), DRAINED, members=1)).refusals
+    (why,) = plan_hand_back(held(progress(), DRAINED, members=1)).refusals
     assert "group A-mm2 on B has 1 member." in why
 
 
 def test_progress_of_mm2_that_is_further_is_never_written_over() -> None:
-    (why,) = hand_back_of(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals
+    (why,) = plan_hand_back(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals
     assert "10 there and 9 here" in why
 
 
 def test_a_topic_of_offsets_that_is_not_there_is_said() -> None:
-    (why,) = hand_back_of(replace(held(progress(), DRAINED), theirs=None)).refusals
+    (why,) = plan_hand_back(replace(held(progress(), DRAINED), theirs=None)).refusals
     assert "no topic mm2-offsets.A.internal on B" in why
 
 
 def test_a_flow_that_copied_nothing_has_nothing_to_hand_back() -> None:
-    (why,) = hand_back_of(held(progress(0, -1), DRAINED)).refusals
+    (why,) = plan_hand_back(held(progress(0, -1), DRAINED)).refusals
     assert "copied nothing" in why
 
 
@@ -425,13 +427,13 @@ def topic(**fields: Any) -> MirroredTopic:
     ],
 )
 def test_topics_that_are_gone_are_left_out(row: MirroredTopic, left_out: bool) -> None:
-    plan = hand_back_of(held(row, progress(0, 9, source_topic_id="old"), DRAINED))
+    plan = plan_hand_back(held(row, progress(0, 9, source_topic_id="old"), DRAINED))
     assert (plan.offsets == ()) is left_out
     assert any("left out" in note for note in plan.notes) is left_out
 
 
 def test_partitions_that_halted_are_said() -> None:
-    (note,) = hand_back_of(held(progress(0, 9, phase="halted"), DRAINED)).notes
+    (note,) = plan_hand_back(held(progress(0, 9, phase="halted"), DRAINED)).notes
     assert "1 partition halted here (t-0)" in note
 
 
@@ -446,7 +448,7 @@ def test_partitions_that_halted_are_said() -> None:
 def test_the_note_quotes_the_files_own_interval(every: timedelta, origin: str, words: str) -> None:
     assert words in flush_note(every, origin)
     place = replace(DEDICATED, origin=origin)
-    assert words in plan_of(found(place, flush_every=every)).notes[0]
+    assert words in plan_takeover(found(place, flush_every=every)).notes[0]
 
 
 def test_where_nobody_can_be_asked_the_command_ends_before_it_looks(tmp_path: Path) -> None:

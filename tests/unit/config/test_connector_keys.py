@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_cli.services import plan_services
 from lockstep_config import FlowSettings
-from lockstep_config.flow.model import AutoRestart, Stated, States
+from lockstep_config.flow.model import AutoRestart, StatedPhase, StatedPhases
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.commands.command_vocabulary import Connector
@@ -103,23 +103,23 @@ def test_clients_of_one_connector(load_text: LoadText) -> None:
 @pytest.mark.parametrize(
     ("lines", "states"),
     [
-        ("", States()),
-        ("lockstep.state=running\n", States()),
+        ("", StatedPhases()),
+        ("lockstep.state=running\n", StatedPhases()),
         (
             "A->B.lockstep.state=paused\n",
-            States(**dict.fromkeys(CONNECTORS, Stated(phase="paused", key="A->B.lockstep.state"))),
+            StatedPhases(**dict.fromkeys(CONNECTORS, StatedPhase(phase="paused", key="A->B.lockstep.state"))),
         ),
         (
             f"A->B.lockstep.state=stopped\n{OWN}heartbeat.lockstep.state=running\n",
-            States(**dict.fromkeys(CONNECTORS[:2], Stated(phase="stopped", key="A->B.lockstep.state"))),
+            StatedPhases(**dict.fromkeys(CONNECTORS[:2], StatedPhase(phase="stopped", key="A->B.lockstep.state"))),
         ),
         (
             f"{OWN}source.lockstep.state=PAUSED\n",
-            States(source=Stated(phase="paused", key=f"{OWN}source.lockstep.state")),
+            StatedPhases(source=StatedPhase(phase="paused", key=f"{OWN}source.lockstep.state")),
         ),
     ],
 )
-def test_states(load_text: LoadText, lines: str, states: States) -> None:
+def test_states(load_text: LoadText, lines: str, states: StatedPhases) -> None:
     found = ab(load_text, lines).states
     for name in CONNECTORS:
         stated, wanted = getattr(found, name), getattr(states, name)

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.flow.identity_topology import Link, Mode, defaults, leads_back, may_share, route, twice, unreached
+from lockstep_config.flow.identity_topology import (
+    Link,
+    Mode,
+    defaults,
+    double_routes,
+    leads_back,
+    may_share,
+    route,
+    unreached,
+)
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.names import Flow
 
@@ -53,7 +62,7 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
     links = links_of(graph)
     modes = defaults(links, stated_in(stated))
     assert sorted(str(flow) for flow, mode in modes.items() if mode == "local") == sorted(local.split())
-    assert twice(links, modes) == []
+    assert double_routes(links, modes) == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +80,7 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
 )
 def test_two_ways_are_named(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
     links = links_of(graph)
-    found = twice(links, defaults(links, stated_in(stated)))
+    found = double_routes(links, defaults(links, stated_in(stated)))
     assert [(each.origin, route(each.one), route(each.other)) for each in found] == ways
 
 
@@ -80,7 +89,7 @@ def test_what_local_keeps_from_being_reached_is_named() -> None:
     assert [route(path) for path in unreached(links, defaults(links, {}))] == ["A->B->C", "C->B->A"]
     hub = defaults(links, stated_in("B->A=relay B->C=relay"))
     assert unreached(links, hub) == []
-    assert twice(links, hub) == []
+    assert double_routes(links, hub) == []
 
 
 def test_which_flows_lead_back() -> None:
@@ -134,7 +143,7 @@ def test_in_a_graph_that_is_not_refused_no_record_arrives_twice(flows: list[Flow
     """Held against a copy of the rule itself: a record spreads over the flows until nothing new happens."""
     links = [Link(flow, NameFilter((".*",))) for flow in flows]
     modes = defaults(links, {flow: "relay" if relay else "local" for flow, relay in stated.items()})
-    refused = {found.origin for found in twice(links, modes)}
+    refused = {found.origin for found in double_routes(links, modes)}
     for origin in "ABCD":
         copies: Counter[str] = Counter({origin: 1})
         spreading = [origin]

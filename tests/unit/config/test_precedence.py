@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import Layers, Place, place_of
+from lockstep_config.resolve.precedence import KeyScope, Layers, parse_key
 from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
 
@@ -24,23 +24,23 @@ def layers(text: str) -> Layers:
 @pytest.mark.parametrize(
     ("key", "place"),
     [
-        ("topics", Place("topics")),
-        ("topics.exclude", Place("topics.exclude")),
-        ("A.bootstrap.servers", Place("bootstrap.servers", alias="A")),
-        ("A->B.topics", Place("topics", flow=FLOW)),
-        ("A->Z.source.consumer.client.rack", Place("source.consumer.client.rack", flow=Flow("A", "Z"))),
-        ("C.bootstrap.servers", Place("C.bootstrap.servers")),
-        ("A->B", Place("A->B")),
-        ("->B.enabled", Place("->B.enabled")),
+        ("topics", KeyScope("topics")),
+        ("topics.exclude", KeyScope("topics.exclude")),
+        ("A.bootstrap.servers", KeyScope("bootstrap.servers", alias="A")),
+        ("A->B.topics", KeyScope("topics", flow=FLOW)),
+        ("A->Z.source.consumer.client.rack", KeyScope("source.consumer.client.rack", flow=Flow("A", "Z"))),
+        ("C.bootstrap.servers", KeyScope("C.bootstrap.servers")),
+        ("A->B", KeyScope("A->B")),
+        ("->B.enabled", KeyScope("->B.enabled")),
     ],
 )
-def test_a_key_belongs_to_the_top_a_cluster_or_a_flow(key: str, place: Place) -> None:
-    assert place_of(key, ("A", "B"), KEYS) == place
+def test_a_key_belongs_to_the_top_a_cluster_or_a_flow(key: str, place: KeyScope) -> None:
+    assert parse_key(key, ("A", "B"), KEYS) == place
 
 
 def test_an_alias_that_looks_like_the_beginning_of_a_known_key_does_not_take_it_apart() -> None:
-    assert place_of("topics.exclude", ("topics", "B"), KEYS) == Place("topics.exclude")
-    assert place_of("topics.bootstrap.servers", ("topics", "B"), KEYS) == Place("bootstrap.servers", alias="topics")
+    assert parse_key("topics.exclude", ("topics", "B"), KEYS) == KeyScope("topics.exclude")
+    assert parse_key("topics.bootstrap.servers", ("topics", "B"), KEYS) == KeyScope("bootstrap.servers", alias="topics")
 
 
 @pytest.mark.parametrize(

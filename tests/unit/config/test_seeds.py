@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.flow.model import AutoRestart, LegacySettings, Stated
+from lockstep_config.flow.model import AutoRestart, LegacySettings, StatedPhase
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import IdentityReplicationPolicy
@@ -201,7 +201,7 @@ def test_a_connector_is_stopped_by_its_state(resources: Resources) -> None:
     settings = only(seed(resources, "streams-9.9.8-stopped"))
     path = SEEDS / "streams-9.9.8-stopped.yaml"
     said = f"{path}:21: spec.mirrors[0].sourceConnector.state"
-    assert settings.states.source == Stated(phase="stopped", key=said)
+    assert settings.states.source == StatedPhase(phase="stopped", key=said)
     assert settings.data_plane.tasks_max == 10
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from lockstep_config.clients.oauth import RefreshRule
 from lockstep_config.clients.token_refresh import (
     Token,
-    end_to_tell,
-    expiry_told_by,
+    expiry_to_report,
+    jwt_expiry,
+    jwt_subject,
     pause_after,
     refresh_at,
-    subject_told_by,
 )
 
 RULE = RefreshRule()
@@ -49,7 +49,7 @@ def test_a_token_is_renewed_while_it_is_good(
 def test_librdkafka_asks_when_another_token_is_to_be_had(life: float, asked: float, chance: float) -> None:
     token = Token("t", 0.0, life)
     now, due = asked * life, refresh_at(token, RULE, chance)
-    told = end_to_tell(token, now, due)
+    told = expiry_to_report(token, now, due)
     asks = now + 0.8 * (told - now)
     if due > now:
         assert asks == pytest.approx(due)
@@ -63,11 +63,11 @@ def jwt(claims: object) -> str:
 
 
 def test_what_a_jwt_claims_is_read_and_of_anything_else_is_not() -> None:
-    assert expiry_told_by(jwt({"exp": 17, "sub": "mirror"})) == 17.0
-    assert subject_told_by(jwt({"exp": 17, "sub": "mirror"})) == "mirror"
+    assert jwt_expiry(jwt({"exp": 17, "sub": "mirror"})) == 17.0
+    assert jwt_subject(jwt({"exp": 17, "sub": "mirror"})) == "mirror"
     for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é", jwt({"exp": None, "sub": 7}), jwt("sub")):
-        assert expiry_told_by(text) is None
-        assert subject_told_by(text) is None
+        assert jwt_expiry(text) is None
+        assert jwt_subject(text) is None
 
 
 def test_pauses_grow_up_to_javas_ten_seconds() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep_config.keys.key_types import Scope, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.renamed_keys import OLDER_NAMES, older_name
+from lockstep_config.keys.renamed_keys import OLDER_NAMES, renamed_key
 from lockstep_config.resolve.key_suggestions import flow_meant, known_at, like_alias, meant
 
 from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
@@ -108,7 +108,7 @@ class TestOlderNames:
         [("topicsWhitelist", "topics"), ("topics_whitelist", "topics"), ("MAX-TASKS", "tasks.max")],
     )
     def test_the_marks_between_its_words_do_not_count(self, name: str, key: str) -> None:
-        older = older_name(name)
+        older = renamed_key(name)
         assert older is not None
         assert older.keys == (key,)
 

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from lockstep_config.flow.model import Stated, States
+from lockstep_config.flow.model import StatedPhase, StatedPhases
 from lockstep_data_plane.slot.desired_state import Order, at_rest, closed_slots, has_failed, orders, tries_of
 from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
-from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.state.desired_state import DesiredPhase
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]
 SOURCE = "connector:MirrorSourceConnector"
@@ -50,11 +50,13 @@ def test_of_several_words_the_most_restrained_counts() -> None:
 
 
 def test_a_file_that_lets_the_source_connector_rest_lets_every_partition_rest() -> None:
-    paused = States(source=Stated(phase="paused", key="k"))
+    paused = StatedPhases(source=StatedPhase(phase="paused", key="k"))
     assert {order.rests for order in orders({}, 0, MINE, paused).values()} == {"paused"}
     running = rows(Wanted(scope=SOURCE, phase="running"))
     assert {order.rests for order in orders(running, 0, MINE, paused).values()} == {"paused"}
-    others = States(checkpoint=Stated(phase="stopped", key="k"), heartbeat=Stated(phase="stopped", key="k"))
+    others = StatedPhases(
+        checkpoint=StatedPhase(phase="stopped", key="k"), heartbeat=StatedPhase(phase="stopped", key="k")
+    )
     assert orders({}, 0, MINE, others) == orders({}, 0, MINE)
     progress = [PartitionProgress(topic="orders", partition=0, slot=0, phase="copying")]
     assert at_rest({}, progress, paused) == progress
@@ -67,7 +69,7 @@ def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() 
     again = orders(rows(Wanted(scope="topic:orders", restart="c2"), Wanted(scope="slot:0", restart="c3")), 0, MINE)
     assert len({asked[MINE[0]], again[MINE[0]], before[MINE[0]]}) == 3
     assert asked[MINE[2]] == again[MINE[2]], "the driver begins a slot anew, not the slot its partitions"
-    assert all(order.phase is Phase.RUNNING for order in again.values())
+    assert all(order.phase is DesiredPhase.RUNNING for order in again.values())
 
 
 def test_no_restart_in_all_is_the_same_order_whether_or_not_others_were_asked_for() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.driver.lag_estimator import FRESH_S, LOOK_LASTS_S, Lag, Seen, Sighted
-from lockstep_protocol.lag import Log
+from lockstep_protocol.lag import LogRange
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 T = 1_700_000_000_000
@@ -25,7 +25,7 @@ def lag(sighted: Sighted, row: PartitionProgress | None, now: float) -> Lag | No
 
 
 def look(sighted: Sighted, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
-    sighted.look({TP: Seen(row, None if end is None else Log(0, end), there)}, now)
+    sighted.look({TP: Seen(row, None if end is None else LogRange(0, end), there)}, now)
 
 
 def test_without_a_look_it_is_what_the_slot_has_just_said_and_then_unknown() -> None:
@@ -144,7 +144,7 @@ def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once() -> None:
     sighted.heard(UP_TO_DATE, 0)
     look(sighted, UP_TO_DATE, 10, 1, there=9)
     assert lag(sighted, UP_TO_DATE, 2) is None
-    sighted.look({TP: Seen(UP_TO_DATE, Log(0, 10), None)}, 3)
+    sighted.look({TP: Seen(UP_TO_DATE, LogRange(0, 10), None)}, 3)
     assert lag(sighted, UP_TO_DATE, 4) is None, "it did not answer"
 
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lockstep_data_plane.driver.lag_estimator import Seen
 from lockstep_data_plane.driver.metrics import METRICS
 from lockstep_data_plane.driver.metrics_collector import CASES, Measures, SlotRun
-from lockstep_protocol.lag import Log
+from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
     Assignment,
@@ -25,7 +25,7 @@ from lockstep_protocol.rows.state_rows import (
 from lockstep_runtime.flow import common_metrics
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.kafka.topic_follower import Record
-from lockstep_runtime.state.desired_state import WantedNow
+from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
@@ -62,8 +62,8 @@ class Driver:
         self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
 
     @property
-    def wanted(self) -> WantedNow:
-        return WantedNow(self.state.rows)
+    def wanted(self) -> DesiredState:
+        return DesiredState(self.state.rows)
 
     def say(self, *rows: Row) -> None:
         for row in rows:
@@ -78,7 +78,7 @@ class Driver:
     def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
         """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
         rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
-        seen = {tp: Seen(rows[tp], None if end is None else Log(0, end)) for tp, end in ends.items()}
+        seen = {tp: Seen(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
         self.measures.looked(stuck, seen, resting)
 
     def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:

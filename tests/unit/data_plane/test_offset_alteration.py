@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_checkpoint.run_translator import ExactPlaces, Place
+from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_data_plane.admin.offset_alteration import (
     altered_rows,
     entry_of,
@@ -132,14 +132,14 @@ def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
 @pytest.mark.parametrize("offset", [10, 119, None])
 def test_until_it_is_copied_again_no_group_is_placed_by_the_former_chain(offset: int | None) -> None:
     (row,) = altered_rows([COPIED], "A", [change(offset)])
-    places = ExactPlaces()
+    places = RunTranslator()
     topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
     places.begin([topic, replace(COPIED, phase="copying"), row])
-    assert places.translate("orders", 3, UpstreamOffset(60)) == Place(None, why="nothing is copied yet")
+    assert places.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(None, why="nothing is copied yet")
     begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
     places.take(begun)
     found = places.translate("orders", 3, UpstreamOffset(60))
-    assert isinstance(found, Place)
+    assert isinstance(found, TranslatedOffset)
     assert (found.at, found.behind) == (100, 49), "no further than what will be appended"
 
 

@@ -10,7 +10,7 @@ import pytest
 from lockstep_data_plane.slot import retry_gate
 from lockstep_data_plane.slot.retry_gate import Awaiting
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 LONG = 3_600.0
 
@@ -85,7 +85,7 @@ async def test_who_is_cancelled_is_no_longer_woken() -> None:
 
 async def test_only_what_others_find_out_too_is_waited_for_with_them() -> None:
     company = Awaiting()
-    refused = ClusterTrouble("B", "cluster B: topic mm2-lockstep-quarantine.A.internal may not be written")
+    refused = ClusterError("B", "cluster B: topic mm2-lockstep-quarantine.A.internal may not be written")
     away = BrokerUnreachable("127.0.0.1:9092: connection refused", "B")
     apart = asyncio.create_task(company.after(refused, asyncio.Event(), LONG))
     together = asyncio.create_task(company.after(away, asyncio.Event(), LONG))

@@ -20,14 +20,14 @@ import click
 from click.testing import CliRunner
 
 from lockstep_cli import command_client, watch
-from lockstep_cli.command_request import Reply
-from lockstep_cli.exit_codes import CannotUse, end_with
-from lockstep_cli.handback import Held, hand_back_of
-from lockstep_cli.offset_location import place_of
+from lockstep_cli.command_request import CommandReply
+from lockstep_cli.exit_codes import CannotUse, exit_with
+from lockstep_cli.handback import HandBackState, plan_hand_back
+from lockstep_cli.offset_location import offset_location
 from lockstep_cli.probe import Finding
 from lockstep_cli.record_decoder import decode
 from lockstep_cli.report_tables import as_json
-from lockstep_cli.takeover import Found, plan_of
+from lockstep_cli.takeover import TakeoverState, plan_takeover
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import Spark
@@ -43,7 +43,7 @@ from lockstep_runtime.telemetry import log, tracing
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing_start import start_tracing
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
 from tests.support.collector import Collector
 from tests.support.reports import reported
 from tests.unit.golden.sources import a_file
@@ -72,7 +72,7 @@ def ran(*arguments: str, answer: Mapping[str, Any] | None = None) -> tuple[int, 
     """Exit code and output of `lockstep ARGUMENTS`, with a file in the place of FILE. `answer`: the kind and detail
     with which each service that is asked answers; without it none does. No cluster is asked."""
 
-    async def ask(_: FlowSettings, reply: Reply, __: float) -> None:
+    async def ask(_: FlowSettings, reply: CommandReply, __: float) -> None:
         for name in sorted(reply.question.services) if answer else ():
             heard = {"answers": reply.question.command.id, "service": name, "flow": "A->B", "at_ms": 1}
             reply.hear(Event(**{**heard, **(answer or {})}))
@@ -91,7 +91,7 @@ def exit_codes() -> Iterator[tuple[str, int]]:
         "a cluster that cannot be reached": ClusterUnreachable("A", "a:1", "x"),
         "a record that is not acknowledged": NotAppended("A", "t", "x"),
         "a topic that is missing": TopicMissing("A", "t"),
-        "a cluster that refuses": ClusterTrouble("A", "x"),
+        "a cluster that refuses": ClusterError("A", "x"),
         "a row of a newer release": NewerVersion("x", 2, 1),
         "Ctrl-C": KeyboardInterrupt(),
     }.items():
@@ -107,7 +107,7 @@ async def _raising(fault: BaseException) -> int:
 def _code(work: Coroutine[Any, Any, int]) -> int:
     try:
         with redirect_stderr(io.StringIO()):
-            end_with(work)
+            exit_with(work)
     except SystemExit as ended:
         return int(ended.code or 0)
     return -1
@@ -128,8 +128,8 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     key, value = event.encode()
     record = Record("events", 0, 7, key, value, 9)
     yield "watch", json.loads(watch._as_json("A->B", "events", record, decode("events", key, value)))
-    strimzi, own = (place_of(origin, AB, None, "mm2-offsets.A.internal") for origin in ("strimzi", "dedicated"))
-    theirs = Found(
+    strimzi, own = (offset_location(origin, AB, None, "mm2-offsets.A.internal") for origin in ("strimzi", "dedicated"))
+    theirs = TakeoverState(
         flow=AB,
         cluster="A",
         place=strimzi,
@@ -141,9 +141,9 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
         ends={("t", 0): 100},
         remote=frozenset({"A.t"}),
     )
-    yield "takeover", plan_of(theirs).as_json()
-    held = Held(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)
-    yield "handback", hand_back_of(held).as_json()
+    yield "takeover", plan_takeover(theirs).as_json()
+    held = HandBackState(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)
+    yield "handback", plan_hand_back(held).as_json()
 
 
 def logged() -> Iterator[tuple[str, object]]:
@@ -178,7 +178,7 @@ def _processes() -> Iterator[service.Process]:
                 lambda: configuration,
                 [flow],
                 app.build,
-                service.Place("host-1", Door()),
+                service.Instance("host-1", Door()),
                 divided=name == "checkpoint",
                 pauses_itself=name == "data-plane",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_heartbeat.upstream_clusters import Heard, Upstream, age_seconds, heard, upstreams
+from lockstep_heartbeat.upstream_clusters import Upstream, UpstreamHeartbeat, age_seconds, upstreams, with_heartbeat
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_protocol.topics import hops
 
@@ -59,20 +59,20 @@ def test_hops_are_those_that_mirrormakers_client_counts(topics: set[str]) -> Non
 
 class TestHeard:
     def test_the_newest_counts(self) -> None:
-        first = heard(None, 1_000, 1_040)
-        assert first == Heard(1_000, 40)
-        assert heard(first, 2_000, 2_010) == Heard(2_000, 10)
-        assert heard(first, 900, 2_010) == first
-        assert heard(first, 1_000, 9_000) == first, "the same again, as after a restart of the copy"
+        first = with_heartbeat(None, 1_000, 1_040)
+        assert first == UpstreamHeartbeat(1_000, 40)
+        assert with_heartbeat(first, 2_000, 2_010) == UpstreamHeartbeat(2_000, 10)
+        assert with_heartbeat(first, 900, 2_010) == first
+        assert with_heartbeat(first, 1_000, 9_000) == first, "the same again, as after a restart of the copy"
 
     def test_what_was_there_before_we_listened_has_no_latency(self) -> None:
-        assert heard(None, 1_000, None) == Heard(1_000)
-        assert heard(Heard(1_000, 40), 2_000, None) == Heard(2_000, 40)
+        assert with_heartbeat(None, 1_000, None) == UpstreamHeartbeat(1_000)
+        assert with_heartbeat(UpstreamHeartbeat(1_000, 40), 2_000, None) == UpstreamHeartbeat(2_000, 40)
 
     def test_a_clock_that_is_ahead_gives_a_negative_one(self) -> None:
-        assert heard(None, 1_000, 400) == Heard(1_000, -600)
+        assert with_heartbeat(None, 1_000, 400) == UpstreamHeartbeat(1_000, -600)
 
     def test_the_age_grows_though_nothing_arrives(self) -> None:
-        assert age_seconds(Heard(1_000), 0, 4_500) == 3.5
+        assert age_seconds(UpstreamHeartbeat(1_000), 0, 4_500) == 3.5
         assert age_seconds(None, 2_000, 4_500) == 2.5
-        assert age_seconds(Heard(9_000), 0, 4_500) == 0.0
+        assert age_seconds(UpstreamHeartbeat(9_000), 0, 4_500) == 0.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_protocol.lag import NOT_ASKED, Log, behind, is_of_another_log, why_unknown
+from lockstep_protocol.lag import NOT_ASKED, LogRange, behind, is_of_another_log, why_unknown
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 TOPIC = MirroredTopic(
@@ -25,7 +25,7 @@ class World:
 
     row: PartitionProgress | None
     topic: MirroredTopic
-    source: Log
+    source: LogRange
     target: frozenset[int]
     """Offsets of the source's present log whose records the target's present log holds."""
     target_end: int
@@ -46,7 +46,9 @@ def worlds(draw: st.DrawFn) -> World:
     row = replace(ROW, upstream=written - 1, downstream=written - start - 1, phase=draw(st.sampled_from(PHASES)))
     row = replace(row, source_end=draw(st.integers(written, end)))
     row = replace(row, lag_records=max(0, row.source_end - written))
-    world = World(row if has_row else None, TOPIC, Log(start, end), frozenset(range(start, copied)), copied - start)
+    world = World(
+        row if has_row else None, TOPIC, LogRange(start, end), frozenset(range(start, copied)), copied - start
+    )
     if not has_row:
         return replace(world, target=frozenset(), target_end=0)
     happened = draw(st.sampled_from(HAPPENINGS))
@@ -54,7 +56,10 @@ def worlds(draw: st.DrawFn) -> World:
     topic, case = TOPIC, ""
     if happened == "source re-created":
         again = draw(st.integers(0, 30))
-        world, topic = replace(world, source=Log(0, again), target=frozenset()), replace(TOPIC, source_topic_id="s2")
+        world, topic = (
+            replace(world, source=LogRange(0, again), target=frozenset()),
+            replace(TOPIC, source_topic_id="s2"),
+        )
         case = "source-recreated"
     elif happened == "target re-created":
         world, topic = replace(world, target=frozenset(), target_end=0), replace(TOPIC, target_topic_id="t2")
@@ -65,11 +70,11 @@ def worlds(draw: st.DrawFn) -> World:
     elif happened == "source truncated":
         agreed = draw(st.integers(start, end))
         regrown = agreed + draw(st.integers(0, 20))
-        world = replace(world, source=Log(start, regrown), target=frozenset(range(start, min(agreed, copied))))
+        world = replace(world, source=LogRange(start, regrown), target=frozenset(range(start, min(agreed, copied))))
         case = "source-truncated"
         seen = seen or regrown >= written > agreed  # who fetches finds that out; before, no offset tells
     elif happened == "records gone":
-        world, case = replace(world, source=Log(draw(st.integers(start, end)), end)), "records-gone"
+        world, case = replace(world, source=LogRange(draw(st.integers(start, end)), end)), "records-gone"
     elif happened == "in doubt":
         world, case, seen = replace(world, target=frozenset(), target_end=draw(st.integers(0, 40))), "in-doubt", True
     elif happened == "refused":
@@ -110,14 +115,14 @@ def test_it_is_never_less_than_what_a_reader_lacks(
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 def test_it_is_exact_for_a_copy_to_which_nothing_happened(start: int, copied: int, missing: int) -> None:
     row = replace(ROW, upstream=start + copied - 1, downstream=copied - 1)
-    assert behind(row, TOPIC, Log(start, start + copied + missing), copied) == missing
+    assert behind(row, TOPIC, LogRange(start, start + copied + missing), copied) == missing
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
 def test_after_a_kill_it_is_exact_or_unknown(start: int, told: int, more: int, missing: int) -> None:
     """The row says less than the target's log has, and nobody writes another one."""
     row = replace(ROW, upstream=start + told - 1, downstream=told - 1)
-    source = Log(start, start + told + more + missing)
+    source = LogRange(start, start + told + more + missing)
     assert behind(row, TOPIC, source, told + more, silent=True) == (None if more else missing)
     rests = replace(row, phase="stopped", located=True)
     assert behind(rests, TOPIC, source, told + more, silent=True) == more + missing, "it was looked at"
@@ -126,38 +131,38 @@ def test_after_a_kill_it_is_exact_or_unknown(start: int, told: int, more: int, m
 @pytest.mark.parametrize(
     ("changes", "source", "target_end", "found"),
     [
-        ({}, Log(0, 100), 100, 0),
-        ({}, Log(0, 150), 100, 50),
-        ({}, Log(0, 150), NOT_ASKED, 50),
-        ({}, Log(0, 150), None, None),
+        ({}, LogRange(0, 100), 100, 0),
+        ({}, LogRange(0, 150), 100, 50),
+        ({}, LogRange(0, 150), NOT_ASKED, 50),
+        ({}, LogRange(0, 150), None, None),
         ({}, None, 100, None),
-        ({}, Log(0, 150), 99, None),
-        ({}, Log(0, 99), 100, None),
-        ({"phase": "halted", "case": "refused"}, Log(0, 150), 100, 50),
-        ({"phase": "halted", "case": "records-gone"}, Log(120, 150), 100, 50),
-        ({"phase": "halted", "case": "source-recreated"}, Log(0, 150), 100, 150),
-        ({"phase": "halted", "case": "target-recreated"}, Log(20, 150), 0, 130),
-        ({"phase": "halted", "case": "target-truncated"}, Log(0, 100), 100, None),
-        ({"phase": "halted", "case": "source-truncated"}, Log(0, 100), 100, None),
-        ({"phase": "halted", "case": "in-doubt"}, Log(0, 100), 100, None),
-        ({"source_topic_id": "s0"}, Log(0, 7), 100, 7),
-        ({"target_topic_id": "t0"}, Log(0, 100), 0, 100),
-        ({"source_topic_id": "", "target_topic_id": ""}, Log(0, 100), 100, 0),
-        ({"begins": "reset", "upstream": -1, "phase": "stopped"}, Log(40, 100), 100, 60),
-        ({"begins": "altered", "upstream": 49, "phase": "stopped"}, Log(40, 100), 100, 50),
+        ({}, LogRange(0, 150), 99, None),
+        ({}, LogRange(0, 99), 100, None),
+        ({"phase": "halted", "case": "refused"}, LogRange(0, 150), 100, 50),
+        ({"phase": "halted", "case": "records-gone"}, LogRange(120, 150), 100, 50),
+        ({"phase": "halted", "case": "source-recreated"}, LogRange(0, 150), 100, 150),
+        ({"phase": "halted", "case": "target-recreated"}, LogRange(20, 150), 0, 130),
+        ({"phase": "halted", "case": "target-truncated"}, LogRange(0, 100), 100, None),
+        ({"phase": "halted", "case": "source-truncated"}, LogRange(0, 100), 100, None),
+        ({"phase": "halted", "case": "in-doubt"}, LogRange(0, 100), 100, None),
+        ({"source_topic_id": "s0"}, LogRange(0, 7), 100, 7),
+        ({"target_topic_id": "t0"}, LogRange(0, 100), 0, 100),
+        ({"source_topic_id": "", "target_topic_id": ""}, LogRange(0, 100), 100, 0),
+        ({"begins": "reset", "upstream": -1, "phase": "stopped"}, LogRange(40, 100), 100, 60),
+        ({"begins": "altered", "upstream": 49, "phase": "stopped"}, LogRange(40, 100), 100, 50),
     ],
 )
-def test_cases(changes: dict[str, str], source: Log | None, target_end: int | None, found: int | None) -> None:
+def test_cases(changes: dict[str, str], source: LogRange | None, target_end: int | None, found: int | None) -> None:
     assert behind(replace(ROW, **changes), TOPIC, source, target_end) == found  # type: ignore[arg-type]  # by name
 
 
 def test_of_what_has_not_begun_all_that_the_source_has_is_missing() -> None:
-    assert behind(None, TOPIC, Log(50, 200_050)) == 200_000
-    assert behind(None, None, Log(0, 5)) == 5
+    assert behind(None, TOPIC, LogRange(50, 200_050)) == 200_000
+    assert behind(None, None, LogRange(0, 5)) == 5
     assert behind(None, TOPIC, None) is None
-    assert behind(None, TOPIC, Log(5, 5)) == 0
+    assert behind(None, TOPIC, LogRange(5, 5)) == 0
 
 
 def test_a_row_of_no_known_topic_is_taken_as_it_is() -> None:
     assert not is_of_another_log(ROW, None)
-    assert behind(ROW, None, Log(0, 150)) == 50
+    assert behind(ROW, None, LogRange(0, 150)) == 50

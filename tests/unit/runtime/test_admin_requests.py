@@ -13,7 +13,7 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
 from lockstep_runtime.kafka.admin_types import AclBinding
 from lockstep_runtime.kafka.outcome import Outcome
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
 
 async def asked_of(numbers: Sequence[int], size: int) -> tuple[list[list[int]], int]:
@@ -135,5 +135,5 @@ class Loading(Admin):
 def test_groups_that_no_coordinator_can_list_yet_are_a_trouble_to_retry() -> None:
     """The library gives KafkaErrors here, although it documents exceptions around them."""
     admin = Loading("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=0.2))
-    with pytest.raises(ClusterTrouble, match="groups"):
+    with pytest.raises(ClusterError, match="groups"):
         asyncio.run(admin.list_groups())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_runtime.kafka.auth_errors import advertised_by_no_name, refused_login, who_of
+from lockstep_runtime.kafka.auth_errors import advertised_by_no_name, login_name, refused_login
 
 USER = "user mirror (SCRAM-SHA-512)"
 
@@ -83,6 +83,6 @@ def test_a_name_that_the_cluster_told_is_distinguished_from_ones_own() -> None:
 
 def test_who_logs_in_is_told_without_a_password() -> None:
     conf = {"sasl.mechanism": "PLAIN", "sasl.username": "mirror", "sasl.password": "hush"}
-    assert who_of(conf) == "user mirror (PLAIN)"
-    assert who_of({"sasl.mechanism": "OAUTHBEARER"}) == "the bearer of our token (OAUTHBEARER)"
-    assert who_of({"security.protocol": "SSL"}) == ""
+    assert login_name(conf) == "user mirror (PLAIN)"
+    assert login_name({"sasl.mechanism": "OAUTHBEARER"}) == "the bearer of our token (OAUTHBEARER)"
+    assert login_name({"security.protocol": "SSL"}) == ""

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.token_source import TokenCallback, TokenSource
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.client_factory import logged_in
-from lockstep_runtime.kafka.control_producer import FactProducer
+from lockstep_runtime.kafka.client_factory import create_client
+from lockstep_runtime.kafka.control_producer import ControlProducer
 from lockstep_runtime.util.errors import ClusterUnreachable
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
@@ -30,13 +30,13 @@ def broken(tmp_path: Path) -> dict[str, str]:
 
 def test_they_make_the_cluster_unreachable_for_the_moment(broken: dict[str, str]) -> None:
     with pytest.raises(ClusterUnreachable, match=r"cluster B at 127\.0\.0\.1:1 cannot be reached: .*ssl\.certificate"):
-        logged_in(Producer, broken, "B")
+        create_client(Producer, broken, "B")
 
 
 async def test_admin_and_producer_say_so(broken: dict[str, str]) -> None:
     with pytest.raises(ClusterUnreachable):
         await Admin("B", broken).probe()
-    producer = FactProducer("B", broken)
+    producer = ControlProducer("B", broken)
     with pytest.raises(ClusterUnreachable):
         await producer.start()
     await producer.stop()  # it never began
@@ -51,7 +51,7 @@ async def test_the_loop_goes_on_while_a_client_takes_its_token() -> None:
         "sasl.mechanism": "OAUTHBEARER",
         "oauth_cb": callback,
     }
-    producer = FactProducer("B", bearer)
+    producer = ControlProducer("B", bearer)
     starting = asyncio.gather(producer.start(), producer.start())
     turns = 0
     while not starting.done():
@@ -66,7 +66,7 @@ async def test_the_loop_goes_on_while_a_client_takes_its_token() -> None:
 
 def test_a_mistake_of_ours_stays_one() -> None:
     with pytest.raises(KafkaException):
-        logged_in(AdminClient, {**NOWHERE, "nonsense": "1"}, "B")
+        create_client(AdminClient, {**NOWHERE, "nonsense": "1"}, "B")
 
 
 async def test_an_admin_asks_with_its_new_settings() -> None:

@@ -1,15 +1,15 @@
 """When a client that nobody answers is given up."""
 
-from lockstep_runtime.kafka.client_reset import Unanswered
+from lockstep_runtime.kafka.client_reset import ClientReset
 
 
 def test_another_client_is_tried_now_and_then() -> None:
-    unanswered = Unanswered()
+    unanswered = ClientReset()
     assert [n for n in range(1, 25) if unanswered.again()] == [2, 4, 8, 16, 24]
 
 
 def test_an_answer_begins_it_anew() -> None:
-    unanswered = Unanswered()
+    unanswered = ClientReset()
     assert not unanswered.again()
     unanswered.answered()
     assert [unanswered.again() for _ in range(3)] == [False, True, False]

@@ -12,7 +12,7 @@ from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.events import Event
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_protocol.rows.state_rows import Wanted
-from lockstep_runtime.flow.command_handler import CommandDesk
+from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.topic_follower import Record
 from tests.support.flow_context import flow_context, read_row
@@ -26,7 +26,7 @@ class Desk:
     def __init__(self, folder: Path, service: str, *, divided: bool = False, lines: str = "") -> None:
         self.ctx: FlowContext = flow_context(folder, service, divided=divided, lines=lines)
         self.carried_out: list[tuple[str, str]] = []
-        self.desk = CommandDesk(self.ctx, self._carry_out)
+        self.desk = CommandHandler(self.ctx, self._carry_out)
 
     async def _carry_out(self, command: Command, scope: Scope) -> Answer | None:
         self.carried_out.append((command.verb, str(scope)))

@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
 from lockstep_runtime.state.leadership import HEARD_WITHIN, SESSION_TIMEOUT
-from lockstep_runtime.util.errors import StoodDown
+from lockstep_runtime.util.errors import LeadershipLost
 from tests.support.flow_context import flow_context, leading
 
 ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0
@@ -32,7 +32,7 @@ def test_who_does_not_lead_the_share_may_not_write_its_rows(tmp_path: Path, row:
     if isinstance(row, Leader):
         assert ctx._term_of(row) == 0
     else:
-        with pytest.raises(StoodDown, match="does not lead as checkpoint-0 now"):
+        with pytest.raises(LeadershipLost, match="does not lead as checkpoint-0 now"):
             ctx._term_of(row)
 
 
@@ -41,7 +41,7 @@ def test_who_was_not_heard_from_lately_may_write_nothing(tmp_path: Path) -> None
     assert ctx.heard
     ctx.heard_at = ctx.clock.monotonic() - HEARD_WITHIN - 0.1
     assert not ctx.heard
-    with pytest.raises(StoodDown, match="does not lead now"):
+    with pytest.raises(LeadershipLost, match="does not lead now"):
         ctx._term_of(FlowPulse(source="A", target="B", phase="beating"))
 
 

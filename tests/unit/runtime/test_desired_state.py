@@ -4,25 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.flow.model import Stated, States
+from lockstep_config.flow.model import StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
-from lockstep_runtime.state.desired_state import Phase, WantedNow, after, doubts
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState, after, doubts
 
 SOURCE = "connector:MirrorSourceConnector"
 
 
-def now(**phases: str) -> WantedNow:
+def now(**phases: str) -> DesiredState:
     """By scope, with underscores for what no Python name can hold."""
     rows = [Wanted(scope=scope.replace("__", ":").replace("_", "-"), phase=word) for scope, word in phases.items()]
-    return WantedNow({row.key(): row for row in rows})
+    return DesiredState({row.key(): row for row in rows})
 
 
 def test_without_a_row_everything_is_to_run() -> None:
-    nothing = WantedNow({})
-    assert nothing.connector(Connector.SOURCE) is Phase.RUNNING
-    assert nothing.partition("orders", 3, slot=0) is Phase.RUNNING
-    assert nothing.slot(1) is Phase.RUNNING
+    nothing = DesiredState({})
+    assert nothing.connector(Connector.SOURCE) is DesiredPhase.RUNNING
+    assert nothing.partition("orders", 3, slot=0) is DesiredPhase.RUNNING
+    assert nothing.slot(1) is DesiredPhase.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -30,20 +30,22 @@ def test_without_a_row_everything_is_to_run() -> None:
 )
 def test_a_partition_runs_only_while_all_that_it_lies_in_does(scope: str) -> None:
     wanted = now(**{scope: "paused"})
-    assert wanted.partition("orders", 3, slot=2) is Phase.PAUSED
-    assert wanted.partition("payments", 3, slot=1) is (Phase.PAUSED if scope.startswith("conn") else Phase.RUNNING)
+    assert wanted.partition("orders", 3, slot=2) is DesiredPhase.PAUSED
+    assert wanted.partition("payments", 3, slot=1) is (
+        DesiredPhase.PAUSED if scope.startswith("conn") else DesiredPhase.RUNNING
+    )
 
 
 def test_the_most_restrained_word_counts() -> None:
     wanted = now(connector__MirrorSourceConnector="paused", slot__2="stopped")
-    assert wanted.slot(2) is Phase.STOPPED
-    assert wanted.slot(1) is Phase.PAUSED
-    assert wanted.partition("t", 0, slot=2) is Phase.STOPPED
-    assert wanted.connector(Connector.CHECKPOINT) is Phase.RUNNING
+    assert wanted.slot(2) is DesiredPhase.STOPPED
+    assert wanted.slot(1) is DesiredPhase.PAUSED
+    assert wanted.partition("t", 0, slot=2) is DesiredPhase.STOPPED
+    assert wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
 
 
 def test_a_word_of_a_later_release_lets_nothing_run() -> None:
-    assert now(topic__orders="draining").partition("orders", 0) is Phase.PAUSED
+    assert now(topic__orders="draining").partition("orders", 0) is DesiredPhase.PAUSED
 
 
 @pytest.mark.parametrize(("verb", "phase"), [(PAUSE, "paused"), (RESUME, "running"), (STOP, "stopped")])
@@ -56,8 +58,8 @@ def test_a_restart_keeps_the_phase_and_is_told_by_its_id() -> None:
     known = Wanted(scope=SOURCE, phase="paused")
     asked = after(known, RESTART, "c1")
     assert (asked.phase, asked.restart) == ("paused", "c1")
-    before = WantedNow({}).restarts(Scope.parse(SOURCE))
-    assert WantedNow({asked.key(): asked}).restarts(Scope.parse(SOURCE)) != before
+    before = DesiredState({}).restarts(Scope.parse(SOURCE))
+    assert DesiredState({asked.key(): asked}).restarts(Scope.parse(SOURCE)) != before
 
 
 @given(st.lists(st.tuples(st.sampled_from((PAUSE, RESUME, STOP, RESTART)), st.integers(0, 9)), max_size=6))
@@ -80,20 +82,22 @@ def test_commands_about_nothing_there_is_are_doubted() -> None:
 
 
 def test_what_the_file_states_counts_beside_the_rows_and_the_most_restrained_of_all() -> None:
-    stated = Stated(phase="paused", key="mm2.properties:5: A->B.lockstep.state")
-    states = States(source=stated)
-    by_file = WantedNow({}, states)
-    assert by_file.connector(Connector.SOURCE) is Phase.PAUSED
-    assert by_file.connector(Connector.CHECKPOINT) is Phase.RUNNING
-    assert by_file.slot(0) is by_file.partition("orders", 0) is Phase.PAUSED
+    stated = StatedPhase(phase="paused", key="mm2.properties:5: A->B.lockstep.state")
+    states = StatedPhases(source=stated)
+    by_file = DesiredState({}, states)
+    assert by_file.connector(Connector.SOURCE) is DesiredPhase.PAUSED
+    assert by_file.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
+    assert by_file.slot(0) is by_file.partition("orders", 0) is DesiredPhase.PAUSED
     assert by_file.stated(Connector.SOURCE) == stated
     assert by_file.stated(Connector.HEARTBEAT) is None
     assert by_file.why(Connector.SOURCE) == "paused by mm2.properties:5: A->B.lockstep.state"
     assert by_file.why(Connector.CHECKPOINT) == "running"
 
     row = Wanted(scope=SOURCE, phase="running")
-    assert WantedNow({row.key(): row}, states).connector(Connector.SOURCE) is Phase.PAUSED, "no command starts it"
+    assert DesiredState({row.key(): row}, states).connector(Connector.SOURCE) is DesiredPhase.PAUSED, (
+        "no command starts it"
+    )
     row = Wanted(scope=SOURCE, phase="stopped")
-    stopped = WantedNow({row.key(): row}, states)
-    assert stopped.connector(Connector.SOURCE) is Phase.STOPPED
+    stopped = DesiredState({row.key(): row}, states)
+    assert stopped.connector(Connector.SOURCE) is DesiredPhase.STOPPED
     assert stopped.why(Connector.SOURCE) == "stopped", "that is not what the file says"

@@ -3,27 +3,27 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.kafka.error_verdicts import Verdict, classify
+from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, classify
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [
-        (KafkaError._TRANSPORT, Verdict.UNREACHABLE),
-        (KafkaError._TIMED_OUT, Verdict.UNREACHABLE),
-        (KafkaError.SASL_AUTHENTICATION_FAILED, Verdict.UNREACHABLE),
-        (KafkaError.NOT_CONTROLLER, Verdict.RETRIABLE),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, Verdict.RETRIABLE),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, Verdict.DENIED),
-        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, Verdict.DENIED),
-        (KafkaError.INVALID_CONFIG, Verdict.FATAL),
-        (KafkaError.TOPIC_ALREADY_EXISTS, Verdict.FATAL),
-        (31_999, Verdict.FATAL),
+        (KafkaError._TRANSPORT, ErrorVerdict.UNREACHABLE),
+        (KafkaError._TIMED_OUT, ErrorVerdict.UNREACHABLE),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, ErrorVerdict.UNREACHABLE),
+        (KafkaError.NOT_CONTROLLER, ErrorVerdict.RETRIABLE),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ErrorVerdict.RETRIABLE),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ErrorVerdict.DENIED),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, ErrorVerdict.DENIED),
+        (KafkaError.INVALID_CONFIG, ErrorVerdict.FATAL),
+        (KafkaError.TOPIC_ALREADY_EXISTS, ErrorVerdict.FATAL),
+        (31_999, ErrorVerdict.FATAL),
     ],
 )
-def test_errors_are_classified_by_their_code(code: int, verdict: Verdict) -> None:
+def test_errors_are_classified_by_their_code(code: int, verdict: ErrorVerdict) -> None:
     assert classify(code) is verdict
 
 
@@ -40,7 +40,7 @@ def test_a_cluster_that_is_away_is_asked_again_soon() -> None:
     backoff = Backoff(first=4.0, limit=30.0)
     away = ClusterUnreachable("B", "b:9092", "refused")
     assert [backoff.after(away) for _ in range(3)] == [4.0, 5.0, 5.0]
-    assert backoff.after(ClusterTrouble("B", "whatever")) == 30.0
+    assert backoff.after(ClusterError("B", "whatever")) == 30.0
     assert backoff.after(None) == 30.0
 
 

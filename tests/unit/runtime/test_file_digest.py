@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lockstep_runtime.util.file_digest import Steady, contents
+from lockstep_runtime.util.file_digest import FileDigest, contents
 
 
 def test_what_is_in_a_file_counts_not_how_it_came_there(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_file_that_is_gone_is_another_content(tmp_path: Path) -> None:
 
 def test_only_what_is_the_same_twice_counts() -> None:
     one, two, three = ({Path("f"): text} for text in "123")
-    steady = Steady(one)
+    steady = FileDigest(one)
     assert [steady.differs(seen) for seen in (one, two, three, three, three)] == [False, False, False, True, True]
     steady.taken = dict(three)
     assert not steady.differs(three)

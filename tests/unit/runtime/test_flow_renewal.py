@@ -14,7 +14,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_runtime.membership.flow_runner import FlowRunner
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 from tests.support.flow_context import flow_context
 
 
@@ -32,7 +32,7 @@ class Lives(FlowRunner):
         super().__init__(ctx, service, nobody)
         self.begun: list[float] = []
         self.ended = 0
-        self.trouble: ClusterTrouble | None = None
+        self.trouble: ClusterError | None = None
 
     async def _life(self) -> None:
         self.begun.append(self.ctx.settings.admin_timeout.total_seconds())
@@ -74,7 +74,7 @@ async def test_who_waits_after_a_failure_goes_on_at_once(tmp_path: Path, monkeyp
     runner = Lives(tmp_path)
     runner._backoff.first = 60.0
     runner._backoff.limit = 60.0
-    runner.trouble = ClusterTrouble("B", "away")
+    runner.trouble = ClusterError("B", "away")
     running = asyncio.create_task(runner.run())
     await until(lambda: runner.ended == 1)
     runner.trouble = None

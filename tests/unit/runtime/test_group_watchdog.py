@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, Hearing
+from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, GroupWatchdog
 from lockstep_runtime.util.suspend_detector import AWAY_S
 
 
 def deaf_after(heard_until: float, *, unreachable_until: float = 0.0, frozen_from: float | None = None) -> float:
     """When it is found out, of looks every second."""
-    hearing, now = Hearing(), 100.0
+    hearing, now = GroupWatchdog(), 100.0
     while not hearing.lost(now < heard_until, now >= unreachable_until, now):
         now += 1.0
         if frozen_from is not None and now >= frozen_from:

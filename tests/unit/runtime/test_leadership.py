@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.state.leadership import Leadership, Standing, label_of
+from lockstep_runtime.state.leadership import Leadership, LeadPhase, leader_label
 
 
 @dataclass
@@ -23,7 +23,7 @@ def test_holding_the_partition_alone_is_not_leading() -> None:
     me = Leadership("topic-sync")
     me.assigned({0, 1, 2})
     assert me.to_claim() == (0,)
-    assert me.standing() is Standing.CLAIMING
+    assert me.standing() is LeadPhase.CLAIMING
     assert (me.leads(), me.term()) == (False, 0)
 
 
@@ -59,7 +59,7 @@ def test_without_partition_0_we_stand_by() -> None:
     me = Leadership("topic-sync")
     me.assigned({1, 2, 3})
     assert me.to_claim() == ()
-    assert me.standing() is Standing.IDLE
+    assert me.standing() is LeadPhase.IDLE
 
 
 def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_the_partition() -> None:
@@ -123,7 +123,7 @@ def test_divided_work_is_led_partition_by_partition() -> None:
     assert me.to_claim() == (2, 4)
     for partition, term in ((2, 11), (4, 12)):
         me.claimed(partition, term)
-        me.saw_leader(label_of("checkpoint", partition, divided=True), "one", term)
+        me.saw_leader(leader_label("checkpoint", partition, divided=True), "one", term)
     assert me.leading() == {2, 4}
     me.saw_leader("checkpoint-2", "two", 13)
     assert me.leading() == {4}

@@ -1,18 +1,18 @@
 """What of many failures of one cause is worth a line."""
 
 from lockstep_config.credentials.permissions import Remedy
-from lockstep_runtime.telemetry.log_dedup import Sayings
+from lockstep_runtime.telemetry.log_dedup import LogDedup
 
 WRITE, READ = (f"topic x: {Remedy('we lack it', command)}" for command in ("grant write", "grant read"))
 
 
 def test_each_cause_is_counted_and_what_has_none_is_not() -> None:
-    sayings = Sayings()
+    sayings = LogDedup()
     assert [sayings.count(one) for one in (WRITE, WRITE, READ, "away", WRITE, "away")] == [1, 2, 1, 0, 3, 0]
 
 
 def test_what_is_over_is_news_when_it_comes_again() -> None:
-    sayings = Sayings()
+    sayings = LogDedup()
     sayings.count(WRITE)
     sayings.count(READ)
     sayings.only([WRITE, "away"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
-from lockstep_runtime.flow.main_loop import Work
+from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.flow_context import flow_context, read_row
 
@@ -20,7 +20,7 @@ class Scene:
         self.ctx = flow_context(folder, "heartbeat", pauses_itself=pauses_itself)
         self.said: list[str] = []
         self.raises: list[Exception] = []
-        self.work = Work(self.ctx, self._run)
+        self.work = MainLoop(self.ctx, self._run)
 
     async def _run(self) -> None:
         self.said.append("begins")
@@ -104,7 +104,7 @@ async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
         finally:
             raise RuntimeError("a mistake of ours")
 
-    work = Work(scene.ctx, drains_badly)
+    work = MainLoop(scene.ctx, drains_badly)
     going = asyncio.create_task(work.go_on())
     await asyncio.sleep(0.01)
     going.cancel()
@@ -134,7 +134,7 @@ class Resting(Scene):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.work = Work(self.ctx, self._run, self._rest)
+        self.work = MainLoop(self.ctx, self._run, self._rest)
 
     async def _rest(self) -> None:
         self.said.append("rests")

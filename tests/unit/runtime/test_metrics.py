@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lockstep_config.credentials.certificate_expiry import KEYSTORE, CertificateEnds
 from lockstep_protocol.names import Flow
-from lockstep_runtime.flow.common_metrics import certificate_samples, memory_samples, standing_samples
+from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.telemetry.metrics import Metric, Metrics, Sample, Type
 from lockstep_runtime.util.memory import resident
 
@@ -75,7 +75,7 @@ class Standing:
 def test_connectors_are_counted_where_they_act() -> None:
     metrics = Metrics()
     flows = [Standing("A", acting=True), Standing("B", acting=True, degraded=True), Standing("C", acting=False)]
-    metrics.ask(lambda: standing_samples("heartbeat", flows))
+    metrics.ask(lambda: lead_samples("heartbeat", flows))
     page = shown(metrics)
     assert page["kafka_connect_worker_connector_count",] == 2
     assert page["kafka_connect_worker_task_count",] == 2
@@ -91,7 +91,7 @@ def test_connectors_are_counted_where_they_act() -> None:
 @pytest.mark.parametrize("service", ["topic-sync", "acl-sync"])
 def test_parts_of_the_source_connector_count_as_none(service: str) -> None:
     metrics = Metrics()
-    metrics.ask(lambda: standing_samples(service, [Standing("A", acting=True)]))
+    metrics.ask(lambda: lead_samples(service, [Standing("A", acting=True)]))
     page = shown(metrics)
     assert page["kafka_connect_worker_connector_count",] == 0
     assert not [key for key in page if "task" in key[0]]

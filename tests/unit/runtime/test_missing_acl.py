@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.kafka.missing_acl import lacking, words
+from lockstep_runtime.kafka.missing_acl import missing_operation, words
 
 TOPIC, GROUP, CLUSTER = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -31,7 +31,7 @@ TOPIC, GROUP, CLUSTER = (
 def test_what_was_asked_tells_what_is_lacking(
     code: int, asked: str, resource: str, lacks: tuple[str, str, str]
 ) -> None:
-    assert lacking(code, asked, resource) == lacks
+    assert missing_operation(code, asked, resource) == lacks
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 
 from lockstep_config.credentials.permissions import Remedy
-from lockstep_runtime.flow.periodic import SAID_AT_ONCE, Rounds, Troubles
+from lockstep_runtime.flow.periodic import SAID_AT_ONCE, FailureTracker, PeriodicTasks
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 from tests.support.eventually import eventually
 
 LONG = timedelta(hours=1)
@@ -29,7 +29,7 @@ def heard(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 
 
 async def test_a_refresh_waits_for_a_round_that_began_after_it() -> None:
-    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     began: list[int] = []
     go_on = asyncio.Event()
 
@@ -51,8 +51,8 @@ async def test_a_refresh_waits_for_a_round_that_began_after_it() -> None:
 
 
 async def test_a_refresh_that_fails_says_why() -> None:
-    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    troubled: list[ClusterTrouble] = []
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    troubled: list[ClusterError] = []
 
     async def round_() -> None:
         if troubled:
@@ -73,7 +73,9 @@ async def test_a_refresh_that_fails_says_why() -> None:
 
 async def test_mm2_036_a_round_that_a_cluster_does_not_answer_comes_again_long_before_its_time() -> None:
     ended: list[bool] = []
-    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time, lambda _, failed: ended.append(failed))
+    rounds = PeriodicTasks(
+        FlowLog("test", "A->B"), asyncio.get_running_loop().time, lambda _, failed: ended.append(failed)
+    )
 
     async def round_() -> None:
         if not ended:
@@ -87,14 +89,14 @@ async def test_mm2_036_a_round_that_a_cluster_does_not_answer_comes_again_long_b
         work.cancel()
 
 
-async def rounds_done(rounds: Rounds) -> None:
+async def rounds_done(rounds: PeriodicTasks) -> None:
     await asyncio.sleep(0)
     await rounds.refresh()
 
 
 async def test_a_round_that_is_much_work_is_followed_by_a_long_rest() -> None:
     loop = asyncio.get_running_loop()
-    rounds = Rounds(FlowLog("test", "A->B"), loop.time)
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), loop.time)
     began: list[float] = []
     ended: list[float] = []
 
@@ -111,7 +113,7 @@ async def test_a_round_that_is_much_work_is_followed_by_a_long_rest() -> None:
 
 
 async def test_a_round_that_waited_for_a_cluster_is_not_rested_from() -> None:
-    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     began = 0
 
     async def round_() -> None:
@@ -132,7 +134,7 @@ def work_for(seconds: float) -> None:
 
 
 async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
-    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
 
     async def round_() -> None:
         work_for(0.001)
@@ -145,7 +147,7 @@ async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
 
 
 async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -> None:
-    rounds = Rounds(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     go_on = asyncio.Event()
 
     async def round_() -> None:
@@ -162,7 +164,7 @@ async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -
 
 
 def test_an_unreachable_cluster_is_said_once_for_all_who_notice(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles(FlowLog("test", "A->B"))
+    troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:
         troubles.began("one", AWAY)
         troubles.began("two", AWAY)
@@ -174,7 +176,7 @@ def test_an_unreachable_cluster_is_said_once_for_all_who_notice(caplog: pytest.L
 
 
 def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles(FlowLog("test", "A->B"))
+    troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:
         troubles.began("one", DENIED)
         troubles.began("one", DENIED)
@@ -184,26 +186,26 @@ def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCap
 
 
 def test_of_many_troubles_the_first_ones_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    troubles, names = Troubles(FlowLog("test", "A->B")), [f"p-{number}" for number in range(SAID_AT_ONCE + 3)]
+    troubles, names = FailureTracker(FlowLog("test", "A->B")), [f"p-{number}" for number in range(SAID_AT_ONCE + 3)]
     with heard(caplog) as lines:
         for text in ("no leader", "still none"):
             for name in names:
-                troubles.began(name, ClusterTrouble("B", text))
+                troubles.began(name, ClusterError("B", text))
         assert troubles.now.keys() == set(names)
         for name in reversed(names):
             troubles.over(name)
-        troubles.began("p-0", ClusterTrouble("B", "again"))
+        troubles.began("p-0", ClusterError("B", "again"))
     named = names[:SAID_AT_ONCE]
     failing, recovered = [f"{name} failing" for name in named], [f"{name} recovered" for name in reversed(named)]
     assert lines == [*failing, "others failing", *failing, "others recovered", *recovered, "p-0 failing"]
 
 
 def test_how_many_were_not_named_is_said_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles(FlowLog("test", "A->B"))
+    troubles = FailureTracker(FlowLog("test", "A->B"))
     caplog.set_level(logging.INFO, logger="lockstep.test")
     for _ in range(2):
         for number in range(SAID_AT_ONCE + 3):
-            troubles.began(f"p-{number}", ClusterTrouble("B", "no leader"))
+            troubles.began(f"p-{number}", ClusterError("B", "no leader"))
         caplog.clear()
         for number in range(SAID_AT_ONCE + 3):
             troubles.over(f"p-{number}")
@@ -213,7 +215,7 @@ def test_how_many_were_not_named_is_said_at_the_end(caplog: pytest.LogCaptureFix
 
 
 def test_a_permission_that_many_lack_is_said_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles(FlowLog("test", "A->B"))
+    troubles = FailureTracker(FlowLog("test", "A->B"))
     remedy, other = Remedy("we lack Write on topic x", "grant A."), Remedy("we lack Read on topic x", "grant *")
     with heard(caplog) as lines:
         for name in ("x-0", "x-1", "y-0"):
@@ -226,7 +228,7 @@ def test_a_permission_that_many_lack_is_said_once_and_its_end_too(caplog: pytest
 
 
 def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles(FlowLog("test", "A->B"))
+    troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:
         troubles.began("one", AWAY)
         troubles.began("one", DENIED)
@@ -234,7 +236,7 @@ def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest
 
 
 def test_what_somebody_else_says_is_not_said(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles(FlowLog("test", "A->B"), others_say={"B"})
+    troubles = FailureTracker(FlowLog("test", "A->B"), others_say={"B"})
     with heard(caplog) as lines:
         troubles.began("copying", AWAY)
         troubles.began("progress", ClusterUnreachable("A", "a:9092", "refused"))
@@ -247,7 +249,7 @@ def test_what_somebody_else_says_is_not_said(caplog: pytest.LogCaptureFixture) -
 
 def test_a_topic_that_was_deleted_is_said_to_be_so(caplog: pytest.LogCaptureFixture) -> None:
     with heard(caplog) as lines:
-        troubles = Troubles(FlowLog("test", "A->B"))
+        troubles = FailureTracker(FlowLog("test", "A->B"))
         for _ in range(2):
             troubles.began("orders-0", TopicDeleted("A", "orders"))
         troubles.over("orders-0")

@@ -3,17 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.kafka.reconnect_backoff import LONGEST_S, Reconnecting
+from lockstep_runtime.kafka.reconnect_backoff import LONGEST_S, ReconnectBackoff
 
 A, B = ("a", 9092), ("b", 9092)
 
 
 def test_an_address_that_refused_nothing_is_connected_to_at_once() -> None:
-    assert Reconnecting().wait_s(A, 5.0) == 0.0
+    assert ReconnectBackoff().wait_s(A, 5.0) == 0.0
 
 
 def test_pauses_double_up_to_the_longest() -> None:
-    reconnecting, now, pauses = Reconnecting(), 100.0, []
+    reconnecting, now, pauses = ReconnectBackoff(), 100.0, []
     for _ in range(7):
         reconnecting.refused(A, now)
         pauses.append(round(reconnecting.wait_s(A, now), 3))
@@ -22,7 +22,7 @@ def test_pauses_double_up_to_the_longest() -> None:
 
 
 def test_what_has_passed_of_a_pause_is_not_waited_for_again() -> None:
-    reconnecting = Reconnecting()
+    reconnecting = ReconnectBackoff()
     for _ in range(10):
         reconnecting.refused(A, 0.0)
     assert reconnecting.wait_s(A, 0.75 * LONGEST_S) == 0.25 * LONGEST_S
@@ -30,7 +30,7 @@ def test_what_has_passed_of_a_pause_is_not_waited_for_again() -> None:
 
 
 def test_a_connection_ends_the_pauses_of_its_address_alone() -> None:
-    reconnecting = Reconnecting()
+    reconnecting = ReconnectBackoff()
     for _ in range(5):
         reconnecting.refused(A, 0.0)
         reconnecting.refused(B, 0.0)
@@ -43,7 +43,7 @@ def test_a_connection_ends_the_pauses_of_its_address_alone() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from((A, B)), st.booleans(), st.floats(0.0, 3.0))))
 def test_nobody_ever_waits_longer_than_the_longest_pause(attempts: list[tuple[tuple[str, int], bool, float]]) -> None:
-    reconnecting, now = Reconnecting(), 0.0
+    reconnecting, now = ReconnectBackoff(), 0.0
     for address, opened, passed in attempts:
         now += passed
         if opened:

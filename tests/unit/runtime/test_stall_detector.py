@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.util.stall_detector import Standstill
+from lockstep_runtime.util.stall_detector import StallDetector
 
 
 def test_it_takes_two_looks_at_the_same_position() -> None:
-    standstill = Standstill()
+    standstill = StallDetector()
     assert standstill.look({0: 5, 1: 7}, {0: 9, 1: 7}) == []
     assert standstill.look({0: 5, 1: 7}, {0: 12, 1: 8}) == [0]
     assert standstill.look({0: 6, 1: 7}, {0: 12, 1: 8}) == [1]
@@ -17,7 +17,7 @@ def test_it_takes_two_looks_at_the_same_position() -> None:
 
 
 def test_where_beginning_anew_does_not_help_it_looks_ever_more_seldom_until_something_moves() -> None:
-    standstill = Standstill(10.0)
+    standstill = StallDetector(10.0)
     every = []
     for _ in range(8):
         standstill.look({0: 5}, {0: 9})
@@ -28,7 +28,7 @@ def test_where_beginning_anew_does_not_help_it_looks_ever_more_seldom_until_some
 
 
 def test_only_what_did_not_move_is_worth_a_question() -> None:
-    standstill = Standstill()
+    standstill = StallDetector()
     assert list(standstill.unmoved({0: 5, 1: 7})) == []
     assert list(standstill.unmoved({0: 5, 1: 8})) == [0]
 
@@ -36,7 +36,7 @@ def test_only_what_did_not_move_is_worth_a_question() -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
 def test_who_has_read_everything_or_moves_is_never_stuck(steps: list[tuple[int, int]]) -> None:
     """Each step the reader gets ``got`` more records of those that are there, ``new`` come in."""
-    standstill, position, end = Standstill(), 0, 0
+    standstill, position, end = StallDetector(), 0, 0
     for got, new in steps:
         before = position
         position = min(end, position + got)

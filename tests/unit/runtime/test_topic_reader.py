@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from lockstep_config.credentials.permissions import NO_ACCESS
-from lockstep_runtime.kafka.topic_reader import Reader
+from lockstep_runtime.kafka.topic_reader import TopicReader
 
 
 @pytest.mark.parametrize("most_ms", ["20", "1000", "60000"])
@@ -18,6 +18,6 @@ def test_who_is_to_look_for_brokers_more_seldom_or_oftener_reads_all_the_same(mo
         "reconnect.backoff.ms": most_ms,
         "reconnect.backoff.max.ms": most_ms,
     }
-    reader = Reader(conf, "mm2-lockstep-state.A.internal", "B", NO_ACCESS, "read_uncommitted", threading.Event())
+    reader = TopicReader(conf, "mm2-lockstep-state.A.internal", "B", NO_ACCESS, "read_uncommitted", threading.Event())
     reader.open()
     reader.close()

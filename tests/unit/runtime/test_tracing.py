@@ -21,9 +21,9 @@ import pytest
 from lockstep_runtime.telemetry import log
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
-from lockstep_runtime.telemetry.tracing_config import Choice, choice_of
+from lockstep_runtime.telemetry.tracing_config import TracingConfig, tracing_config
 from lockstep_runtime.telemetry.tracing_start import start_tracing
-from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost
 from tests.support.broker import free_port
 from tests.support.collector import Collector
 from tests.support.flow_context import flow_context
@@ -75,22 +75,22 @@ def begun(service: str = "topic-sync") -> Iterator[Tracing]:
 @pytest.mark.parametrize(
     ("environment", "wanted"),
     [
-        ({}, Choice(True, "lockstep-checkpoint", "http://localhost:4318")),
-        ({"OTEL_SERVICE_NAME": "mirror"}, Choice(True, "mirror", "http://localhost:4318")),
+        ({}, TracingConfig(True, "lockstep-checkpoint", "http://localhost:4318")),
+        ({"OTEL_SERVICE_NAME": "mirror"}, TracingConfig(True, "mirror", "http://localhost:4318")),
         (
             {"OTEL_RESOURCE_ATTRIBUTES": "a=b, service.name = mirror"},
-            Choice(True, "mirror", "http://localhost:4318"),
+            TracingConfig(True, "mirror", "http://localhost:4318"),
         ),
-        ({"OTEL_SDK_DISABLED": "True"}, Choice(False, "lockstep-checkpoint")),
-        ({"OTEL_TRACES_EXPORTER": "none"}, Choice(False, "lockstep-checkpoint")),
+        ({"OTEL_SDK_DISABLED": "True"}, TracingConfig(False, "lockstep-checkpoint")),
+        ({"OTEL_TRACES_EXPORTER": "none"}, TracingConfig(False, "lockstep-checkpoint")),
         (
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://t:4318/t"},
-            Choice(True, "lockstep-checkpoint", "http://t:4318/t"),
+            TracingConfig(True, "lockstep-checkpoint", "http://t:4318/t"),
         ),
     ],
 )
-def test_the_usual_variables_are_obeyed(environment: dict[str, str], wanted: Choice) -> None:
-    assert choice_of("checkpoint", environment) == wanted
+def test_the_usual_variables_are_obeyed(environment: dict[str, str], wanted: TracingConfig) -> None:
+    assert tracing_config("checkpoint", environment) == wanted
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_usual_variables_are_obeyed(environment: dict[str, str], wanted: Cho
     ],
 )
 def test_what_is_not_spoken_is_said(environment: dict[str, str], words: str) -> None:
-    (warning,) = choice_of("checkpoint", environment).warnings
+    (warning,) = tracing_config("checkpoint", environment).warnings
     assert words in warning
 
 
@@ -170,10 +170,10 @@ async def test_a_work_its_steps_and_what_happened_arrive(collector: Collector) -
 
 def test_what_is_raised_is_recorded_and_gets_out_but_for_a_change_of_leader(collector: Collector) -> None:
     with begun() as tracing:
-        with pytest.raises(ClusterTrouble), tracing.work("failing"), step("admin describe"):
-            raise ClusterTrouble("A", "cluster A: it is away")
-        with pytest.raises(StoodDown), tracing.work("stood down"):
-            raise StoodDown("somebody else leads")
+        with pytest.raises(ClusterError), tracing.work("failing"), step("admin describe"):
+            raise ClusterError("A", "cluster A: it is away")
+        with pytest.raises(LeadershipLost), tracing.work("stood down"):
+            raise LeadershipLost("somebody else leads")
     (work,), (within,), (stood,) = map(collector.spans, ("failing", "admin describe", "stood down"))
     assert work.error == within.error == "cluster A: it is away"
     assert work.events == ("exception",)

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_topic_sync.config_scan_schedule import AT_ONCE, CALM, FIRST_HOLD, FREE, LATELY, LOOK_EVERY, Turns
+from lockstep_topic_sync.config_scan_schedule import (
+    AT_ONCE,
+    CALM,
+    FIRST_HOLD,
+    FREE,
+    LATELY,
+    LOOK_EVERY,
+    ConfigScanSchedule,
+)
 
 WHOLE = 600.0
 
@@ -15,7 +23,7 @@ def names(count: int) -> list[str]:
     return [f"t{n:05}" for n in range(count)]
 
 
-def rounds(turns: Turns, topics: list[str], since: float, until: float) -> dict[str, list[float]]:
+def rounds(turns: ConfigScanSchedule, topics: list[str], since: float, until: float) -> dict[str, list[float]]:
     """Runs rounds in which nothing differs; when each topic was compared."""
     compared: dict[str, list[float]] = {name: [] for name in topics}
     now = since
@@ -29,7 +37,7 @@ def rounds(turns: Turns, topics: list[str], since: float, until: float) -> dict[
 
 
 def test_few_topics_are_all_looked_at_in_every_round() -> None:
-    turns = Turns(WHOLE)
+    turns = ConfigScanSchedule(WHOLE)
     assert turns.every == LOOK_EVERY
     for at in (0.0, LOOK_EVERY, 2 * LOOK_EVERY):
         assert sorted(turns.begin(names(AT_ONCE), at)) == names(AT_ONCE)
@@ -39,7 +47,7 @@ def test_few_topics_are_all_looked_at_in_every_round() -> None:
 
 @pytest.mark.parametrize(("count", "within"), [(1, 8.0), (1_000, 8.0), (2_000, 16.0), (10_000, 80.0)])
 def test_each_topic_is_looked_at_within_a_time_that_grows_only_with_their_number(count: int, within: float) -> None:
-    turns, topics = Turns(WHOLE), names(count)
+    turns, topics = ConfigScanSchedule(WHOLE), names(count)
     looked: dict[str, float] = {}
     for n in range(60):
         now = n * turns.every
@@ -57,7 +65,7 @@ def test_each_topic_is_looked_at_within_a_time_that_grows_only_with_their_number
 @pytest.mark.parametrize("whole", [1.0, 10.0, 600.0])
 @pytest.mark.parametrize("count", [1, 700, 3_000])
 def test_each_topic_is_compared_within_the_setting_and_not_much_more_often(whole: float, count: int) -> None:
-    turns = Turns(whole)
+    turns = ConfigScanSchedule(whole)
     until = max(4 * whole, 100.0)
     compared = rounds(turns, names(count), 0.0, until)
     for times in compared.values():
@@ -68,14 +76,14 @@ def test_each_topic_is_compared_within_the_setting_and_not_much_more_often(whole
 
 
 def test_a_slow_cluster_gets_larger_slices_so_that_the_whole_stays_within_the_setting() -> None:
-    turns = Turns(60.0)
+    turns = ConfigScanSchedule(60.0)
     topics = names(10_000)
     assert len(turns.begin(topics, 0.0)) == 1_429  # 8 s of 60, in whole rounds
     assert len(turns.begin(topics, 12.0)) == 2_000  # the last round took 12
 
 
 def test_a_change_is_compared_at_once_and_an_unchanged_topic_is_not() -> None:
-    turns = Turns(WHOLE)
+    turns = ConfigScanSchedule(WHOLE)
     turns.begin(["a"], 0.0)
     assert turns.looked("a", 1, 0.0)  # never compared
     turns.compared("a", 1, 0.0)
@@ -90,7 +98,7 @@ def test_a_change_is_compared_at_once_and_an_unchanged_topic_is_not() -> None:
 
 
 def test_what_changed_last_comes_first_and_in_every_round() -> None:
-    turns, topics = Turns(WHOLE), names(5_000)
+    turns, topics = ConfigScanSchedule(WHOLE), names(5_000)
     for n in range(10):
         for name in turns.begin(topics, n * 4.0):
             turns.looked(name, 1, n * 4.0)
@@ -108,12 +116,12 @@ def test_what_changed_last_comes_first_and_in_every_round() -> None:
 
 
 def test_retries_come_first_and_what_waits_not_at_all() -> None:
-    turns = Turns(WHOLE)
+    turns = ConfigScanSchedule(WHOLE)
     assert turns.begin(["a", "b", "c"], 0.0, first=["c", "gone"], not_now={"a"}) == ["c", "b"]
 
 
 def test_a_topic_that_is_gone_is_forgotten() -> None:
-    turns = Turns(WHOLE)
+    turns = ConfigScanSchedule(WHOLE)
     turns.begin(["a"], 0.0)
     turns.compared("a", 1, 0.0)
     turns.begin([], 4.0)
@@ -123,7 +131,7 @@ def test_a_topic_that_is_gone_is_forgotten() -> None:
 
 def test_a_topic_set_again_and_again_is_left_alone_for_longer_and_longer() -> None:
     """Two who set each other's values: a change every round, at both ends."""
-    turns, now, mark = Turns(WHOLE), 0.0, 0
+    turns, now, mark = ConfigScanSchedule(WHOLE), 0.0, 0
     times = []
     while now < 3_600.0:
         for name in turns.begin(["a"], now):
@@ -138,14 +146,14 @@ def test_a_topic_set_again_and_again_is_left_alone_for_longer_and_longer() -> No
 
 
 def test_some_changes_in_a_row_are_not_held_up_and_calm_lets_them_count_anew() -> None:
-    turns = Turns(WHOLE)
+    turns = ConfigScanSchedule(WHOLE)
     assert [turns.altered("a", n * 5.0) for n in range(FREE + 2)] == [0.0] * FREE + [FIRST_HOLD, 2 * FIRST_HOLD]
     calm = (FREE + 1) * 5.0 + 2 * FIRST_HOLD + CALM
     assert turns.altered("a", calm) == 0.0
 
 
 def test_nothing_is_held_for_longer_than_the_setting() -> None:
-    turns = Turns(2.0)
+    turns = ConfigScanSchedule(2.0)
     assert [turns.altered("a", n * 1.0) for n in range(6)][-1] == 2.0
 
 
@@ -155,7 +163,7 @@ def test_nothing_is_held_for_longer_than_the_setting() -> None:
     whole=st.floats(1.0, 600.0),
 )
 def test_a_turn_names_only_topics_that_are_there_and_each_once(counts: list[int], step: float, whole: float) -> None:
-    turns = Turns(whole)
+    turns = ConfigScanSchedule(whole)
     for n, count in enumerate(counts):
         turn = turns.begin(names(count), n * step)
         assert len(set(turn)) == len(turn)

@@ -5,9 +5,16 @@ from dataclasses import replace
 import pytest
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_topic_sync.mirrored_topics import STANDINGS, Seen, gone_rows, mirrored_row, standing, what_happened
+from lockstep_topic_sync.mirrored_topics import (
+    STANDINGS,
+    SelectedTopic,
+    count_by_phase,
+    gone_rows,
+    mirrored_row,
+    topic_events,
+)
 from lockstep_topic_sync.plan import Topic
-from lockstep_topic_sync.retry_schedule import Retries
+from lockstep_topic_sync.retry_schedule import RetrySchedule
 
 SOURCE = Topic("orders", "id-s", 4)
 TARGET = Topic("A.orders", "id-t", 4)
@@ -24,17 +31,17 @@ ROW = MirroredTopic(
 
 
 def test_a_topic_that_stands_on_both_sides_is_mirrored() -> None:
-    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS), None) == ROW
+    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), None) == ROW
 
 
 def test_more_partitions_on_the_target_are_no_trouble() -> None:
-    row = mirrored_row(Seen(SOURCE, "A.orders", replace(TARGET, partitions=9), CONFIGS), ROW)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=9), CONFIGS), ROW)
     assert row == replace(ROW, target_partitions=9)
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
 def test_where_counts_are_kept_every_partition_of_the_source_is_copied(count: int) -> None:
-    seen = Seen(SOURCE, "A.orders", replace(TARGET, partitions=count), CONFIGS, keeps_count=True)
+    seen = SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=count), CONFIGS, keeps_count=True)
     row = mirrored_row(seen, None)
     assert row == replace(ROW, target_partitions=count)
     assert row.copied(by_key=True) == 4
@@ -42,73 +49,73 @@ def test_where_counts_are_kept_every_partition_of_the_source_is_copied(count: in
 
 
 def test_configs_that_were_not_read_stay_as_known() -> None:
-    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, None), ROW) == ROW
+    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, None), ROW) == ROW
 
 
 @pytest.mark.parametrize("target", [None, replace(TARGET, partitions=3)])
 def test_nothing_is_said_while_the_target_is_on_its_way(target: Topic | None) -> None:
-    assert mirrored_row(Seen(SOURCE, "A.orders", target, None), ROW) is None
+    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", target, None), ROW) is None
 
 
 def test_a_topic_that_cannot_be_created_is_failed() -> None:
-    row = mirrored_row(Seen(SOURCE, "A.orders", None, None, "no room"), None)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, "no room"), None)
     assert row is not None
     assert (row.phase, row.reason, row.target_partitions, row.partitions) == ("failed", "no room", 0, 4)
 
 
 def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
-    row = mirrored_row(Seen(SOURCE, "A.orders", replace(TARGET, partitions=3), CONFIGS, "no room"), ROW)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=3), CONFIGS, "no room"), ROW)
     assert row is not None
     assert (row.phase, row.reason, row.partitions, row.target_partitions) == ("mirrored", "no room", 3, 3)
     assert row.missing == 1
-    (failed,) = what_happened(ROW, row)
+    (failed,) = topic_events(ROW, row)
     assert failed.detail == {"reason": "no room", "partitions": [3]}
     assert "partition 3 is not copied" in failed.text
-    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
+    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
 
 
 def test_more_that_cannot_be_added_for_the_same_reason_are_named_as_well() -> None:
     few = replace(ROW, partitions=2, target_partitions=2, missing=2, reason="no room")
-    seen = Seen(replace(SOURCE, partitions=7), "A.orders", replace(TARGET, partitions=2), CONFIGS, "no room")
+    seen = SelectedTopic(replace(SOURCE, partitions=7), "A.orders", replace(TARGET, partitions=2), CONFIGS, "no room")
     row = mirrored_row(seen, few)
     assert row == replace(few, missing=5)
-    (failed,) = what_happened(few, row)
+    (failed,) = topic_events(few, row)
     assert failed.detail["partitions"] == [2, 3, 4, 5, 6]
     assert failed.text.startswith("orders -> A.orders: partitions 2 to 6 are not copied")
-    assert what_happened(row, row) == []
+    assert topic_events(row, row) == []
 
 
 def test_a_topic_without_a_target_lacks_no_partitions_but_everything() -> None:
-    row = mirrored_row(Seen(SOURCE, "A.orders", None, None, "no room"), None)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, "no room"), None)
     assert row is not None
     assert row.missing == 0
-    assert what_happened(None, row)[0].detail == {"reason": "no room"}
+    assert topic_events(None, row)[0].detail == {"reason": "no room"}
 
 
 def test_topics_are_counted_by_how_they_stand_and_failing_ones_apart_from_those_that_are_well() -> None:
     few = replace(ROW, source_topic="few", reason="no room", missing=2)
     failed = replace(ROW, source_topic="none", phase="failed", reason="no room")
     newer = replace(ROW, source_topic="newer", phase="unheard-of")
-    assert standing([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
+    assert count_by_phase([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
         "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
     }  # fmt: skip
-    assert standing([]) == dict.fromkeys(STANDINGS, 0)
+    assert count_by_phase([]) == dict.fromkeys(STANDINGS, 0)
 
 
 def test_mm2_120_configs_that_cannot_be_read_or_set_leave_the_topic_mirrored_with_the_reason() -> None:
-    row = mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS, configs_failure="not permitted"), ROW)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, configs_failure="not permitted"), ROW)
     assert row == replace(ROW, reason="its configs: not permitted")
-    (failed,) = what_happened(ROW, row)
+    (failed,) = topic_events(ROW, row)
     assert (failed.kind, failed.text) == ("TopicFailed", "orders -> A.orders: its configs: not permitted")
-    assert what_happened(row, row) == []
-    assert mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
-    both = mirrored_row(Seen(SOURCE, "A.orders", None, None, "no room", "not permitted"), None)
+    assert topic_events(row, row) == []
+    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
+    both = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, "no room", "not permitted"), None)
     assert both is not None
     assert both.reason == "no room"
 
 
 def test_an_old_failure_of_a_topic_that_stands_now_is_not_shown() -> None:
-    row = mirrored_row(Seen(SOURCE, "A.orders", TARGET, CONFIGS, "no room"), None)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, "no room"), None)
     assert row == ROW
 
 
@@ -124,7 +131,7 @@ def test_topics_that_are_gone_or_no_longer_wanted_are_said_so_once() -> None:
 
 
 def kinds(before: MirroredTopic | None, after: MirroredTopic) -> list[str]:
-    return [happened.kind for happened in what_happened(before, after)]
+    return [happened.kind for happened in topic_events(before, after)]
 
 
 def test_what_changes_of_rows_stand_for() -> None:
@@ -145,15 +152,15 @@ def test_what_changes_of_rows_stand_for() -> None:
 
 def test_a_topic_that_came_back_under_another_id_was_recreated() -> None:
     deleted = replace(ROW, phase="deleted")
-    (source,) = what_happened(deleted, replace(ROW, source_topic_id="id-2"))
+    (source,) = topic_events(deleted, replace(ROW, source_topic_id="id-2"))
     assert (source.kind, source.detail) == ("TopicRecreated", {"side": "source", "before": "id-s", "after": "id-2"})
-    (target,) = what_happened(ROW, replace(ROW, target_topic_id="id-3"))
+    (target,) = topic_events(ROW, replace(ROW, target_topic_id="id-3"))
     assert (target.kind, target.detail["side"]) == ("TopicRecreated", "target")
     assert kinds(replace(ROW, target_topic_id=""), ROW) == []  # a broker without topic ids, or a first creation
 
 
 def test_each_topic_is_retried_at_its_own_time() -> None:
-    retries = Retries()
+    retries = RetrySchedule()
     retries.failed("a", "no", 0.0)
     retries.failed("b", "no", 0.0)
     retries.failed("b", "still no", 1.0)

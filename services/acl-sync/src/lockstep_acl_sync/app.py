@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from lockstep_acl_sync import metrics
 from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, add_acls, read_acls
-from lockstep_acl_sync.binding_ledger import Ownership
-from lockstep_acl_sync.binding_ownership import Deletions, Looks, Review, deletions, review
+from lockstep_acl_sync.binding_ledger import BindingLedger
+from lockstep_acl_sync.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
 from lockstep_acl_sync.opt_in import OptIns, TopicsThere, judge_with
 from lockstep_acl_sync.plan import AclPlan, AclRule, Verdict, plan
 from lockstep_acl_sync.token_authorization import about_tokens
@@ -22,7 +22,7 @@ from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.tracing import note
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 
 __all__ = ["AclSync", "build"]
 
@@ -46,8 +46,8 @@ class AclSync:
         )
         self._one_cluster = False
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
-        self._own = Ownership(ctx)
-        self._looks = Looks()
+        self._own = BindingLedger(ctx)
+        self._looks = RevocationHistory()
         self._tokens = about_tokens(
             {
                 ctx.flow.source: settings.clients.source_admin,
@@ -211,7 +211,7 @@ class AclSync:
                 self._ctx.log.warn("ACLs", remark)
 
 
-def _how(troubles: Collection[ClusterTrouble]) -> tuple[str, str]:
+def _how(troubles: Collection[ClusterError]) -> tuple[str, str]:
     """Phase and reason after a round in which the target refused so."""
     if not troubles:
         return "in-sync", ""

@@ -7,24 +7,24 @@ from dataclasses import replace
 
 from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.apply import AclsChanged, delete_acls
-from lockstep_acl_sync.binding_ownership import Owned
+from lockstep_acl_sync.binding_ownership import OwnedBinding
 from lockstep_protocol.rows.state_rows import CopiedAcl
 from lockstep_runtime.flow.context import FlowContext
 
-__all__ = ["Ownership"]
+__all__ = ["BindingLedger"]
 
 OWNED, DELETING, RELEASED = "owned", "deleting", "released"
 
 
-class Ownership:
+class BindingLedger:
     """The `acl-binding` rows of a flow. Reading them never waits; a write is in them when it returns."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
 
-    def held(self) -> list[Owned]:
+    def held(self) -> list[OwnedBinding]:
         """All that is ours, also what is just being taken back."""
-        return [Owned(_binding(row), row.source_name) for row in self._rows() if row.phase != RELEASED]
+        return [OwnedBinding(_binding(row), row.source_name) for row in self._rows() if row.phase != RELEASED]
 
     async def claim(self, wanted: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
         """Call before `missing` is made, with all that belongs on the target: what is made is ours from here on, what

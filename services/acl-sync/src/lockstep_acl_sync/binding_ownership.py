@@ -1,6 +1,6 @@
 """Which bindings on the target are taken back: ours alone, of which the source has nothing any more (decision 0023).
 
-Pure. The order in a round: `review` what there is, `Looks.then` remember since when, `deletions` decide.
+Pure. The order in a round: `review` what there is, `RevocationHistory.then` remember since when, `deletions` decide.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_acl_sync.acl_binding import AclBinding
 
-__all__ = ["LOOKS_APART", "Deletions", "Looks", "Owned", "Review", "deletions", "review"]
+__all__ = ["LOOKS_APART", "Deletions", "OwnedBinding", "Review", "RevocationHistory", "deletions", "review"]
 
 LOOKS_APART = 3.0
 """Seconds between the first look at the source that misses a binding and the one that counts: a broker that hears late
@@ -18,7 +18,7 @@ of what was granted is not believed, nor one look alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedBinding:
     """A binding on the target that is ours, and the name of what it was copied from on the source."""
 
     binding: AclBinding
@@ -41,16 +41,16 @@ class Owned:
 class Review:
     """Ours that nobody wants, sorted out. What the source still grants is in none, whatever the filters say now."""
 
-    gone: tuple[Owned, ...] = ()
+    gone: tuple[OwnedBinding, ...] = ()
     """Not on the target any more: no longer ours."""
-    revoked: tuple[Owned, ...] = ()
+    revoked: tuple[OwnedBinding, ...] = ()
     """On the target, and the source has no more what it was copied from."""
-    silent: tuple[Owned, ...] = ()
+    silent: tuple[OwnedBinding, ...] = ()
     """As `revoked`, but the source has no binding at all about such resources: it may have lost them."""
 
 
 def review(
-    owned: Iterable[Owned],
+    owned: Iterable[OwnedBinding],
     source: Collection[AclBinding],
     target: Collection[AclBinding],
     wanted: Collection[AclBinding],
@@ -58,9 +58,9 @@ def review(
 ) -> Review:
     """Hold what is ours against a complete reading of both sides about `resources`, and what belongs on the target."""
     spoken_of = {binding.resource for binding in source}
-    gone: list[Owned] = []
-    revoked: list[Owned] = []
-    silent: list[Owned] = []
+    gone: list[OwnedBinding] = []
+    revoked: list[OwnedBinding] = []
+    silent: list[OwnedBinding] = []
     for one in owned:
         binding = one.binding
         if binding.resource not in resources or binding in wanted:
@@ -73,17 +73,17 @@ def review(
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class RevocationHistory:
     """Since when each binding has been found revoked at every look, in one term of ours."""
 
     term: int = 0
     since: Mapping[AclBinding, float] = field(default_factory=dict)
     """On a monotonic clock, seconds."""
 
-    def then(self, term: int, now: float, revoked: Iterable[Owned]) -> Looks:
+    def then(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> RevocationHistory:
         """With one more look. One of another term, or one that finds a binding not revoked, begins it anew."""
         known = self.since if term == self.term else {}
-        return Looks(term, {one.binding: known.get(one.binding, now) for one in revoked})
+        return RevocationHistory(term, {one.binding: known.get(one.binding, now) for one in revoked})
 
     def settled(self, binding: AclBinding, now: float) -> bool:
         since = self.since.get(binding)
@@ -94,12 +94,12 @@ class Looks:
 class Deletions:
     """What is taken back now, and why other things are not: sentences for the operator."""
 
-    due: tuple[Owned, ...] = ()
+    due: tuple[OwnedBinding, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def deletions(
-    found: Review, looks: Looks, now: float, *, limit: int, shared: Sequence[str], source: str, target: str
+    found: Review, looks: RevocationHistory, now: float, *, limit: int, shared: Sequence[str], source: str, target: str
 ) -> Deletions:
     """What of `found.revoked` two looks agree on, but nothing where it is more than `limit` in all. `shared` names the
     other flows that may bring to the target what keeps its name: such bindings stay."""
@@ -126,9 +126,9 @@ def deletions(
     return Deletions(due, tuple(notes))
 
 
-def _count(found: Sequence[Owned]) -> str:
+def _count(found: Sequence[OwnedBinding]) -> str:
     return "one binding" if len(found) == 1 else f"{len(found)} bindings"
 
 
-def _resources(found: Sequence[Owned]) -> str:
+def _resources(found: Sequence[OwnedBinding]) -> str:
     return " and ".join(sorted({f"{one.binding.resource.lower()}s" for one in found}))

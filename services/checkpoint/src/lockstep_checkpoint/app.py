@@ -14,23 +14,23 @@ from typing import Any, ClassVar
 
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
-from lockstep_checkpoint.checkpoint_store import CheckpointMemory
-from lockstep_checkpoint.group_report import GroupReport, Standing
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership, after, plan_group_sync
-from lockstep_checkpoint.offset_sync_follower import OffsetSyncsFollower
-from lockstep_checkpoint.offset_translator import Places
+from lockstep_checkpoint.checkpoint_store import CheckpointStore
+from lockstep_checkpoint.group_report import GroupReport, TranslationState
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Membership, TargetGroupState, plan_group_sync, with_writes
+from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
+from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, came_from, plan_checkpoints, within
-from lockstep_checkpoint.reverse_flow import OppositeFlow
-from lockstep_checkpoint.run_translator import ExactPlaces, Place
-from lockstep_checkpoint.source_groups import SourceGroups, SourceLook
-from lockstep_checkpoint.target_groups import commit, look_at
+from lockstep_checkpoint.reverse_flow import ReverseFlow
+from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
+from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
+from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.mm2_codec import encode_checkpoint
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from lockstep_runtime.flow.connect_offsets import SourceOffsets
+from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, offset_syncs_topic
 from lockstep_runtime.kafka.group_protocols import list_group_protocols
@@ -66,22 +66,22 @@ class CheckpointFlow:
         for cluster in (ctx.source, ctx.target):
             cluster.bound_groups(bound)
         opposite = self._settings.opposite
-        self._opposite = None if opposite is None else OppositeFlow(ctx, opposite)
+        self._opposite = None if opposite is None else ReverseFlow(ctx, opposite)
         self._rule = CheckpointRule(settings.aliases, settings.policy, settings.topics, fails_back=opposite is not None)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every)
-        self._memory = CheckpointMemory(
+        self._memory = CheckpointStore(
             ctx,
             ControlTopic(settings.checkpoints_topic, 1, self._settings.topic_replication_factor),
         )
-        self._offsets = SourceOffsets(ctx, Connector.CHECKPOINT)
+        self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()
         self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
         self._not_replicated: frozenset[str] | None = None
-        self._exact = ExactPlaces()
+        self._exact = RunTranslator()
         ctx.state.listen(self._exact.take)
-        self._settled: dict[str, tuple[object, Standing]] = {}
-        self._looks: dict[str, tuple[float, Look]] = {}
+        self._settled: dict[str, tuple[object, TranslationState]] = {}
+        self._looks: dict[str, tuple[float, TargetGroupState]] = {}
         self._emitted = ctx.metrics.of(metrics.EMITTED, str(ctx.flow))
         self._moved = ctx.metrics.of(metrics.SYNCED, str(ctx.flow))
         self._latencies = CheckpointLatencies(ctx.flow)
@@ -138,10 +138,10 @@ class CheckpointFlow:
             yield Sample(metrics.HELD, (flow, why), count)
         yield from self._latencies.samples(ctx.clock.wall_ms())
 
-    def _offset_syncs(self) -> OffsetSyncsFollower:
+    def _offset_syncs(self) -> OffsetSyncFollower:
         settings = self._ctx.settings
         plane = settings.data_plane
-        return OffsetSyncsFollower(
+        return OffsetSyncFollower(
             self._ctx.source if plane.offset_syncs_location == "source" else self._ctx.target,
             lambda: client_settings.offset_syncs_consumer(
                 self._ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
@@ -200,7 +200,7 @@ class CheckpointFlow:
             await self._ctx.event("GroupNotReplicated", group, text, loud=True)
         self._not_replicated = groups
 
-    async def _write(self, look: SourceLook) -> tuple[dict[str, Standing], dict[str, str]]:
+    async def _write(self, look: SourceGroupOffsets) -> tuple[dict[str, TranslationState], dict[str, str]]:
         """Append what is due. Returns how each group stands then, and the groups whose checkpoints do not fit the
         format.
 
@@ -209,12 +209,12 @@ class CheckpointFlow:
         planned_at = self._ctx.clock.wall_ms()
         store = self._syncs.store
         opposite = None if self._opposite is None else self._opposite.known()
-        places = Places(self._exact, store, self._syncs.trouble, opposite, partial(came_from, self._rule))
+        places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, partial(came_from, self._rule))
         syncs = self._syncs.trouble if store is None else store.position
         translation = (self._memory.generation, self._syncs.generation, syncs)
         due: list[Checkpoint] = []
         refused: dict[str, str] = {}
-        settled: dict[str, tuple[object, Standing]] = {}
+        settled: dict[str, tuple[object, TranslationState]] = {}
         for group, committed in look.committed.items():
             seen = (committed, translation, *self._changes(position.topic for position in committed))
             if group in self._settled and self._settled[group][0] == seen:
@@ -229,7 +229,7 @@ class CheckpointFlow:
                 refused[group] = str(exc)
                 continue
             due.extend(plan.due)
-            settled[group] = (seen, Standing(plan.untranslated, plan.places))
+            settled[group] = (seen, TranslationState(plan.untranslated, plan.places))
         standing = {group: how for group, (_, how) in settled.items()}
         for group, kept_back in (await self._append(due, planned_at)).items():
             del settled[group]  # the next round looks again, although nothing else changes
@@ -246,7 +246,9 @@ class CheckpointFlow:
             return (said,)
         return said, self._opposite.changes(filter(None, (came_from(self._rule, name) for name in names)))
 
-    async def _append(self, due: list[Checkpoint], planned_at: int) -> dict[str, dict[TargetPartition, Place]]:
+    async def _append(
+        self, due: list[Checkpoint], planned_at: int
+    ) -> dict[str, dict[TargetPartition, TranslatedOffset]]:
         """Append the due ones that lie within the target's logs as they are right now. Returns the others, by group."""
         if not due:
             return {}
@@ -260,7 +262,7 @@ class CheckpointFlow:
             self._emitted.add(len(kept))
             note(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
-        kept_back: dict[str, dict[TargetPartition, Place]] = {}
+        kept_back: dict[str, dict[TargetPartition, TranslatedOffset]] = {}
         for one in others:
             kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends)
         return kept_back
@@ -275,7 +277,7 @@ class CheckpointFlow:
             if self._ctx.owns(group) and self._ctx.settings.groups.matches(group)
         ]
         note(groups=len(groups))
-        looked = await look_at(self._ctx.target, groups)
+        looked = await read_groups(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
         for group, trouble in looked.failed.items():
             self._looks.pop(group, None)
@@ -283,7 +285,7 @@ class CheckpointFlow:
         self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
         await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
 
-    async def _sync_one(self, group: str, look: Look, partitions: Mapping[str, int]) -> None:
+    async def _sync_one(self, group: str, look: TargetGroupState, partitions: Mapping[str, int]) -> None:
         now = self._ctx.clock.monotonic()
         since, before = self._looks.get(group, (now, None))
         if before is not None and now - since < self._settings.sync_group_offsets_every.total_seconds() / 2:
@@ -304,7 +306,7 @@ class CheckpointFlow:
                 del self._looks[group]
                 await self._report.held(group, why, refused, sync.ahead)
                 return
-            self._looks[group] = (now, after(look, sync.writes))
+            self._looks[group] = (now, with_writes(look, sync.writes))
             self._moved.add(len(sync.writes))
             happened("GroupMoved", group=group, offsets=len(sync.writes))
         if written:
@@ -312,10 +314,10 @@ class CheckpointFlow:
             await self._report.synced(group, moved, sync.ahead)
 
 
-def _amended(standing: Standing, kept_back: Mapping[TargetPartition, Place]) -> Standing:
+def _amended(standing: TranslationState, kept_back: Mapping[TargetPartition, TranslatedOffset]) -> TranslationState:
     sentences = [f"{topic}-{partition}: {place.why}" for (topic, partition), place in kept_back.items()]
     places = tuple((where, kept_back.get(where, place)) for where, place in standing.places)
-    return Standing(tuple(sorted((*standing.untranslated, *sentences))), places)
+    return TranslationState(tuple(sorted((*standing.untranslated, *sentences))), places)
 
 
 async def together(*works: Awaitable[None]) -> None:

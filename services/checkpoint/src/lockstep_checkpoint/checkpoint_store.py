@@ -13,9 +13,9 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterTrouble, LogTruncated, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, LogTruncated, NotPermitted
 
-__all__ = ["CheckpointMemory"]
+__all__ = ["CheckpointStore"]
 
 PARTITION = 0
 """MirrorMaker 2 and its clients write and read no other (`mm2-behaviour.md` §1.1)."""
@@ -23,7 +23,7 @@ PARTITION = 0
 MEMORY = "checkpoints topic"
 
 
-class CheckpointMemory:
+class CheckpointStore:
     """What the target has acknowledged of one flow's checkpoints. Run it as long as the flow is worked on."""
 
     def __init__(self, ctx: FlowContext, topic: ControlTopic) -> None:
@@ -51,7 +51,7 @@ class CheckpointMemory:
         self._begin(WrittenCheckpoints())
         backoff = Backoff()
         while True:
-            ended: ClusterTrouble | None = None
+            ended: ClusterError | None = None
             try:
                 await self._follow(backoff)
             except NotPermitted as denied:
@@ -61,7 +61,7 @@ class CheckpointMemory:
                     self._begin(WrittenCheckpoints())
                 self._loaded.set()
                 self._ctx.rounds.troubles.began(MEMORY, denied)
-            except ClusterTrouble as trouble:
+            except ClusterError as trouble:
                 ended = trouble
                 if isinstance(trouble, LogTruncated) or self.is_loaded:
                     self._begin(WrittenCheckpoints())

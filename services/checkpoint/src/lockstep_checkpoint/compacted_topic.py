@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterTrouble, LogTruncated, NotPermitted, TopicMissing
+from lockstep_runtime.util.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 
-__all__ = ["FollowedTopic"]
+__all__ = ["CompactedTopic"]
 
 F = TypeVar("F")
 
@@ -31,7 +31,7 @@ PARTITION = 0
 NOT_YET = "not read to their end yet"
 
 
-class FollowedTopic(Generic[F]):
+class CompactedTopic(Generic[F]):
     """Keeps `fold` in step with a topic. Run it as long as the flow lives.
 
     `conf` makes settings for a consumer; `name` is what the topic holds, in the plural. Each reading begins with
@@ -45,7 +45,7 @@ class FollowedTopic(Generic[F]):
         conf: Callable[[], Mapping[str, str]],
         topic: ControlTopic,
         log: FlowLog,
-        troubles: Troubles,
+        troubles: FailureTracker,
         *,
         name: str,
         begin: Callable[[], F],
@@ -96,10 +96,10 @@ class FollowedTopic(Generic[F]):
             await first()
         backoff = Backoff()
         while True:
-            ended: ClusterTrouble | None = None
+            ended: ClusterError | None = None
             try:
                 await self._follow(backoff)
-            except ClusterTrouble as trouble:
+            except ClusterError as trouble:
                 ended = trouble
                 self.fold = None
                 self._why = str(trouble)

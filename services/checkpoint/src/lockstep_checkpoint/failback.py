@@ -12,15 +12,15 @@ does not hold, and the earlier of both flows' answers counts.
 
 from __future__ import annotations
 
-from lockstep_checkpoint.run_translator import ExactPlaces, Place, Unsaid
+from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 __all__ = ["place_back"]
 
 
 def place_back(
-    back: ExactPlaces, theirs: str, forth: ExactPlaces, ours: str, partition: int, position: UpstreamOffset
-) -> Place:
+    back: RunTranslator, theirs: str, forth: RunTranslator, ours: str, partition: int, position: UpstreamOffset
+) -> TranslatedOffset:
     """Where a group that reads `position` of `ours` on the source next stands in `theirs` on the target.
 
     `back` is what the flow from the target to the source says, `forth` what the flow itself says, which may not mirror
@@ -31,32 +31,32 @@ def place_back(
     reads = forth.copied_to(ours, partition, position)
     found = back.translate_back(theirs, partition, reads)
     if isinstance(found, str):
-        return Place(None, why=found)
+        return TranslatedOffset(None, why=found)
     there = DownstreamOffset(found.upstream)
     beyond = max(0, position - found.told)
     untold = beyond - forth.copied_between(ours, partition, found.told, position) if beyond else 0
     if forth.copy_of(ours) is None:
-        return Place(there, behind=untold)
+        return TranslatedOffset(there, behind=untold)
     mine = forth.translate(ours, partition, position)
     if found.follows:
         end, missing = _own_records_end(mine)
         if end is None:
-            return Place(there, behind=position)  # how many of them came from the target nobody can tell
+            return TranslatedOffset(there, behind=position)  # how many of them came from the target nobody can tell
         own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
-        return Place(there, behind=untold + own + missing)
-    if isinstance(mine, Unsaid):
-        return Place(None, why="its position is before the first one of which the flow itself tells")
+        return TranslatedOffset(there, behind=untold + own + missing)
+    if isinstance(mine, NoRun):
+        return TranslatedOffset(None, why="its position is before the first one of which the flow itself tells")
     if mine.at is None:
         return mine
     if mine.at > there:
-        return Place(there, behind=untold + mine.behind + mine.at - there)
+        return TranslatedOffset(there, behind=untold + mine.behind + mine.at - there)
     from_there = position - forth.copied_between(ours, partition, 0, position)
-    return Place(mine.at, behind=untold + mine.behind + min(max(0, found.since - mine.at), from_there))
+    return TranslatedOffset(mine.at, behind=untold + mine.behind + min(max(0, found.since - mine.at), from_there))
 
 
-def _own_records_end(mine: Place | Unsaid) -> tuple[int | None, int]:
+def _own_records_end(mine: TranslatedOffset | NoRun) -> tuple[int | None, int]:
     """Where the copies end, on the target, of the source's own records that the group has read, and how many of them
     may not be there yet; None: unknown."""
-    if isinstance(mine, Unsaid):
+    if isinstance(mine, NoRun):
         return mine.most, 0
     return mine.at, mine.behind

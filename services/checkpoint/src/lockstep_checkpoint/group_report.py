@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
 from lockstep_checkpoint.plan import TargetPartition
-from lockstep_checkpoint.run_translator import Place
+from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, Sayings
+from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
-__all__ = ["GONE", "GroupReport", "Standing"]
+__all__ = ["GONE", "GroupReport", "TranslationState"]
 
 GONE = "it has no offsets in mirrored topics on the source any more"
 SHOWN = 3
@@ -28,20 +28,20 @@ Written = Callable[[str], Mapping[TargetPartition, Checkpoint]]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TranslationState:
     """How a group that could be looked at stands: `untranslated` are sentences for people, `places` are by target
     partition, in order."""
 
     untranslated: tuple[str, ...] = ()
-    places: tuple[tuple[TargetPartition, Place], ...] = ()
+    places: tuple[tuple[TargetPartition, TranslatedOffset], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _GroupView:
     """What this process knows of a group beside its checkpoints."""
 
     trouble: str = ""
-    standing: Standing = Standing()
+    standing: TranslationState = TranslationState()
     synced: bool = False
     held: str = ""
     """One of `HELD`, with the reason beside it."""
@@ -52,7 +52,7 @@ class _View:
     positions: Mapping[TargetPartition, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, row: GroupStatus | None, *, syncs: bool) -> _View:
+    def read(cls, row: GroupStatus | None, *, syncs: bool) -> _GroupView:
         """What an earlier process or another replica knew. Without `syncs` nobody looks at the target any more."""
         if row is None:
             return cls()
@@ -82,12 +82,12 @@ class GroupReport:
     def __init__(self, ctx: FlowContext, written: Written) -> None:
         self._ctx = ctx
         self._written = written
-        self._views: dict[str, _View] = {}
-        self._sayings = Sayings()
+        self._views: dict[str, _GroupView] = {}
+        self._sayings = LogDedup()
         self._writing = asyncio.Lock()
 
     async def looked_at(
-        self, standing: Mapping[str, Standing], failed: Mapping[str, str], owned: Callable[[str], bool]
+        self, standing: Mapping[str, TranslationState], failed: Mapping[str, str], owned: Callable[[str], bool]
     ) -> tuple[str, ...]:
         """A round looked at the source: these groups are there (and stand so), these could not be looked at.
 
@@ -98,7 +98,7 @@ class GroupReport:
         new = [group for group, row in rows.items() if row is None or row.reason == GONE]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         syncs = self._ctx.settings.checkpoint.sync_group_offsets
-        self._views.update({group: _View.read(row, syncs=syncs) for group, row in rows.items()})
+        self._views.update({group: _GroupView.read(row, syncs=syncs) for group, row in rows.items()})
         said = {why for view in self._views.values() for why in (view.trouble, view.held_reason) if why}
         self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
         for group, trouble in failed.items():
@@ -245,9 +245,9 @@ class GroupReport:
                 counts[why] += 1
         return counts
 
-    def _view(self, group: str) -> _View:
+    def _view(self, group: str) -> _GroupView:
         """As it is now: to be asked again after every await."""
-        return self._views.get(group, _View())
+        return self._views.get(group, _GroupView())
 
     def _is_gone(self, group: str) -> bool:
         row = self._ctx.state.get(GroupStatus, group)
@@ -302,7 +302,7 @@ class GroupReport:
                 self._views.pop(row.group, None)
 
 
-def _behind(standing: Standing, ahead: Collection[TargetPartition]) -> tuple[tuple[str, int, int], ...]:
+def _behind(standing: TranslationState, ahead: Collection[TargetPartition]) -> tuple[tuple[str, int, int], ...]:
     places = [(where, place) for where, place in standing.places if where not in ahead]
     found = [(*where, place.behind) for where, place in places if place.at is not None and place.behind]
     return tuple(sorted(found, key=lambda one: -one[2]))
@@ -312,7 +312,7 @@ def _states(ahead: Iterable[Ahead]) -> dict[str, str]:
     return {f"{one.where[0]}-{one.where[1]}": one.state for one in ahead}
 
 
-def _waiting(standing: Standing) -> tuple[tuple[str, int, str], ...]:
+def _waiting(standing: TranslationState) -> tuple[tuple[str, int, str], ...]:
     return tuple((*where, place.why) for where, place in standing.places if place.at is None)
 
 

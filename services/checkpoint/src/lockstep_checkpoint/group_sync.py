@@ -28,11 +28,11 @@ __all__ = [
     "REWOUND_ON_SOURCE",
     "Ahead",
     "GroupSync",
-    "Look",
     "Membership",
-    "after",
+    "TargetGroupState",
     "plan_group_sync",
     "rewinds",
+    "with_writes",
 ]
 
 IN_USE, REFUSED = "in-use", "refused"
@@ -53,7 +53,7 @@ class Membership(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TargetGroupState:
     """A group on the target at one moment. An offset of None is one that was reset away (some clients commit -1)."""
 
     membership: Membership
@@ -89,8 +89,8 @@ class GroupSync:
 
 def plan_group_sync(
     checkpoints: Iterable[Checkpoint],
-    before: Look | None,
-    now: Look,
+    before: TargetGroupState | None,
+    now: TargetGroupState,
     partitions: Mapping[str, int],
     rewound: Mapping[TargetPartition, int] = MappingProxyType({}),
     *,
@@ -133,16 +133,18 @@ def rewinds(
     return {where: at for where, at in found.items() if where not in written or written[where].downstream < at}
 
 
-def after(now: Look, writes: Iterable[Checkpoint]) -> Look:
+def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:
     """How the group looks once `writes` are committed, unless somebody else touched it: what the next look is held
     against.
     """
     offsets = dict(now.offsets)
     offsets.update({(write.topic, write.partition): write.downstream for write in writes})
-    return Look(Membership.EMPTY if offsets else now.membership, offsets)
+    return TargetGroupState(Membership.EMPTY if offsets else now.membership, offsets)
 
 
-def _ahead(checkpoints: Iterable[Checkpoint], now: Look, rewound: Mapping[TargetPartition, int]) -> Iterator[Ahead]:
+def _ahead(
+    checkpoints: Iterable[Checkpoint], now: TargetGroupState, rewound: Mapping[TargetPartition, int]
+) -> Iterator[Ahead]:
     for one in checkpoints:
         where = one.topic, one.partition
         offset = now.offsets.get(where)
@@ -151,6 +153,6 @@ def _ahead(checkpoints: Iterable[Checkpoint], now: Look, rewound: Mapping[Target
             yield Ahead(where, offset, int(one.downstream), state)
 
 
-def _forwards(checkpoint: Checkpoint, now: Look) -> bool:
+def _forwards(checkpoint: Checkpoint, now: TargetGroupState) -> bool:
     offset = now.offsets.get((checkpoint.topic, checkpoint.partition))
     return offset is None or offset < checkpoint.downstream

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lockstep_checkpoint.compacted_topic import FollowedTopic
+from lockstep_checkpoint.compacted_topic import CompactedTopic
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
-from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.telemetry.log import FlowLog
 
-__all__ = ["OffsetSyncsFollower"]
+__all__ = ["OffsetSyncFollower"]
 
 
-class OffsetSyncsFollower(FollowedTopic[OffsetSyncStore]):
+class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
     """Keeps a store in step with one offset-syncs topic."""
 
     def __init__(
@@ -28,7 +28,7 @@ class OffsetSyncsFollower(FollowedTopic[OffsetSyncStore]):
         conf: Callable[[], Mapping[str, str]],
         topic: ControlTopic,
         log: FlowLog,
-        troubles: Troubles,
+        troubles: FailureTracker,
         *,
         create: bool,
         keep_only_newest: Callable[[], bool],

@@ -7,24 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lockstep_checkpoint.failback import place_back
-from lockstep_checkpoint.run_translator import ExactPlaces, Place
+from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["Opposite", "Places"]
+__all__ = ["OffsetTranslator", "ReverseTranslation"]
 
 
 @dataclass(frozen=True, slots=True)
-class Opposite:
+class ReverseTranslation:
     """What is known of the flow from the target to the source."""
 
-    places: ExactPlaces | None = None
+    places: RunTranslator | None = None
     """What its rows say; None where there are none or they cannot be read."""
     trouble: str = ""
     """Why they cannot be read; "" where they are read, and where the flow never ran."""
 
 
-class Places:
+class OffsetTranslator:
     """Where runs say anything of a position they alone count, also where the syncs lead further: after a truncated or
     re-created topic old ones lead too far. `store` None: the syncs cannot be read, for the reason `trouble`.
     `theirs` answers with the target's topic whose copy a topic of the source may be, by its name.
@@ -32,10 +32,10 @@ class Places:
 
     def __init__(
         self,
-        exact: ExactPlaces,
+        exact: RunTranslator,
         store: OffsetSyncStore | None,
         trouble: str = "",
-        opposite: Opposite | None = None,
+        opposite: ReverseTranslation | None = None,
         theirs: Callable[[str], str | None] = lambda topic: None,
     ) -> None:
         self._exact = exact
@@ -44,33 +44,37 @@ class Places:
         self._opposite = opposite
         self._theirs = theirs
 
-    def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> Place:
+    def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
         """Where a group that reads `upstream` of a source partition next stands, as far as it can be said."""
         theirs = self._theirs(topic)
         if theirs is not None and self._opposite is not None:
             if self._opposite.trouble:
-                return Place(None, why=self._opposite.trouble)
+                return TranslatedOffset(None, why=self._opposite.trouble)
             back = self._opposite.places
             if back is not None and back.copy_of(theirs) == topic:
                 return place_back(back, theirs, self._exact, topic, partition, upstream)
         place = self._forth(topic, partition, upstream)
         if place.at is None and theirs is not None and theirs != topic:
-            return Place(None, why="its records come from the target, and no flow from there to here tells where from")
+            return TranslatedOffset(
+                None, why="its records come from the target, and no flow from there to here tells where from"
+            )
         return place
 
-    def _forth(self, topic: str, partition: int, upstream: UpstreamOffset) -> Place:
+    def _forth(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
         found = self._exact.translate(topic, partition, upstream)
-        return found if isinstance(found, Place) else self._by_syncs(topic, partition, upstream, found.most)
+        return found if isinstance(found, TranslatedOffset) else self._by_syncs(topic, partition, upstream, found.most)
 
-    def _by_syncs(self, topic: str, partition: int, upstream: UpstreamOffset, most: DownstreamOffset | None) -> Place:
+    def _by_syncs(
+        self, topic: str, partition: int, upstream: UpstreamOffset, most: DownstreamOffset | None
+    ) -> TranslatedOffset:
         if self._store is None:
-            return Place(None, why=self._trouble, by_runs=False)
+            return TranslatedOffset(None, why=self._trouble, by_runs=False)
         downstream = self._store.translate_downstream(topic, partition, upstream)
         if downstream is None:
-            return Place(None, why="no offset sync yet", by_runs=False)
+            return TranslatedOffset(None, why="no offset sync yet", by_runs=False)
         if downstream == TOO_OLD:
             why = f"offset {upstream} is older than the oldest usable offset sync"
-            return Place(None, why=why, by_runs=False)
+            return TranslatedOffset(None, why=why, by_runs=False)
         sync = newest_at(self._store.histories[topic, partition], upstream)
         behind = 0 if sync is None else max(0, upstream - sync.upstream - 1)
-        return Place(downstream if most is None else min(downstream, most), behind=behind, by_runs=False)
+        return TranslatedOffset(downstream if most is None else min(downstream, most), behind=behind, by_runs=False)

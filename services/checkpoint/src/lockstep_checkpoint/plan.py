@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lockstep_checkpoint.run_translator import Place
+from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.filters import Names
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
@@ -32,7 +32,7 @@ __all__ = [
 TargetPartition: TypeAlias = tuple[str, int]
 """Topic by its name on the target, and partition."""
 
-Translate: TypeAlias = Callable[[str, int, UpstreamOffset], Place]
+Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`Places.translate`, or whatever answers like it."""
 
 
@@ -78,7 +78,7 @@ class CheckpointPlan:
     """Why partitions got none although the group has an offset there: sentences for people. Suppressed ones are not
     here.
     """
-    places: tuple[tuple[TargetPartition, Place], ...] = ()
+    places: tuple[tuple[TargetPartition, TranslatedOffset], ...] = ()
     """How each partition with an offset stands once the due ones are written, ordered by target topic and partition."""
 
 
@@ -101,7 +101,7 @@ def plan_checkpoints(
     """
     due: list[Checkpoint] = []
     untranslated: list[str] = []
-    places: dict[TargetPartition, Place] = {}
+    places: dict[TargetPartition, TranslatedOffset] = {}
     for position in committed:
         if position.offset is None or not rule.counts(position.topic):
             continue
@@ -135,15 +135,17 @@ def within(
     return tuple(kept), tuple(others)
 
 
-def beyond(checkpoint: Checkpoint, ends: Mapping[TargetPartition, int]) -> Place:
+def beyond(checkpoint: Checkpoint, ends: Mapping[TargetPartition, int]) -> TranslatedOffset:
     """How a partition stands whose checkpoint was kept back by `within`."""
     end = ends.get((checkpoint.topic, checkpoint.partition))
     if end is None:
-        return Place(None, why="the end of the target's log is not known")
-    return Place(None, why=f"offset {checkpoint.downstream} is beyond the end of the target's log, which is {end}")
+        return TranslatedOffset(None, why="the end of the target's log is not known")
+    return TranslatedOffset(
+        None, why=f"offset {checkpoint.downstream} is beyond the end of the target's log, which is {end}"
+    )
 
 
-def _held(place: Place, before: Checkpoint | None) -> Place:
+def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffset:
     """A checkpoint beyond the exact place was right once, before the target was truncated or created anew."""
     if before is None or place.at is None or not (place.exact and place.by_runs) or before.downstream <= place.at:
         return place
@@ -151,10 +153,10 @@ def _held(place: Place, before: Checkpoint | None) -> Place:
         f"its checkpoint stands at {before.downstream}, beyond its exact place {place.at};"
         " it goes back only when the group does"
     )
-    return Place(None, why=why)
+    return TranslatedOffset(None, why=why)
 
 
-def _where(one: tuple[TargetPartition, Place]) -> TargetPartition:
+def _where(one: tuple[TargetPartition, TranslatedOffset]) -> TargetPartition:
     return one[0]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_checkpoint.compacted_topic import FollowedTopic
-from lockstep_checkpoint.offset_translator import Opposite
-from lockstep_checkpoint.run_translator import ExactPlaces
+from lockstep_checkpoint.compacted_topic import CompactedTopic
+from lockstep_checkpoint.offset_translator import ReverseTranslation
+from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
@@ -16,7 +16,7 @@ from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.state.state_fold import StateFold
 
-__all__ = ["OppositeFlow"]
+__all__ = ["ReverseFlow"]
 
 WANTS = frozenset({MirroredTopic, PartitionProgress, OffsetRuns})
 
@@ -26,10 +26,10 @@ class _State:
 
     def __init__(self) -> None:
         self.rows = StateFold(wants=WANTS)
-        self.places = ExactPlaces()
+        self.places = RunTranslator()
 
 
-class OppositeFlow(FollowedTopic[_State]):
+class ReverseFlow(CompactedTopic[_State]):
     """Keeps the places of the flow from our target to our source. A flow that never ran has no topic, which is no
     trouble."""
 
@@ -46,11 +46,11 @@ class OppositeFlow(FollowedTopic[_State]):
             optional=True,
         )
 
-    def known(self) -> Opposite:
+    def known(self) -> ReverseTranslation:
         """What is known of it now."""
         if self.fold is not None:
-            return Opposite(self.fold.places)
-        return Opposite(trouble="" if self.is_missing else self.trouble)
+            return ReverseTranslation(self.fold.places)
+        return ReverseTranslation(trouble="" if self.is_missing else self.trouble)
 
     def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
         """Something else than before, if anything was said of one of these topics of our target meanwhile."""

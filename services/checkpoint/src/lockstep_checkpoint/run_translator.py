@@ -16,13 +16,13 @@ from lockstep_protocol.offset_runs import Run, RunMap, translate_back
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
 
-__all__ = ["Back", "ExactPlaces", "Place", "Unsaid"]
+__all__ = ["NoRun", "RunTranslator", "TranslatedOffset", "UpstreamPosition"]
 
 _Partition: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TranslatedOffset:
     """Where a position of the source stands downstream, and how well that is known.
 
     Exact: `at` is known and `behind` is 0. Behind: `at` is known, and who goes on there reads at most `behind` records
@@ -41,14 +41,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsaid:
+class NoRun:
     """The runs say nothing of the position, and offset syncs may: nothing beyond `most`, where that is known."""
 
     most: DownstreamOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class UpstreamPosition:
     """Where a position downstream stands upstream, by the runs of the flow that wrote there."""
 
     upstream: UpstreamOffset
@@ -61,7 +61,7 @@ class Back:
     """Unless the position follows a record: what was copied before it lay, upstream, before this offset."""
 
 
-class ExactPlaces:
+class RunTranslator:
     """The fold of topic, progress and run rows. A row that comes again, or late, changes nothing for the worse: see
     `offset_runs`. `begin` before anything is asked, and again whenever the state topic was replayed.
     """
@@ -106,7 +106,7 @@ class ExactPlaces:
         """Another number than before, if anything was said of one of these topics meanwhile."""
         return sum(self._changes[topic] for topic in set(topics))
 
-    def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> Place | Unsaid:
+    def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset | NoRun:
         """Where a group that reads `upstream` of a source partition next stands.
 
         Never beyond the records that it still has to see, and not falling when `upstream` rises, as long as the rows
@@ -115,19 +115,21 @@ class ExactPlaces:
         where = (topic, partition)
         progress = self._progress.get(where)
         if progress is None:
-            return Unsaid()
+            return NoRun()
         if why := self._of_another_log(progress):
-            return Place(None, why=why)
+            return TranslatedOffset(None, why=why)
         known = self._map(where, progress)
         found = known.translate(upstream)
         if found is None and known.runs:
-            return Unsaid(DownstreamOffset(known.runs[0].downstream))
+            return NoRun(DownstreamOffset(known.runs[0].downstream))
         if found is None:
-            return Place(None, why="nothing is copied yet" + (f": {progress.reason}" if progress.reason else ""))
+            return TranslatedOffset(
+                None, why="nothing is copied yet" + (f": {progress.reason}" if progress.reason else "")
+            )
         if found.behind:
             told = max(known.runs[-1].upstream_end, known.decided + 1)
-            return Place(found.downstream, behind=upstream - told)
-        return Place(found.downstream, behind=found.reread)
+            return TranslatedOffset(found.downstream, behind=upstream - told)
+        return TranslatedOffset(found.downstream, behind=found.reread)
 
     def copied_to(self, topic: str, partition: int, upstream: int) -> int:
         """The end of the stretch of records copied in which the upstream offset lies; the offset itself, where it lies
@@ -148,7 +150,7 @@ class ExactPlaces:
         row = self._topics.get(topic)
         return None if row is None else row.target_topic
 
-    def translate_back(self, topic: str, partition: int, downstream: int) -> Back | str:
+    def translate_back(self, topic: str, partition: int, downstream: int) -> UpstreamPosition | str:
         """Where a group that reads `downstream` of the copy of `topic` next stands upstream; a sentence, where that is
         not known.
 
@@ -193,17 +195,17 @@ class ExactPlaces:
         return known
 
 
-def _back(known: RunMap, downstream: int) -> Back | str:
+def _back(known: RunMap, downstream: int) -> UpstreamPosition | str:
     records = known.records
     index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
     found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
     if found is not None:
-        return Back(found.upstream, follows=True, told=records[index].downstream_end)
+        return UpstreamPosition(found.upstream, follows=True, told=records[index].downstream_end)
     first = records[0] if records else None
     if first is not None and first.downstream == downstream:
-        return Back(UpstreamOffset(first.upstream), follows=False, told=downstream, since=first.upstream)
+        return UpstreamPosition(UpstreamOffset(first.upstream), follows=False, told=downstream, since=first.upstream)
     begin = known.begin[0] if known.begin else None
     if begin is not None and begin.downstream <= downstream:
         upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
-        return Back(upstream, follows=False, told=begin.downstream, since=begin.upstream)
+        return UpstreamPosition(upstream, follows=False, told=begin.downstream, since=begin.upstream)
     return "its position is before the first one of which the flow in the opposite direction tells"

@@ -17,9 +17,9 @@ from lockstep_protocol.filters import Names, should_replicate_group
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
-__all__ = ["SourceGroups", "SourceLook", "hidden", "is_consumer_group", "offsets_of"]
+__all__ = ["SourceGroupOffsets", "SourceGroups", "hidden", "is_consumer_group", "offsets_of"]
 
 CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
 """Brokers older than 3.8 do not say; all they have are classic ones."""
@@ -29,12 +29,12 @@ OTHER_PROTOCOLS = frozenset({"share", "streams"})
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLook:
+class SourceGroupOffsets:
     """What one look at the source found."""
 
     committed: Mapping[str, tuple[Committed, ...]] = field(default_factory=dict)
     """Per group of interest, what it has committed, in all topics."""
-    failed: Mapping[str, ClusterTrouble] = field(default_factory=dict)
+    failed: Mapping[str, ClusterError] = field(default_factory=dict)
     """Groups that could not be looked at this time."""
     not_replicated: frozenset[str] | None = None
     """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
@@ -47,17 +47,17 @@ def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
     return kind in CONSUMER_TYPES and should_replicate_group(group, groups)
 
 
-async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterTrouble:
+async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterError:
     """What the group has committed, or why that cannot be said; raises ClusterUnreachable, which is no group's own."""
     try:
         return await admin.group_offsets(group)
     except ClusterUnreachable:
         raise
-    except ClusterTrouble as trouble:
+    except ClusterError as trouble:
         return trouble
 
 
-def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterTrouble]) -> Mapping[str, ClusterTrouble]:
+def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -> Mapping[str, ClusterError]:
     """Of the groups, each with the topics that it had offsets in, those whose offsets cannot be seen for one of the
     topics that are denied us: with the first one's trouble."""
     lacking = {group: sorted(names & denied.keys()) for group, names in sorted(topics.items())}
@@ -93,7 +93,7 @@ class SourceGroups:
         self._refreshed_at: float | None = None
         self._not_replicated: frozenset[str] | None = None
 
-    async def look(self, now: float, owned: Callable[[str], bool]) -> SourceLook:
+    async def look(self, now: float, owned: Callable[[str], bool]) -> SourceGroupOffsets:
         """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
 
         Raises ClusterUnreachable when the source is away and NotPermitted when groups may not be listed at all; what
@@ -104,10 +104,10 @@ class SourceGroups:
         names = sorted(candidates - self._uninteresting)
         answers = await asyncio.gather(*(self._committed(group) for group in names))
         committed: dict[str, tuple[Committed, ...]] = {}
-        failed: dict[str, ClusterTrouble] = {}
+        failed: dict[str, ClusterError] = {}
         vanished: set[str] = set()
         for group, answer in zip(names, answers, strict=True):
-            if isinstance(answer, ClusterTrouble):
+            if isinstance(answer, ClusterError):
                 failed[group] = answer
             elif consumes_mirrored(answer, self._rule):
                 committed[group] = answer
@@ -119,9 +119,9 @@ class SourceGroups:
         failed |= await self._hidden(vanished)
         topics = {group: frozenset(one.topic for one in known) for group, known in committed.items()}
         self._tracked = {group: self._tracked.get(group, frozenset()) for group in failed} | topics
-        return SourceLook(committed, failed, self._not_replicated)
+        return SourceGroupOffsets(committed, failed, self._not_replicated)
 
-    async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterTrouble]:
+    async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterError]:
         """Those of the groups whose offsets are still there: a coordinator leaves out what lies in topics that we may
         not describe (any more)."""
         if not vanished:
@@ -149,14 +149,14 @@ class SourceGroups:
     async def _find_not_replicated(self) -> frozenset[str] | None:
         try:
             protocols = await self._protocols()
-        except ClusterTrouble:
+        except ClusterError:
             return None  # which is shown; the groups that are replicated do not wait for it
         others = (group for group, protocol in protocols.items() if protocol in OTHER_PROTOCOLS)
         return frozenset(group for group in others if should_replicate_group(group, self._groups))
 
-    async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterTrouble:
+    async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterError:
         offsets = await offsets_of(self._admin, group)
-        if isinstance(offsets, ClusterTrouble):
+        if isinstance(offsets, ClusterError):
             return offsets
         return tuple(
             Committed(topic, partition, UpstreamOffset(at.offset), at.metadata)

@@ -8,43 +8,47 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Look, Membership
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Membership, TargetGroupState
 from lockstep_checkpoint.source_groups import offsets_of
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
 
-__all__ = ["TargetLook", "commit", "look_at"]
+__all__ = ["TargetGroups", "commit", "read_groups"]
 
 MEMBERSHIPS = {"DEAD": Membership.ABSENT, "EMPTY": Membership.EMPTY}
 """Every other state means members, or members on their way."""
 
 
 @dataclass(frozen=True, slots=True)
-class TargetLook:
+class TargetGroups:
     """What one look at the target found; each group asked about is in one of the two."""
 
-    looks: Mapping[str, Look] = field(default_factory=dict)
-    failed: Mapping[str, ClusterTrouble] = field(default_factory=dict)
+    looks: Mapping[str, TargetGroupState] = field(default_factory=dict)
+    failed: Mapping[str, ClusterError] = field(default_factory=dict)
 
 
-async def look_at(admin: Admin, groups: Iterable[str]) -> TargetLook:
+async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
     """Members and offsets of each group. Raises ClusterUnreachable; what happens to a single group is in the answer."""
     outcome = await admin.describe_groups(groups)
-    failed: dict[str, ClusterTrouble] = dict(outcome.troubles())
+    failed: dict[str, ClusterError] = dict(outcome.troubles())
     memberships = {
         name: Membership.ACTIVE if described.members else MEMBERSHIPS.get(described.state, Membership.ACTIVE)
         for name, described in outcome.done.items()
     }
-    looks = {name: Look(membership) for name, membership in memberships.items() if membership is not Membership.EMPTY}
+    looks = {
+        name: TargetGroupState(membership)
+        for name, membership in memberships.items()
+        if membership is not Membership.EMPTY
+    }
     empty = [name for name, membership in memberships.items() if membership is Membership.EMPTY]
     for name, offsets in zip(empty, await asyncio.gather(*(offsets_of(admin, name) for name in empty)), strict=True):
-        if isinstance(offsets, ClusterTrouble):
+        if isinstance(offsets, ClusterError):
             failed[name] = offsets
         else:
-            looks[name] = Look(Membership.EMPTY, {where: at.offset for where, at in offsets.items()})
-    return TargetLook(looks, failed)
+            looks[name] = TargetGroupState(Membership.EMPTY, {where: at.offset for where, at in offsets.items()})
+    return TargetGroups(looks, failed)
 
 
 async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, str]:
@@ -59,7 +63,7 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tupl
         outcome = await admin.alter_group_offsets(group, offsets)
     except ClusterUnreachable:
         raise
-    except ClusterTrouble as trouble:
+    except ClusterError as trouble:
         troubles = {trouble}
     else:
         troubles = set(outcome.troubles().values())
@@ -69,11 +73,11 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tupl
     return IN_USE if in_use else REFUSED, "; ".join(sorted({_sentence(trouble) for trouble in troubles}))
 
 
-def _code(trouble: ClusterTrouble) -> int | None:
+def _code(trouble: ClusterError) -> int | None:
     return trouble.code if isinstance(trouble, RequestRefused) else None
 
 
-def _sentence(trouble: ClusterTrouble) -> str:
+def _sentence(trouble: ClusterError) -> str:
     if _code(trouble) == KafkaError.UNKNOWN_MEMBER_ID:
         return "it has members on the target"
     if _code(trouble) == KafkaError.GROUP_ID_NOT_FOUND:  # a commit makes the group where the name is free

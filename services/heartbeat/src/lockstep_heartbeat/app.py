@@ -12,16 +12,16 @@ from lockstep_config.flow import client_settings
 from lockstep_heartbeat import metrics
 from lockstep_heartbeat.heartbeat_record import beat, pulse
 from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
-from lockstep_heartbeat.upstream_monitor import Listener
+from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.rows.state_rows import FlowPulse, Row
-from lockstep_runtime.flow.connect_offsets import SourceOffsets
+from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["Heartbeats", "build"]
 
@@ -38,10 +38,10 @@ class Heartbeats:
         self._ctx = ctx
         self._topic = ctx.settings.policy.heartbeats_topic()
         self._topic_there = False
-        self._offsets = SourceOffsets(ctx, Connector.HEARTBEAT)
+        self._offsets = ConnectOffsets(ctx, Connector.HEARTBEAT)
         self._last_ms = 0
         self._last_at: float | None = None
-        self._listener: Listener | None = None
+        self._listener: UpstreamMonitor | None = None
         self._listening_ms = 0
         self._upstreams: tuple[Upstream, ...] = ()
         self._beats = ctx.metrics.of(metrics.BEATS, str(ctx.flow))
@@ -50,7 +50,7 @@ class Heartbeats:
     async def run(self) -> None:
         ctx = self._ctx
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
-        self._listener = Listener(ctx.target.alias, conf, ctx.clock.wall_ms)
+        self._listener = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms)
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -94,7 +94,7 @@ class Heartbeats:
             heartbeat = beat(ctx.settings.aliases, ctx.clock.wall_ms())
             key, value = encode_heartbeat(heartbeat)
             await ctx.facts(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             self._topic_there = False  # it may have been deleted; look again
             await self._tell(str(trouble))
             raise

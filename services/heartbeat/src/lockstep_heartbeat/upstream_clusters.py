@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.topics import heartbeats_among, sources_of
 
-__all__ = ["MOST_UPSTREAMS", "Heard", "Upstream", "age_seconds", "heard", "upstreams"]
+__all__ = ["MOST_UPSTREAMS", "Upstream", "UpstreamHeartbeat", "age_seconds", "upstreams", "with_heartbeat"]
 
 MOST_UPSTREAMS = 100
 """Clusters of which a flow shows heartbeats; of more the nearest."""
@@ -51,7 +51,7 @@ def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class UpstreamHeartbeat:
     """The newest heartbeat of a topic: when it was sent, by its sender's clock (Unix milliseconds), and how long before
     it was there, by both clocks; None where it was there before we listened."""
 
@@ -59,16 +59,16 @@ class Heard:
     latency_ms: int | None = None
 
 
-def heard(known: Heard | None, sent_ms: int, arrived_ms: int | None) -> Heard:
+def with_heartbeat(known: UpstreamHeartbeat | None, sent_ms: int, arrived_ms: int | None) -> UpstreamHeartbeat:
     """With one more heartbeat. An older one, as after a restart of the copy, changes nothing."""
     if known is not None and sent_ms <= known.sent_ms:
         return known
     if arrived_ms is None:
-        return Heard(sent_ms, None if known is None else known.latency_ms)
-    return Heard(sent_ms, arrived_ms - sent_ms)
+        return UpstreamHeartbeat(sent_ms, None if known is None else known.latency_ms)
+    return UpstreamHeartbeat(sent_ms, arrived_ms - sent_ms)
 
 
-def age_seconds(known: Heard | None, listening_since_ms: int, now_ms: int) -> float:
+def age_seconds(known: UpstreamHeartbeat | None, listening_since_ms: int, now_ms: int) -> float:
     """How old the newest heartbeat is; where there has been none, since when there has been none. Never negative, for
     clocks may differ."""
     return max(0.0, (now_ms - (listening_since_ms if known is None else known.sent_ms)) / 1e3)

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lockstep_heartbeat.upstream_clusters import Heard, heard
+from lockstep_heartbeat.upstream_clusters import UpstreamHeartbeat, with_heartbeat
 from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
-from lockstep_runtime.kafka.client_factory import logged_in
-from lockstep_runtime.kafka.client_reset import Unanswered
+from lockstep_runtime.kafka.client_factory import create_client
+from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.topic_reader import bounds
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["Listener"]
+__all__ = ["UpstreamMonitor"]
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ LISTENING = {
 }
 
 
-class Listener:
+class UpstreamMonitor:
     """`heard` and `troubles` are current to within a fetch, by topic. `wall_ms` is the clock arrivals are timed by."""
 
     def __init__(self, alias: str, conf: Mapping[str, str], wall_ms: Callable[[], int]) -> None:
@@ -59,11 +59,11 @@ class Listener:
         self._conf = {"group.id": "lockstep-heartbeat-listen", **conf, **LISTENING}
         self._wall_ms = wall_ms
         self._stopping = threading.Event()
-        self._unanswered = Unanswered()
+        self._unanswered = ClientReset()
         self._wanted: frozenset[str] = frozenset()
         self._ends: dict[str, int] = {}
         self._thread: threading.Thread | None = None
-        self.heard: dict[str, Heard] = {}
+        self.heard: dict[str, UpstreamHeartbeat] = {}
         self.troubles: dict[str, str] = {}
         """Why the newest record of a topic could not be read."""
 
@@ -83,7 +83,7 @@ class Listener:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                consumer = logged_in(Consumer, {**self._conf, "error_cb": _ignore}, self._alias)
+                consumer = create_client(Consumer, {**self._conf, "error_cb": _ignore}, self._alias)
             except ClusterUnreachable as exc:
                 self.troubles = dict.fromkeys(self._wanted, str(exc))
                 return  # the next `listen_to` begins again
@@ -154,7 +154,7 @@ class Listener:
             return
         self.troubles.pop(topic, None)
         new = (message.offset() or 0) >= self._ends.get(topic, 0)
-        self.heard[topic] = heard(self.heard.get(topic), beat.timestamp_ms, arrived_ms if new else None)
+        self.heard[topic] = with_heartbeat(self.heard.get(topic), beat.timestamp_ms, arrived_ms if new else None)
 
 
 def _ignore(_: KafkaError) -> None:

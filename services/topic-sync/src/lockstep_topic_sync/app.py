@@ -18,22 +18,22 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, Sayings
+from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_topic_sync import apply, metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
 from lockstep_topic_sync.mirrored_topics import (
-    Happened,
-    Seen,
+    SelectedTopic,
+    TopicEvent,
+    count_by_phase,
     gone_rows,
     left_out,
     left_out_row,
     mirrored_row,
-    standing,
+    topic_events,
     unseen_row,
-    what_happened,
 )
 from lockstep_topic_sync.plan import (
     Create,
@@ -46,7 +46,7 @@ from lockstep_topic_sync.plan import (
     partition_plan,
     selected,
 )
-from lockstep_topic_sync.retry_schedule import Retries
+from lockstep_topic_sync.retry_schedule import RetrySchedule
 
 __all__ = ["TopicSync", "build"]
 
@@ -84,7 +84,7 @@ class TopicSync:
     def _begin(self) -> None:
         """Forget what an earlier term learned: others have acted since."""
         self._rules: Rules | None = None
-        self._retries = Retries()
+        self._retries = RetrySchedule()
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
         # Rounds for topics and for configs meet here: what one is about to say, the other need not.
         self._writing = asyncio.Lock()
@@ -97,7 +97,7 @@ class TopicSync:
         self._hidden: dict[str, str] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
-        self._sayings = Sayings()
+        self._sayings = LogDedup()
         self._lowered = False
         self._refreshed = asyncio.Event()
 
@@ -312,11 +312,11 @@ class TopicSync:
                     failed = unseen_row(name, remote, unseen[name], known)
                     if state.differs(failed):
                         rows.append(failed)
-                        events += what_happened(known, failed)
+                        events += topic_events(known, failed)
                     continue
                 if source is None:
                     continue
-                seen = Seen(source, remote, target, None, keeps_count=self._settings.keeps_counts)
+                seen = SelectedTopic(source, remote, target, None, keeps_count=self._settings.keeps_counts)
                 if not seen.behind:
                     self._retries.succeeded(name)
                 known = state.get(MirroredTopic, name)
@@ -330,7 +330,7 @@ class TopicSync:
                 row = mirrored_row(seen, known)
                 if row is not None and state.differs(row):
                     rows.append(row)
-                    events += what_happened(known, row)
+                    events += topic_events(known, row)
             await self._say(rows, events)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
@@ -348,7 +348,7 @@ class TopicSync:
         rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
         rows = [row for row in rows if state.differs(row)]
         if rows:
-            happened = [event for row in rows for event in what_happened(known[row.source_topic], row)]
+            happened = [event for row in rows for event in topic_events(known[row.source_topic], row)]
             await self._say(rows, happened)
         return self._hidden
 
@@ -364,10 +364,10 @@ class TopicSync:
         known = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
         rows = gone_rows(known, topics, source)
         before = {row.source_topic: row for row in known}
-        await self._say(rows, [event for row in rows for event in what_happened(before[row.source_topic], row)])
+        await self._say(rows, [event for row in rows for event in topic_events(before[row.source_topic], row)])
         self._retries.only(topics)
 
-    async def _say(self, rows: Sequence[MirroredTopic], events: Sequence[Happened]) -> None:
+    async def _say(self, rows: Sequence[MirroredTopic], events: Sequence[TopicEvent]) -> None:
         ctx = self._ctx
         await ctx.state.write_all(rows)
         for happened in events:
@@ -380,7 +380,7 @@ class TopicSync:
             await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, quiet=quiet, **happened.detail)
         self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
         there = ctx.state.all(MirroredTopic)
-        for phase, count in standing(there).items():
+        for phase, count in count_by_phase(there).items():
             ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)
         ctx.metrics.of(metrics.MISSING_PARTITIONS, str(ctx.flow)).set(sum(row.missing for row in there))
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-__all__ = ["AT_ONCE", "FREE", "LATELY", "LOOK_EVERY", "Turns"]
+__all__ = ["AT_ONCE", "FREE", "LATELY", "LOOK_EVERY", "ConfigScanSchedule"]
 
 LOOK_EVERY = 8.0
 """Seconds between rounds, unless `whole` is less. Describing the configs of a topic is half a millisecond of processor,
@@ -48,7 +48,7 @@ class _Known:
     alterations: int = 0
 
 
-class Turns:
+class ConfigScanSchedule:
     """What is known of each topic's turns in one term."""
 
     def __init__(self, whole: float) -> None:

@@ -11,11 +11,11 @@ from datetime import timedelta
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
-from lockstep_topic_sync.config_scan_schedule import Turns
+from lockstep_topic_sync.config_scan_schedule import ConfigScanSchedule
 from lockstep_topic_sync.inventory import Configs, config_pieces, read_configs
 from lockstep_topic_sync.mirrored_topics import TARGET_CONFIGS
 from lockstep_topic_sync.plan import Alter, Config, Rules, alterations
-from lockstep_topic_sync.retry_schedule import Retries
+from lockstep_topic_sync.retry_schedule import RetrySchedule
 
 __all__ = ["CONFIGS", "ConfigSync"]
 
@@ -36,8 +36,8 @@ class ConfigSync:
         self._rules = rules
         self._write = write
         self._enabled = ctx.settings.topic_sync.sync_configs
-        self._turns = Turns(ctx.settings.topic_sync.sync_configs_every.total_seconds())
-        self._retries = Retries()
+        self._turns = ConfigScanSchedule(ctx.settings.topic_sync.sync_configs_every.total_seconds())
+        self._retries = RetrySchedule()
         self._there: dict[str, Mapping[str, str]] = {}
         """Of `TARGET_CONFIGS`, by target topic, as last read; absent after they were set."""
         self._stale: set[str] = set()

@@ -12,15 +12,15 @@ from lockstep_topic_sync.plan import LeftOut, Topic
 __all__ = [
     "STANDINGS",
     "TARGET_CONFIGS",
-    "Happened",
-    "Seen",
+    "SelectedTopic",
+    "TopicEvent",
+    "count_by_phase",
     "gone_rows",
     "left_out",
     "left_out_row",
     "mirrored_row",
-    "standing",
+    "topic_events",
     "unseen_row",
-    "what_happened",
 ]
 
 STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
@@ -34,7 +34,7 @@ TARGET_CONFIGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class TopicEvent:
     """An event to append: `kind` as in `lockstep_protocol.events`."""
 
     kind: str
@@ -45,7 +45,7 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SelectedTopic:
     """One selected topic in one round. `target` None: not there (yet). `failure`: why the last attempt at it did not
     work."""
 
@@ -74,7 +74,7 @@ class Seen:
         return min(self.source.partitions, self.target.partitions)
 
 
-def mirrored_row(seen: Seen, known: MirroredTopic | None) -> MirroredTopic | None:
+def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTopic | None:
     """The row of a selected topic, or None while the target has to be looked at again before anything can be said.
 
     `failed` only while there is no target topic: where adding partitions fails, those that are there go on being
@@ -110,9 +110,9 @@ def left_out_row(topic: str, why: LeftOut, known: MirroredTopic | None) -> Mirro
     return replace(row, phase="left-out", reason="", missing=0, note=why.rule, original=why.original)
 
 
-def left_out(row: MirroredTopic, *, loud: bool) -> Happened:
+def left_out(row: MirroredTopic, *, loud: bool) -> TopicEvent:
     """That it is so. `loud`: nothing on the target shows that it is a copy, so that somebody may miss it there."""
-    return Happened("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, loud)
+    return TopicEvent("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, loud)
 
 
 def unseen_row(topic: str, remote: str, why: str, known: MirroredTopic | None) -> MirroredTopic:
@@ -137,23 +137,25 @@ def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source
     return rows
 
 
-def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Happened]:
+def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[TopicEvent]:
     """The events that the change of a row stands for. Creations and growth are told by whoever carried them out."""
     name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
     events = []
     if after.reason and (before is None or (before.reason, before.missing) != (after.reason, after.missing)):
         missing = range(after.partitions, after.partitions + after.missing)
         detail = {"reason": after.reason, "partitions": list(missing)} if missing else {"reason": after.reason}
-        events.append(Happened("TopicFailed", name, f"{pair}: {_not_copied(missing)}{after.reason}", detail))
+        events.append(TopicEvent("TopicFailed", name, f"{pair}: {_not_copied(missing)}{after.reason}", detail))
     if after.phase == "deleted" and before is not None and before.phase != "deleted":
-        events.append(Happened("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
+        events.append(TopicEvent("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
     if after.phase == "excluded" and before is not None and before.phase != "excluded":
-        events.append(Happened("TopicExcluded", name, f"{name} is no longer selected; {after.target_topic} stays", {}))
+        events.append(
+            TopicEvent("TopicExcluded", name, f"{name} is no longer selected; {after.target_topic} stays", {})
+        )
     if after.note and after.phase == "mirrored" and (before is None or before.note != after.note):
-        events.append(Happened("TopicNoted", name, f"{pair}: {after.note}", {"note": after.note}))
+        events.append(TopicEvent("TopicNoted", name, f"{pair}: {after.note}", {"note": after.note}))
     if before is not None and before.phase == "excluded" and after.phase in ("mirrored", "failed"):
         text = f"{name} is selected again; {after.target_topic} goes on where it was left"
-        events.append(Happened("TopicIncluded", name, text, {}))
+        events.append(TopicEvent("TopicIncluded", name, text, {}))
     if before is not None:
         for side, old, new in (
             ("source", before.source_topic_id, after.source_topic_id),
@@ -161,7 +163,7 @@ def what_happened(before: MirroredTopic | None, after: MirroredTopic) -> list[Ha
         ):
             if old and new and old != new:
                 text = f"{name if side == 'source' else after.target_topic} on the {side}: id {old} is now {new}"
-                events.append(Happened("TopicRecreated", name, text, {"side": side, "before": old, "after": new}))
+                events.append(TopicEvent("TopicRecreated", name, text, {"side": side, "before": old, "after": new}))
     return events
 
 
@@ -173,7 +175,7 @@ def _not_copied(missing: range) -> str:
     return f"partitions {missing[0]} to {missing[-1]} are not copied, the target has none of these numbers: "
 
 
-def standing(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
+def count_by_phase(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
     """How many topics stand how, by the words of `STANDINGS`."""
     counts = dict.fromkeys(STANDINGS, 0)
     for row in rows:

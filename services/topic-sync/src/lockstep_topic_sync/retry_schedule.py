@@ -6,13 +6,13 @@ from collections.abc import Container
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["Retries"]
+__all__ = ["RetrySchedule"]
 
 FIRST, LIMIT = 1.0, 60.0
 """Seconds until the first retry of a topic, and between retries in the long run."""
 
 
-class Retries:
+class RetrySchedule:
     """Topics whose last attempt failed, until one succeeds."""
 
     def __init__(self) -> None:

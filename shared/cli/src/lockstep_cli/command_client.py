@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.clusters import target_of
-from lockstep_cli.command_request import Question, Reply, question_of
+from lockstep_cli.command_request import CommandReply, CommandRequest, command_request
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
@@ -19,22 +19,22 @@ from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_runtime.kafka.admin import PROBE, Admin
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.topic_follower import Record, follow
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterTrouble, NotPermitted, RequestRefused, TopicMissing
+from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused, TopicMissing
 
-__all__ = ["ask", "first_of", "members_of", "new_question", "producing"]
+__all__ = ["ask", "first_of", "members_of", "new_request", "producing"]
 
 
-def new_question(
+def new_request(
     settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
-) -> Question:
+) -> CommandRequest:
     """`question_of` with an id that nobody used before, and the present time."""
-    return question_of(settings, verb, scope, id_=str(uuid.uuid4()), at_ms=now_ms(), arguments=arguments)
+    return command_request(settings, verb, scope, id_=str(uuid.uuid4()), at_ms=now_ms(), arguments=arguments)
 
 
-async def ask(settings: FlowSettings, reply: Reply, within: float) -> None:
+async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> None:
     """Ask, and fold the answers into `reply` until all are there or `within` seconds are over. Of those that are
     missing then it says how many replicas run. What a cluster did not do is in the reply too, so that other flows are
     asked all the same. Raises NewerVersion for an answer of a newer release.
@@ -43,12 +43,12 @@ async def ask(settings: FlowSettings, reply: Reply, within: float) -> None:
         await _ask(settings, reply.question, reply, within)
     except TopicMissing as exc:
         reply.trouble = f"{exc}: the flow has never run; start its services, or lockstep run"
-    except ClusterTrouble as exc:
+    except ClusterError as exc:
         reply.trouble = str(exc)
         reply.denied = isinstance(exc, NotPermitted | RequestRefused)
 
 
-async def _ask(settings: FlowSettings, question: Question, reply: Reply, within: float) -> None:
+async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandReply, within: float) -> None:
     flow, group_id = question.flow, settings.group_id
     target = target_of(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
@@ -73,13 +73,13 @@ async def _ask(settings: FlowSettings, question: Question, reply: Reply, within:
     async with events, producing(settings, within) as producer:
         await events.caught_up()  # whatever answers comes after this
         key, value = question.command.encode()
-        log = FactLog(producer, commands_topic(flow, group_id))
+        log = ControlTopicLog(producer, commands_topic(flow, group_id))
         await log.append(key, value, partition=question.scope.commands_partition)
         await first_of(answered, events.failed(), within)
     if reply.missing:
         try:
             reply.members.update(await members_of(target, settings, reply.missing))
-        except ClusterTrouble:
+        except ClusterError:
             return  # it only says more about what is missing; that it is missing is said anyhow
 
 
@@ -92,13 +92,13 @@ async def members_of(target: Admin, settings: FlowSettings, services: Sequence[s
 
 
 @asynccontextmanager
-async def producing(settings: FlowSettings, within: float, side: Side = "target") -> AsyncIterator[FactProducer]:
+async def producing(settings: FlowSettings, within: float, side: Side = "target") -> AsyncIterator[ControlProducer]:
     """A producer on one side; what is not acknowledged `within` seconds raises NotAppended."""
     if side == "target":
         alias, conf = settings.flow.target, client_settings.target_producer(settings, "commands")
     else:
         alias, conf = settings.flow.source, client_settings.source_producer(settings, "canary")
-    producer = FactProducer(alias, conf, within=within, access=access_of(settings, alias))
+    producer = ControlProducer(alias, conf, within=within, access=access_of(settings, alias))
     await producer.start()
     try:
         yield producer

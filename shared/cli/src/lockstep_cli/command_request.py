@@ -11,16 +11,16 @@ from lockstep_cli.services import SERVICES
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope, asked
-from lockstep_protocol.events import Event, words_of
+from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.names import Flow
 
-__all__ = ["REFUSED", "Question", "Reply", "exit_code", "question_of"]
+__all__ = ["REFUSED", "CommandReply", "CommandRequest", "command_request", "exit_code"]
 
 REFUSED = "CommandRefused"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CommandRequest:
     """A command for one flow. `services` are those whose answers are awaited, `absent` those that would answer but have
     no work in this flow, by the file."""
 
@@ -31,7 +31,7 @@ class Question:
     absent: frozenset[str] = frozenset()
 
 
-def question_of(
+def command_request(
     settings: FlowSettings,
     verb: str,
     scope: Scope,
@@ -39,7 +39,7 @@ def question_of(
     id_: str,
     at_ms: int,
     arguments: Mapping[str, Any] | None = None,
-) -> Question:
+) -> CommandRequest:
     """What to ask, and of whom. Raises CannotUse where the verb is not for such a scope, or nobody would answer."""
     try:
         services = asked(verb, scope)
@@ -52,14 +52,14 @@ def question_of(
             "has nothing to do in the flow"
         )
     command = Command(id=id_, verb=verb, subject=str(scope), at_ms=at_ms, arguments=dict(arguments or {}))
-    return Question(settings.flow, command, scope, there, services - there)
+    return CommandRequest(settings.flow, command, scope, there, services - there)
 
 
 @dataclass(slots=True)
-class Reply:
+class CommandReply:
     """What was heard so far. Feed it every event; one fed twice changes nothing."""
 
-    question: Question
+    question: CommandRequest
     heard: dict[str, Event] = field(default_factory=dict)
     """The first answer of each service."""
     members: dict[str, int] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Reply:
         if scope and wanted:
             return head + f"{event.kind.lower()}, {scope} is to be {wanted}"
         count = event.detail.get("entries")
-        return head + words_of(event.kind) + ("" if count is None else f", {count} of them")
+        return head + event_words(event.kind) + ("" if count is None else f", {count} of them")
 
     def _advice(self, service: str) -> str:
         later = "The command is kept for 7 days and carried out when it is there"
@@ -129,7 +129,7 @@ class Reply:
                 return f"{replicas} and did not answer in time: look at its log and its /ready page. {later}."
 
 
-def exit_code(replies: Sequence[Reply]) -> Exit:
+def exit_code(replies: Sequence[CommandReply]) -> Exit:
     """0 when everybody did as asked, 1 when somebody refused, 3 when somebody did not answer."""
     if any(reply.refusals or reply.denied for reply in replies):
         return Exit.TROUBLE

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from lockstep_cli.exit_codes import end_with
+from lockstep_cli.exit_codes import exit_with
 from lockstep_cli.options import answer_timeout_option, file_argument, flow_options, output_option
 
 __all__ = ["COMMANDS", "EXIT_CODES"]
@@ -42,11 +42,11 @@ async def _ask_all(
     dry_run: bool,
 ) -> int:
     """Ask each flow meant, all at the same time, and print what came of it."""
-    from lockstep_cli.command_client import ask, new_question
-    from lockstep_cli.command_request import Reply, exit_code
+    from lockstep_cli.command_client import ask, new_request
+    from lockstep_cli.command_request import CommandReply, exit_code
     from lockstep_cli.exit_codes import CannotUse, Exit
     from lockstep_cli.flow_selection import flows_of
-    from lockstep_cli.progress_display import Waiting
+    from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_protocol.commands.command_vocabulary import Scope
 
     try:
@@ -54,11 +54,11 @@ async def _ask_all(
     except ValueError as exc:
         raise CannotUse(str(exc)) from exc
     meant = flows_of(file, flows, every)
-    replies = [Reply(new_question(settings, verb, scope)) for settings in meant]
+    replies = [CommandReply(new_request(settings, verb, scope)) for settings in meant]
     if dry_run:
         _show_questions(replies, output)
         return Exit.FINE
-    with Waiting(replies):
+    with ProgressDisplay(replies):
         await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
     if output == "json":
         click.echo(json.dumps({"flows": [reply.as_json() for reply in replies]}, indent=2, ensure_ascii=False))
@@ -109,7 +109,7 @@ def _command(
         output: str,
         dry_run: bool = False,
     ) -> None:
-        end_with(_ask_all(file, flows, all_flows, verb, what, timeout, output, dry_run))
+        exit_with(_ask_all(file, flows, all_flows, verb, what, timeout, output, dry_run))
 
     if changes:
         return click.option("--dry-run", is_flag=True, help="Say what would be asked of whom, and ask nothing.")(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-__all__ = ["CannotUse", "Exit", "end_with"]
+__all__ = ["CannotUse", "Exit", "exit_with"]
 
 
 class Exit(IntEnum):
@@ -30,13 +30,13 @@ class CannotUse(Exception):
     done."""
 
 
-def end_with(work: Coroutine[Any, Any, int]) -> None:
+def exit_with(work: Coroutine[Any, Any, int]) -> None:
     """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
     without a traceback."""
     from lockstep_config import ConfigurationError
     from lockstep_config.keys.python_classes import ClassFailed
     from lockstep_protocol.rows.row import NewerVersion
-    from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, TopicMissing
+    from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
 
     code: int
     try:
@@ -47,7 +47,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
     except (ClusterUnreachable, NotAppended, TopicMissing) as exc:
         click.echo(str(exc), err=True)
         code = Exit.NO_ANSWER
-    except (ClassFailed, ClusterTrouble, NewerVersion) as exc:
+    except (ClassFailed, ClusterError, NewerVersion) as exc:
         click.echo(str(exc), err=True)
         code = Exit.TROUBLE
     except KeyboardInterrupt:

@@ -7,29 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_cli.formatting import counted
-from lockstep_cli.offset_location import Place, still_runs
+from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
-from lockstep_config.flow.model import States
+from lockstep_config.flow.model import StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
-from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = ["HandBack", "Held", "hand_back_of", "not_drained"]
+__all__ = ["HandBack", "HandBackState", "not_drained", "plan_hand_back"]
 
 TopicPartition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HandBackState:
     """What the flow has written down, and what is in MM2's place now."""
 
     flow: Flow
     cluster: str
     """The source's alias in MM2's progress."""
-    place: Place
+    place: OffsetLocation
     rows: Mapping[str, Row]
     """The fold of the state topic."""
     theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Held:
     """Of MM2's group."""
     replicas: int = 0
     """Of our data plane."""
-    states: States = NOTHING_STATED
+    states: StatedPhases = NOTHING_STATED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class HandBack:
 
     flow: Flow
     cluster: str
-    place: Place
+    place: OffsetLocation
     offsets: tuple[tuple[TopicPartition, int], ...]
     """Where MM2 goes on: behind these."""
     writes: tuple[tuple[TopicPartition, int], ...]
@@ -73,7 +73,7 @@ class HandBack:
         }
 
 
-def hand_back_of(held: Held, *, stops_first: bool = False) -> HandBack:
+def plan_hand_back(held: HandBackState, *, stops_first: bool = False) -> HandBack:
     """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
     `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
     rows = progress_rows(held.rows)
@@ -124,7 +124,9 @@ class _Unread:
     """The file does not select their topics any more, so that nobody reads it."""
 
 
-def _unread(held: Held, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]) -> _Unread:
+def _unread(
+    held: HandBackState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
+) -> _Unread:
     awaited, unknown, left = [], [], []
     for tp, row in sorted(rows.items()):
         if row.tells_end or tp in gone:
@@ -140,7 +142,7 @@ def _unread(held: Held, rows: Mapping[TopicPartition, PartitionProgress], gone: 
     return _Unread(tuple(awaited), tuple(unknown), tuple(left))
 
 
-def not_drained(held: Held) -> str:
+def not_drained(held: HandBackState) -> str:
     """Why the rows may not be the last word yet, as a sentence; "" when they are, or waiting would not help: every slot
     has ended, and has written down what the target's log says."""
     rows = progress_rows(held.rows)
@@ -148,8 +150,8 @@ def not_drained(held: Held) -> str:
     return "" if why and _failed(held) else why
 
 
-def _awaited(held: Held, unread: _Unread) -> str:
-    stopped = WantedNow(held.rows, held.states).connector(Connector.SOURCE) is Phase.STOPPED
+def _awaited(held: HandBackState, unread: _Unread) -> str:
+    stopped = DesiredState(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
     if held.replicas and not stopped:
         return "the flow runs: lockstep stop, or say --stop"
     slots = [row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released"]
@@ -165,10 +167,10 @@ def _awaited(held: Held, unread: _Unread) -> str:
     return f"{where}: ask again in a moment" if held.replicas else f"{where}. {start}"
 
 
-def _failed(held: Held) -> str:
+def _failed(held: HandBackState) -> str:
     """What of a stopped data plane has failed too often, so that waiting does not help, as a sentence; else ""."""
-    now, source = WantedNow(held.rows, held.states), Scope.of(Connector.SOURCE)
-    if not held.replicas or now.connector(Connector.SOURCE) is not Phase.STOPPED:
+    now, source = DesiredState(held.rows, held.states), Scope.of(Connector.SOURCE)
+    if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
         return ""
     for row in held.rows.values():
         if not isinstance(row, Restarts) or row.owner != DATA_PLANE:
@@ -182,7 +184,7 @@ def _failed(held: Held) -> str:
     return ""
 
 
-def _moves(held: Held, unread: _Unread) -> str:
+def _moves(held: HandBackState, unread: _Unread) -> str:
     """Why the rows are not the last word, "" when they are."""
     if why := _awaited(held, unread):
         return _failed(held) or why
@@ -196,7 +198,7 @@ def _moves(held: Held, unread: _Unread) -> str:
     )
 
 
-def _refusals(held: Held, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
+def _refusals(held: HandBackState, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
     if held.members:
         yield still_runs(held.place, held.flow.target, held.members)
     if moves:

@@ -54,9 +54,9 @@ def _options(command: Any) -> Any:
 @_options
 def command(door: Door, log_level: str | None, log_format: str, **legacy: Any) -> None:
     from lockstep_cli import run as running
-    from lockstep_runtime.service.mm1_options import files_of
+    from lockstep_runtime.service.mm1_options import mm1_files
 
-    files = files_of(legacy)
+    files = mm1_files(legacy)
     if files is None:
         raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
     sys.exit(running.run_or_say(files, door=door, log_level=log_level, log_format=log_format))

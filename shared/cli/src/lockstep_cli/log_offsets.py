@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_of
-from lockstep_cli.partition_status import Logs, latest
+from lockstep_cli.partition_status import LogOffsets, latest
 from lockstep_config import FlowSettings
-from lockstep_protocol.lag import Log
+from lockstep_protocol.lag import LogRange
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["LogReader"]
 
@@ -26,14 +26,14 @@ class LogReader:
         self._timeout = timedelta(seconds=timeout)
         self._source: Admin | None = None
 
-    async def read(self, rows: Mapping[str, Row], before: Logs | None = None) -> Logs:
+    async def read(self, rows: Mapping[str, Row], before: LogOffsets | None = None) -> LogOffsets:
         """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier
         look."""
         topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
         source, target = await asyncio.gather(self._of_source(topics), self._of_target(topics), return_exceptions=True)
         troubles: dict[str, str] = {}
-        found = Logs()
-        if isinstance(source, ClusterTrouble):
+        found = LogOffsets()
+        if isinstance(source, ClusterError):
             troubles[source.alias] = str(source)
         elif isinstance(source, BaseException):
             raise source
@@ -41,13 +41,13 @@ class LogReader:
             found = source
         ends: dict[tuple[str, int], int] = {}
         ids: dict[str, str] = {}
-        if isinstance(target, ClusterTrouble):
+        if isinstance(target, ClusterError):
             troubles[target.alias] = str(target)
         elif isinstance(target, BaseException):
             raise target
         else:
             ends, ids = target
-        return Logs(
+        return LogOffsets(
             source=found.source,
             target=ends,
             source_ids=found.source_ids,
@@ -57,11 +57,11 @@ class LogReader:
             earlier={} if before is None else {tp: log.end for tp, log in before.source.items()},
         )
 
-    def tells(self, rows: Mapping[str, Row], logs: Logs, at_ms: int) -> bool:
+    def tells(self, rows: Mapping[str, Row], logs: LogOffsets, at_ms: int) -> bool:
         """Whether one look was enough to tell partitions at rest from those that stand still."""
         return latest([row for row in rows.values() if isinstance(row, PartitionProgress)], at_ms, logs)
 
-    async def _of_source(self, topics: list[MirroredTopic]) -> Logs:
+    async def _of_source(self, topics: list[MirroredTopic]) -> LogOffsets:
         settings = self._settings
         if self._source is None:
             source = source_of(settings)
@@ -77,8 +77,8 @@ class LogReader:
         committed = settings.data_plane.isolation_level == "read_committed"
         starts = await self._source.begin_offsets(partitions)
         ends = await self._source.end_offsets(partitions, read_committed=committed)
-        return Logs(
-            source={tp: Log(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
+        return LogOffsets(
+            source={tp: LogRange(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
             source_ids=ids,
             selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.exit_codes import CannotUse, Exit, end_with
+from lockstep_cli.exit_codes import CannotUse, Exit, exit_with
 from lockstep_cli.options import file_argument, flow_option, output_option, timeout_option
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lockstep_cli.handback import HandBack
-    from lockstep_cli.offset_location import Place
+    from lockstep_cli.offset_location import OffsetLocation
     from lockstep_cli.takeover import Plan
     from lockstep_config import FlowSettings
 
@@ -100,7 +100,7 @@ def takeover(
       connect    as you say
     """
     names = (offsets_topic, connector, group)
-    end_with(_take_over(file, flow, origin or "dedicated", names, connector_stopped, dry_run, yes, timeout, output))
+    exit_with(_take_over(file, flow, origin or "dedicated", names, connector_stopped, dry_run, yes, timeout, output))
 
 
 @click.command(short_help="Leave a flow to MirrorMaker 2 where Lockstep is.", epilog=EXIT_CODES)
@@ -139,7 +139,7 @@ def handback(
       lockstep handback mm2.properties --flow 'A->B' --to strimzi --dry-run
     """
     names = (offsets_topic, connector, group)
-    end_with(_hand_back(file, flow, origin, names, connector_stopped, stop, dry_run, yes, timeout, output))
+    exit_with(_hand_back(file, flow, origin, names, connector_stopped, stop, dry_run, yes, timeout, output))
 
 
 COMMANDS = (takeover, handback)
@@ -160,13 +160,13 @@ async def _take_over(
 ) -> int:
     from lockstep_cli.flow_selection import only_flow_of
     from lockstep_cli.plan_tables import plan_shown
-    from lockstep_cli.takeover import plan_of
+    from lockstep_cli.takeover import plan_takeover
     from lockstep_cli.takeover_io import carry_out, find
 
     _can_be_asked(dry_run or yes, output)
     settings = only_flow_of(file, flow)
     place = _place(settings, origin, names, connector_stopped)
-    plan = plan_of(await find(settings, place))
+    plan = plan_takeover(await find(settings, place))
     if not _goes_on(plan, plan_shown(plan), f"Take {settings.flow} over so?", dry_run, yes, output):
         return _end(plan, output, done=False)
     await carry_out(settings, plan, timeout)
@@ -188,9 +188,9 @@ async def _hand_back(
 ) -> int:
     from lockstep_cli.command_request import exit_code
     from lockstep_cli.flow_selection import only_flow_of
-    from lockstep_cli.handback import hand_back_of
+    from lockstep_cli.handback import plan_hand_back
     from lockstep_cli.plan_tables import hand_back_shown
-    from lockstep_cli.progress_display import Waiting
+    from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_cli.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
 
     _can_be_asked(dry_run or yes, output)
@@ -205,13 +205,13 @@ async def _hand_back(
         _confirm(yes, f"Stop {settings.flow} and hand it back to {place}?")
         yes = True
         reply = stop_question(settings)
-        with Waiting([reply]):
+        with ProgressDisplay([reply]):
             await stop_and_drain(settings, place, reply, timeout)
         if (stopped := exit_code([reply])) is not Exit.FINE:
             for line in reply.as_lines():
                 click.echo(line, err=True)
             return stopped
-    plan = hand_back_of(await hold(settings, place), stops_first=stop and dry_run)
+    plan = plan_hand_back(await hold(settings, place), stops_first=stop and dry_run)
     if not _goes_on(plan, hand_back_shown(plan), f"Hand {settings.flow} back so?", dry_run, yes, output):
         return _end(plan, output, done=False)
     await hand_back(settings, plan, timeout)
@@ -219,8 +219,8 @@ async def _hand_back(
     return _end(plan, output, done=True, told=told)
 
 
-def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> Place:
-    from lockstep_cli.offset_location import place_of
+def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> OffsetLocation:
+    from lockstep_cli.offset_location import offset_location
     from lockstep_protocol.commands.command_vocabulary import Connector
     from lockstep_protocol.names import progress_topic
 
@@ -229,11 +229,13 @@ def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped:
     # The names of a resource of Strimzi's are no dedicated MM2's.
     dedicated = control.progress_connector == Connector.SOURCE.value
     kept = control.offset_storage_topic if dedicated else progress_topic(settings.flow)
-    place = place_of(origin, settings.flow, settings.group_id, kept, topic=topic, connector=connector, group=group)
+    place = offset_location(
+        origin, settings.flow, settings.group_id, kept, topic=topic, connector=connector, group=group
+    )
     return _unwatched(place, connector_stopped)
 
 
-def _unwatched(place: Place, connector_stopped: bool) -> Place:
+def _unwatched(place: OffsetLocation, connector_stopped: bool) -> OffsetLocation:
     if connector_stopped and place.origin != "connect":
         raise CannotUse("--connector-stopped is for a Connect cluster, whose workers run other connectors too")
     return replace(place, watched=not connector_stopped)

@@ -9,13 +9,13 @@ from lockstep_cli.formatting import counted
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 
-__all__ = ["Place", "place_of", "still_runs"]
+__all__ = ["OffsetLocation", "offset_location", "still_runs"]
 
 DEDICATED, STRIMZI, CONNECT = "dedicated", "strimzi", "connect"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OffsetLocation:
     """Where a MirrorMaker 2 keeps its progress, and by which group its workers are known; both on the target. Not
     `watched`: other connectors run in that group, so its members say nothing."""
 
@@ -25,7 +25,7 @@ class Place:
     group: str
     watched: bool = True
 
-    def is_same(self, other: Place) -> bool:
+    def is_same(self, other: OffsetLocation) -> bool:
         """Whether both keep their progress in the same records."""
         return (self.topic, self.connector) == (other.topic, other.connector)
 
@@ -33,7 +33,7 @@ class Place:
         return f"{self.topic}, connector {self.connector}"
 
 
-def place_of(
+def offset_location(
     origin: str,
     flow: Flow,
     group_id: str | None,
@@ -42,7 +42,7 @@ def place_of(
     topic: str | None = None,
     connector: str | None = None,
     group: str | None = None,
-) -> Place:
+) -> OffsetLocation:
     """Where an MM2 of this kind keeps its progress, unless told otherwise. `group_id`: the target's `group.id` in the
     file; `own_topic`: the topic of offsets that the file says, which is a dedicated MM2's as well. Raises CannotUse
     where a Connect cluster's names are needed."""
@@ -53,13 +53,13 @@ def place_of(
             "connector's name, and the workers' group.id"
         )
     if origin == STRIMZI:
-        known = Place(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
+        known = OffsetLocation(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
     else:
-        known = Place(origin, own_topic, source, group_id or f"{flow.source}-mm2")
-    return Place(origin, topic or known.topic, connector or known.connector, group or known.group)
+        known = OffsetLocation(origin, own_topic, source, group_id or f"{flow.source}-mm2")
+    return OffsetLocation(origin, topic or known.topic, connector or known.connector, group or known.group)
 
 
-def still_runs(place: Place, target: str, members: int) -> str:
+def still_runs(place: OffsetLocation, target: str, members: int) -> str:
     """Why nothing may be done yet."""
     return (
         f"MirrorMaker 2 still runs: group {place.group} on {target} has {counted(members, 'member')}. Stop it, and "

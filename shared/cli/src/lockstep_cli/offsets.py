@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.control_commands import EXIT_CODES
-from lockstep_cli.exit_codes import end_with
+from lockstep_cli.exit_codes import exit_with
 from lockstep_cli.options import answer_timeout_option, file_argument, flow_option, output_option
 
 if TYPE_CHECKING:
-    from lockstep_cli.command_request import Reply
+    from lockstep_cli.command_request import CommandReply
     from lockstep_config import FlowSettings
     from lockstep_protocol.commands.command_vocabulary import Connector
 
-__all__ = ["command", "request_of"]
+__all__ = ["build_request", "command"]
 
 SOURCE = "MirrorSourceConnector"
 
@@ -56,7 +56,7 @@ def list_(file: Path, flow: str | None, connector: str, timeout: float, output: 
     \b
       lockstep offsets list mm2.properties --output json > offsets.json
     """
-    end_with(_list(file, flow, connector, timeout, output))
+    exit_with(_list(file, flow, connector, timeout, output))
 
 
 @command.command(short_help="Go on elsewhere.", epilog=EXIT_CODES)
@@ -101,7 +101,7 @@ def alter(
     if (request is None) == (None in one) or (request is not None and one != (None, None, None)):
         raise click.UsageError("give REQUEST, or --topic, --partition and --offset together")
     body = None if request is None else request.read()
-    end_with(_change(file, flow, connector, body, one, timeout, output, dry_run))
+    exit_with(_change(file, flow, connector, body, one, timeout, output, dry_run))
 
 
 @command.command(short_help="Begin as if nothing had been copied.", epilog=EXIT_CODES)
@@ -133,10 +133,10 @@ def reset(
     """
     if (topic is None) != (partition is None):
         raise click.UsageError("give --topic and --partition together, or neither to reset all")
-    end_with(_change(file, flow, connector, None, (topic, partition, None), timeout, output, dry_run))
+    exit_with(_change(file, flow, connector, None, (topic, partition, None), timeout, output, dry_run))
 
 
-def request_of(
+def build_request(
     connector: Connector, source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
 ) -> dict[str, Any] | None:
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
@@ -206,7 +206,7 @@ async def _change(
 
     settings = only_flow_of(file, flow)
     known = _connector(connector)
-    request = request_of(known, settings.aliases.source, body, *one)
+    request = build_request(known, settings.aliases.source, body, *one)
     verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
     if dry_run:
         click.echo(json.dumps({"dry_run": True, "verb": verb, "connector": known.value, "request": request}, indent=2))
@@ -228,19 +228,19 @@ def _connector(name: str) -> Connector:
 
 async def _asked(
     settings: FlowSettings, verb: str, connector: Connector, request: dict[str, Any] | None, timeout: float
-) -> Reply:
-    from lockstep_cli.command_client import ask, new_question
-    from lockstep_cli.command_request import Reply
-    from lockstep_cli.progress_display import Waiting
+) -> CommandReply:
+    from lockstep_cli.command_client import ask, new_request
+    from lockstep_cli.command_request import CommandReply
+    from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_protocol.commands.command_vocabulary import Scope
 
-    reply = Reply(new_question(settings, verb, Scope.of(connector), request))
-    with Waiting([reply]):
+    reply = CommandReply(new_request(settings, verb, Scope.of(connector), request))
+    with ProgressDisplay([reply]):
         await ask(settings, reply, timeout)
     return reply
 
 
-def _show(reply: Reply, output: str) -> None:
+def _show(reply: CommandReply, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(reply.as_json(), indent=2, ensure_ascii=False))
         return

@@ -13,7 +13,7 @@ import click
 
 from lockstep_runtime.http.options import door_options
 from lockstep_runtime.service.config_options import beside_configuration
-from lockstep_runtime.service.mm1_options import PARAMETERS, files_of, legacy_options
+from lockstep_runtime.service.mm1_options import PARAMETERS, legacy_options, mm1_files
 
 if TYPE_CHECKING:
     from lockstep_config.loader.mm1_files import LegacyFiles
@@ -61,7 +61,7 @@ def configuration_argument(command: F) -> Callable[..., Any]:
 
     @wraps(command)
     def taking(file: Path | None, **parameters: Any) -> Any:
-        legacy = files_of({name: parameters.pop(name) for name in PARAMETERS})
+        legacy = mm1_files({name: parameters.pop(name) for name in PARAMETERS})
         if (file is None) == (legacy is None):
             raise click.UsageError("Name FILE, or in its place the options of lockstep legacy.")
         path = file if legacy is None else legacy.consumer

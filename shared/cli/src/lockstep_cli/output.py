@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
 
-__all__ = ["RUN", "Log"]
+__all__ = ["RUN", "RunOutput"]
 
 RUN = "run"
 """The service column of what the run itself says."""
@@ -17,7 +17,7 @@ RUN = "run"
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
-class Log:
+class RunOutput:
     """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `of`.
 
     `flow_width`: of the column, in the text form."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, Standing
+from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, PartitionState
 from lockstep_protocol.lag import (
     NOT_ASKED,
     SILENT_AFTER_S,
     WRITES_WITHIN_S,
-    Log,
+    LogRange,
     behind,
     is_of_another_log,
     why_unknown,
 )
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SlotStatus
 
-__all__ = ["Logs", "Slots", "judged", "latest"]
+__all__ = ["LogOffsets", "SlotOwners", "judged", "latest"]
 
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
@@ -26,10 +26,10 @@ MOVES_WITHIN_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class LogOffsets:
     """What both clusters said after the rows had been read. What is absent was not answered."""
 
-    source: Mapping[tuple[str, int], Log] = field(default_factory=dict)
+    source: Mapping[tuple[str, int], LogRange] = field(default_factory=dict)
     target: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """The next offset of each partition of the target, by its topic there."""
     source_ids: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Logs:
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class SlotOwners:
     """Who has which partition, and who has been heard lately."""
 
     of: Mapping[tuple[str, int], int]
@@ -59,7 +59,7 @@ class Slots:
     """When each slot that has started spoke last."""
 
     @classmethod
-    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> Slots:
+    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> SlotOwners:
         return cls(
             {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
             {row.slot: row.at_ms for row in statuses if row.phase == "started"},
@@ -76,8 +76,8 @@ def judged(
     row: PartitionProgress | None,
     *,
     wanted: str,
-    slots: Slots,
-    logs: Logs,
+    slots: SlotOwners,
+    logs: LogOffsets,
     at_ms: int,
     by_key: bool = False,
 ) -> PartitionLine:
@@ -114,7 +114,7 @@ def judged(
     )
 
 
-def latest(rows: list[PartitionProgress], at_ms: int, logs: Logs) -> bool:
+def latest(rows: list[PartitionProgress], at_ms: int, logs: LogOffsets) -> bool:
     """Whether each row that is behind the source is recent: else one look cannot tell rest from standing still."""
     return all(
         at_ms - row.at_ms <= WRITES_WITHIN_MS
@@ -132,37 +132,37 @@ def _standing(
     row: PartitionProgress | None,
     wanted: str,
     slot: int,
-    slots: Slots,
-    logs: Logs,
+    slots: SlotOwners,
+    logs: LogOffsets,
     lag: int | None,
     at_ms: int,
     by_key: bool,
-) -> Standing:
+) -> PartitionState:
     """Its state in one word: `copying` only where everything that can be known says so."""
     if row is not None and row.phase == "halted":
-        return Standing("halted")
+        return PartitionState("halted")
     if wanted != "running":
-        return Standing(wanted)
+        return PartitionState(wanted)
     if topic.phase != "mirrored":
-        return Standing(NOT_BEGUN if row is None else topic.phase)
+        return PartitionState(NOT_BEGUN if row is None else topic.phase)
     if number >= topic.copied(by_key=by_key):
-        return Standing(NOT_BEGUN if row is None else UNASSIGNED, "the target's topic has no such partition")
+        return PartitionState(NOT_BEGUN if row is None else UNASSIGNED, "the target's topic has no such partition")
     if row is None:
-        return Standing(NOT_BEGUN)
+        return PartitionState(NOT_BEGUN)
     if is_of_another_log(row, topic):
-        return Standing(NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet")
+        return PartitionState(NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet")
     if row.phase != COPYING:
-        return Standing(row.phase)
+        return PartitionState(row.phase)
     if slot not in slots.heard_ms:
-        return Standing(UNASSIGNED, "no slot copies it" if slot < 0 else f"slot {slot} has not started")
+        return PartitionState(UNASSIGNED, "no slot copies it" if slot < 0 else f"slot {slot} has not started")
     if slots.silent(slot, at_ms):
-        return Standing(SILENT, f"slot {slot} has said nothing lately")
+        return PartitionState(SILENT, f"slot {slot} has said nothing lately")
     if lag is None:
-        return Standing(UNKNOWN)
+        return PartitionState(UNKNOWN)
     known_before = logs.earlier.get((row.topic, row.partition), -1)
     if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and known_before - 1 > row.upstream:
-        return Standing(STALLED, "the source has more, and the copy does not move")
-    return Standing(COPYING)
+        return PartitionState(STALLED, "the source has more, and the copy does not move")
+    return PartitionState(COPYING)
 
 
 def _lag_ms(row: PartitionProgress | None, lag: int | None, state: str, heard_ms: int, at_ms: int) -> int | None:

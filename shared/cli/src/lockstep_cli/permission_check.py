@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 
-__all__ = ["Held", "Lack", "lacks", "named_groups", "topics_for"]
+__all__ = ["HeldPermissions", "MissingPermission", "missing_permissions", "named_groups", "topics_for"]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldPermissions:
     """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics that exist, on groups. A topic
     or group that is absent was not asked about, or is not there: nothing can be said of it."""
 
@@ -21,7 +21,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingPermission:
     """A grant that is missing on these resources, by name; the cluster has none."""
 
     grant: Grant
@@ -42,7 +42,9 @@ def named_groups(grants: Iterable[Grant]) -> frozenset[str]:
     return frozenset(one.name for one in grants if one.resource == "group" and one.name != EVERY)
 
 
-def lacks(grants: Iterable[Grant], held: Held, every: Iterable[str]) -> tuple[Lack, ...]:
+def missing_permissions(
+    grants: Iterable[Grant], held: HeldPermissions, every: Iterable[str]
+) -> tuple[MissingPermission, ...]:
     """What of the grants is missing, in their order. Create counts where either the cluster or the topic has it; what
     cannot be asked for (transactional ids, topics that are not there yet) is not missing."""
     missing = []
@@ -50,7 +52,7 @@ def lacks(grants: Iterable[Grant], held: Held, every: Iterable[str]) -> tuple[La
         operation = _upper(grant.operation)
         if grant.resource == "cluster":
             if operation not in held.cluster:
-                missing.append(Lack(grant))
+                missing.append(MissingPermission(grant))
             continue
         if grant.operation == "Create" and (operation in held.cluster or grant.resource != "topic"):
             continue
@@ -59,7 +61,7 @@ def lacks(grants: Iterable[Grant], held: Held, every: Iterable[str]) -> tuple[La
         without = tuple(sorted(name for name in names if operation not in of[name]))
         # A topic that is there needs nobody to create it.
         if without and grant.operation != "Create":
-            missing.append(Lack(grant, without))
+            missing.append(MissingPermission(grant, without))
     return tuple(missing)
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lockstep_cli.formatting import counted
 from lockstep_cli.handback import HandBack
-from lockstep_cli.offset_location import Place
+from lockstep_cli.offset_location import OffsetLocation
 from lockstep_cli.takeover import Plan
 
 __all__ = ["hand_back_shown", "plan_shown"]
@@ -80,7 +80,7 @@ def _facts(*facts: tuple[str, str]) -> RenderableType:
     return table
 
 
-def _runs(place: Place, members: int) -> str:
+def _runs(place: OffsetLocation, members: int) -> str:
     if not place.watched:
         return f"not looked at: other connectors run in group {place.group}"
     if members:

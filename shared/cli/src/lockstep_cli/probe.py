@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.exit_codes import Exit, end_with
+from lockstep_cli.exit_codes import Exit, exit_with
 from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Finding:
 @timeout_option(30.0, "to wait for a cluster, and for what is to arrive")
 @output_option
 def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> None:
-    end_with(_probe(file, flows, canary_topic, timeout, output))
+    exit_with(_probe(file, flows, canary_topic, timeout, output))
 
 
 async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: float, output: str) -> int:
@@ -94,11 +94,11 @@ async def _probe_flow(
     flow = str(settings.flow)
 
     async def look(check: str, work: Awaitable[str]) -> bool:
-        from lockstep_runtime.util.errors import ClusterTrouble
+        from lockstep_runtime.util.errors import ClusterError
 
         try:
             tell(Finding(flow, check, True, await work))
-        except (ClusterTrouble, Missing) as exc:
+        except (ClusterError, Missing) as exc:
             tell(Finding(flow, check, False, str(exc)))
             return False
         except TimeoutError:
@@ -129,13 +129,13 @@ class Missing(Exception):
 
 async def _reached(cluster: Admin, within: float) -> str:
     from lockstep_runtime.kafka.admin import PROBE
-    from lockstep_runtime.util.errors import AdvertisedAstray, ClusterTrouble
+    from lockstep_runtime.util.errors import AdvertisedAddressUnresolved, ClusterError
 
     try:
         await cluster.probe(min(PROBE, timedelta(seconds=within)))
-    except AdvertisedAstray:
+    except AdvertisedAddressUnresolved:
         raise
-    except ClusterTrouble:
+    except ClusterError:
         await cluster.probe(timedelta(seconds=within))
     if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=within))):
         raise Missing(
@@ -159,13 +159,13 @@ async def _two_clusters(source: Admin, target: Admin) -> str:
 
 
 async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:
-    from lockstep_cli.permission_check import Held, lacks, named_groups, topics_for
+    from lockstep_cli.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
 
     there = await cluster.topic_names()
     topics = await cluster.topic_operations(topics_for(grants, there, every))
     groups = await cluster.group_operations(named_groups(grants))
-    held = Held(await cluster.cluster_operations(), topics.done, groups.done)
-    found = lacks(grants, held, every)
+    held = HeldPermissions(await cluster.cluster_operations(), topics.done, groups.done)
+    found = missing_permissions(grants, held, every)
     refused = [*topics.denied.values(), *groups.denied.values()]
     if found or refused:
         lines = [

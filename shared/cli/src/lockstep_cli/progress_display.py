@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from lockstep_cli.command_request import Reply
+from lockstep_cli.command_request import CommandReply
 
-__all__ = ["Waiting"]
+__all__ = ["ProgressDisplay"]
 
 
-class Waiting:
+class ProgressDisplay:
     """Who is still waited for, on a terminal's last line; nothing where standard error is no terminal."""
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[CommandReply]) -> None:
         self._replies = replies
 
     def __enter__(self) -> None:

@@ -20,7 +20,7 @@ from lockstep_protocol.mm2_codec import (
     decode_source_progress,
 )
 
-__all__ = ["ROLES", "UNDECODED", "RowChanges", "Seen", "decode"]
+__all__ = ["ROLES", "UNDECODED", "DecodedRecord", "RowChanges", "decode"]
 
 UNDECODED = "undecoded"
 """The kind of a record that is not what its topic should hold."""
@@ -33,7 +33,7 @@ UNSAID = frozenset({"version", "at_ms", "term", "age_window", "latency_window", 
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DecodedRecord:
     """A record understood: what `kind` of fact, `about` what, in words, and as JSON values."""
 
     kind: str
@@ -42,11 +42,11 @@ class Seen:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def decode(role: str, key: bytes | None, value: bytes | None) -> Seen:
+def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
     """What a record of the topic with this role (`ROLES`) says. Of state rows it says all; `RowChanges` what is new."""
     try:
         seen = ROLES[role](key, value)
-        return Seen(printable(str(seen.kind)), printable(str(seen.about)), seen.text, seen.detail)
+        return DecodedRecord(printable(str(seen.kind)), printable(str(seen.about)), seen.text, seen.detail)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
         return _undecoded(key, value, str(exc) or type(exc).__name__)
 
@@ -57,7 +57,7 @@ class RowChanges:
     def __init__(self) -> None:
         self._rows: dict[str, Mapping[str, Any]] = {}
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Seen | None:
+    def decode(self, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
         """What the record changes, None when it says again what was so."""
         seen = decode("state", key, value)
         if seen.kind == UNDECODED:
@@ -74,67 +74,71 @@ class RowChanges:
         if not changed:
             return None
         words = ", ".join(f"{name} {_short(before.get(name))} -> {_short(now)}" for name, now in changed.items())
-        return Seen(seen.kind, seen.about, words, seen.detail)
+        return DecodedRecord(seen.kind, seen.about, words, seen.detail)
 
 
-def _state(key: bytes | None, value: bytes | None) -> Seen:
+def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
     kind, slash, about = (key or b"").decode().partition("/")
     if not slash:
         raise ValueError("the key of a row is KIND/...")
     if value is None:
-        return Seen(kind, about, "deleted")
+        return DecodedRecord(kind, about, "deleted")
     body = _object(value)
     said = {name: now for name, now in body.items() if name not in UNSAID and now not in ("", [], None)}
-    return Seen(kind, about, _fields(said), body)
+    return DecodedRecord(kind, about, _fields(said), body)
 
 
-def _event(key: bytes | None, value: bytes | None) -> Seen:
+def _event(key: bytes | None, value: bytes | None) -> DecodedRecord:
     event = decode_event(_present(value))
     words = [f"by {event.service}", _fields(event.detail), f"answers {event.answers}" if event.answers else ""]
-    return Seen(event.kind, event.subject, "  ".join(filter(None, words)), _object(_present(value)))
+    return DecodedRecord(event.kind, event.subject, "  ".join(filter(None, words)), _object(_present(value)))
 
 
-def _command(key: bytes | None, value: bytes | None) -> Seen:
+def _command(key: bytes | None, value: bytes | None) -> DecodedRecord:
     command = decode_command(_present(value))
     words = [f"id {command.id}", f"to {command.service}" if command.service else "", _fields(command.arguments)]
-    return Seen(command.verb, command.subject or "flow", "  ".join(filter(None, words)), _object(_present(value)))
+    return DecodedRecord(
+        command.verb, command.subject or "flow", "  ".join(filter(None, words)), _object(_present(value))
+    )
 
 
-def _offset_sync(key: bytes | None, value: bytes | None) -> Seen:
+def _offset_sync(key: bytes | None, value: bytes | None) -> DecodedRecord:
     sync = decode_offset_sync(key, value)
     text = f"upstream {sync.upstream} is downstream {sync.downstream}"
-    return Seen("offset-sync", f"{sync.topic}-{sync.partition}", text, asdict(sync))
+    return DecodedRecord("offset-sync", f"{sync.topic}-{sync.partition}", text, asdict(sync))
 
 
-def _checkpoint(key: bytes | None, value: bytes | None) -> Seen:
+def _checkpoint(key: bytes | None, value: bytes | None) -> DecodedRecord:
     one = decode_checkpoint(key, value)
     text = f"{one.topic}-{one.partition}  upstream {one.upstream} is downstream {one.downstream}"
-    return Seen("checkpoint", one.group, text, asdict(one))
+    return DecodedRecord("checkpoint", one.group, text, asdict(one))
 
 
-def _heartbeat(key: bytes | None, value: bytes | None) -> Seen:
+def _heartbeat(key: bytes | None, value: bytes | None) -> DecodedRecord:
     beat = decode_heartbeat(key, value)
-    return Seen("heartbeat", f"{beat.source}->{beat.target}", f"timestamp {beat.timestamp_ms}", asdict(beat))
+    return DecodedRecord("heartbeat", f"{beat.source}->{beat.target}", f"timestamp {beat.timestamp_ms}", asdict(beat))
 
 
-def _progress(key: bytes | None, value: bytes | None) -> Seen:
+def _progress(key: bytes | None, value: bytes | None) -> DecodedRecord:
     found = decode_source_progress(key, value)
     if found is None:  # of another connector: its partition has other fields
         connector, partition = json.loads(_present(key))
         body = None if value is None else json.loads(value)
         text = "reset" if body is None else _short(body)
-        return Seen("offset", str(connector), f"{_fields(partition)}  {text}", {"partition": partition, "offset": body})
+        return DecodedRecord(
+            "offset", str(connector), f"{_fields(partition)}  {text}", {"partition": partition, "offset": body}
+        )
     text = "reset" if found.offset is None else f"copied to {found.offset}"
     text += f"  by {found.connector} of {found.cluster}"
-    return Seen("offset", f"{found.topic}-{found.partition}", text, asdict(found))
+    return DecodedRecord("offset", f"{found.topic}-{found.partition}", text, asdict(found))
 
 
-def _quarantined(key: bytes | None, value: bytes | None) -> Seen:
+def _quarantined(key: bytes | None, value: bytes | None) -> DecodedRecord:
     sizes = {"key_bytes": len(key or b""), "value_bytes": len(value or b"")}
-    return Seen("quarantined", "", _fields(sizes), sizes)
+    return DecodedRecord("quarantined", "", _fields(sizes), sizes)
 
 
-ROLES: Mapping[str, Callable[[bytes | None, bytes | None], Seen]] = MappingProxyType(
+ROLES: Mapping[str, Callable[[bytes | None, bytes | None], DecodedRecord]] = MappingProxyType(
     {
         "events": _event,
         "state": _state,
@@ -149,9 +153,9 @@ ROLES: Mapping[str, Callable[[bytes | None, bytes | None], Seen]] = MappingProxy
 """What a flow keeps topics for, and how their records are read."""
 
 
-def _undecoded(key: bytes | None, value: bytes | None, why: str) -> Seen:
+def _undecoded(key: bytes | None, value: bytes | None, why: str) -> DecodedRecord:
     text = f"{printable(why)}; key {_short(key)}, value {_short(value)}"
-    return Seen(UNDECODED, "", text, {"why": why, "key": _hex(key), "value": _hex(value)})
+    return DecodedRecord(UNDECODED, "", text, {"why": why, "key": _hex(key), "value": _hex(value)})
 
 
 def _present(data: bytes | None) -> bytes:

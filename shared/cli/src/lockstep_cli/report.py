@@ -20,16 +20,16 @@ __all__ = [
     "AclLine",
     "Acting",
     "GroupLine",
-    "HeldBack",
     "PartitionLine",
+    "PartitionState",
+    "PausedPart",
     "Report",
     "ServiceLine",
     "SlotLine",
-    "Standing",
     "TopicLine",
     "Trouble",
     "longest",
-    "of_known",
+    "sum_if_known",
 ]
 
 NOT_BEGUN = "not begun"
@@ -49,7 +49,7 @@ IN_USE, REFUSED = "in use on target", "refused"
 """What a group is that nobody moves: it has members there, the target does not take it."""
 
 
-def of_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
+def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
     """What they come to; None where one of them is unknown."""
     found = [value for value in values if value is not None]
     return together(found) if len(found) == len(values) else None
@@ -61,7 +61,7 @@ def longest(values: Iterable[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionState:
     """What a partition does, as one word, with the reason where it is not plain."""
 
     state: str
@@ -215,7 +215,7 @@ class AclLine:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class PausedPart:
     """Something that an operator or the file paused or stopped (`wanted`)."""
 
     scope: str
@@ -244,7 +244,7 @@ class Report:
     acls: AclLine | None
     heartbeat: str
     """`beating` | `failing`; "" before the first beat."""
-    held_back: tuple[HeldBack, ...]
+    held_back: tuple[PausedPart, ...]
     troubles: tuple[Trouble, ...]
 
     @property
@@ -265,7 +265,7 @@ class Report:
     @property
     def lag_ms(self) -> int | None:
         """The longest of all partitions; None: of some it is unknown."""
-        return of_known([line.lag_ms for line in self.partitions], longest)
+        return sum_if_known([line.lag_ms for line in self.partitions], longest)
 
     @property
     def passed_over(self) -> int:

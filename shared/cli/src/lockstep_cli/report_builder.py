@@ -10,23 +10,23 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from lockstep_cli.formatting import in_time
-from lockstep_cli.partition_status import Logs, Slots, judged
+from lockstep_cli.partition_status import LogOffsets, SlotOwners, judged
 from lockstep_cli.report import (
     NOT_BEGUN,
     AclLine,
     Acting,
     GroupLine,
-    HeldBack,
     PartitionLine,
+    PausedPart,
     Report,
     ServiceLine,
     SlotLine,
     TopicLine,
     Trouble,
     longest,
-    of_known,
+    sum_if_known,
 )
-from lockstep_config.flow.model import States
+from lockstep_config.flow.model import StatedPhases
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, connector_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
@@ -43,16 +43,16 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     Wanted,
 )
-from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = ["report_of"]
+__all__ = ["build_report"]
 
 SILENCE_IS_TROUBLE_MS = 60_000
 """A slot that froze is ended after 30 s, and another one is started."""
 
 
-def report_of(
+def build_report(
     flow: Flow,
     rows: Mapping[str, Row],
     *,
@@ -60,15 +60,15 @@ def report_of(
     services: Collection[str] = SERVICES,
     replicas: Mapping[str, int] | None = None,
     unreadable: Iterable[str] = (),
-    states: States = NOTHING_STATED,
-    logs: Logs | None = None,
+    states: StatedPhases = NOTHING_STATED,
+    logs: LogOffsets | None = None,
     by_key: bool = False,
 ) -> Report:
     """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
     `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none.
     `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
     keys choose the target's partition."""
-    seen = _Seen(rows, services, replicas or {}, states, logs or Logs(), at_ms, by_key)
+    seen = _Seen(rows, services, replicas or {}, states, logs or LogOffsets(), at_ms, by_key)
     partitions = tuple(seen.partitions())
     topics = tuple(seen.topics(partitions))
     lines = tuple(seen.services()), topics, partitions, tuple(seen.slots()), tuple(seen.groups())
@@ -108,8 +108,8 @@ class _Seen:
         rows: Mapping[str, Row],
         services: Collection[str],
         replicas: Mapping[str, int],
-        states: States,
-        logs: Logs,
+        states: StatedPhases,
+        logs: LogOffsets,
         at_ms: int,
         by_key: bool,
     ) -> None:
@@ -118,7 +118,7 @@ class _Seen:
         self._by_key = by_key
         self._services = services
         self._replicas = replicas
-        self._wanted = WantedNow(rows, states)
+        self._wanted = DesiredState(rows, states)
         by_kind: dict[type[Row], list[Row]] = defaultdict(list)
         for _, row in sorted(rows.items()):
             by_kind[type(row)].append(row)
@@ -145,14 +145,14 @@ class _Seen:
                 trouble = "no replica of it runs"
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
 
-    def held_back(self) -> Iterable[HeldBack]:
+    def held_back(self) -> Iterable[PausedPart]:
         of_connectors = {str(Scope.of(connector)): self._wanted.connector(connector) for connector in Connector}
         for scope, phase in of_connectors.items():
-            if phase is not Phase.RUNNING:
-                yield HeldBack(scope, phase.word)
+            if phase is not DesiredPhase.RUNNING:
+                yield PausedPart(scope, phase.word)
         for row in self._all(Wanted):
             if isinstance(row, Wanted) and row.phase != "running" and row.scope not in of_connectors:
-                yield HeldBack(row.scope, row.phase)
+                yield PausedPart(row.scope, row.phase)
 
     def _failed(self, service: str, subject: str, *scopes: tuple[Scope, ...]) -> str:
         """Why it waits for somebody to restart it, "" when it does not."""
@@ -166,7 +166,7 @@ class _Seen:
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
         known = {(r.topic, r.partition): r for r in self._all(PartitionProgress) if isinstance(r, PartitionProgress)}
-        slots = Slots.seen(
+        slots = SlotOwners.seen(
             [row for row in self._all(Assignment) if isinstance(row, Assignment)],
             [row for row in self._all(SlotStatus) if isinstance(row, SlotStatus)],
         )
@@ -211,8 +211,8 @@ class _Seen:
                 max(row.partitions, len(mine)),
                 sum(line.phase != NOT_BEGUN for line in mine),
                 sum(line.phase == "halted" for line in mine),
-                of_known(lags, sum),
-                of_known(ages, longest),
+                sum_if_known(lags, sum),
+                sum_if_known(ages, longest),
                 (row.reason or "failed without a reason") if row.phase == "failed" else "",
                 sum(line.passed_over for line in mine),
                 row.note,

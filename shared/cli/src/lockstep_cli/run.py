@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli.instance_name import held_instance_name
-from lockstep_cli.output import RUN, Log
+from lockstep_cli.output import RUN, RunOutput
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervisor import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
@@ -66,7 +66,7 @@ def run(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_form
             for plan in services
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)
-        log = Log(
+        log = RunOutput(
             level=log_level or configuration.log.level(RUN),
             of=levels,
             json_lines=log_format == "json",
@@ -88,7 +88,7 @@ def run_or_say(file: Path | LegacyFiles, *, door: Door, log_level: str | None, l
         return 2
 
 
-async def _supervise(commands: Mapping[str, Sequence[str]], log: Log) -> int:
+async def _supervise(commands: Mapping[str, Sequence[str]], log: RunOutput) -> int:
     supervisor = Supervisor(commands, say=log.say, hear=log.hear)
     log.when_closed(supervisor.stop)
     return await supervisor.run()

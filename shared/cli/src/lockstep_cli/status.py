@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit, end_with
+from lockstep_cli.exit_codes import Exit, exit_with
 from lockstep_cli.options import file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
     file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **sections: bool
 ) -> None:
     asked = [name for name, wanted in sections.items() if wanted]
-    end_with(_status(file, flows, asked, only == "trouble", timeout, output))
+    exit_with(_status(file, flows, asked, only == "trouble", timeout, output))
 
 
 async def _status(
@@ -78,14 +78,14 @@ async def _status(
 ) -> int:
     from lockstep_cli.flow_selection import flows_of
     from lockstep_cli.report_tables import as_json, as_tables
-    from lockstep_runtime.util.errors import ClusterTrouble
+    from lockstep_runtime.util.errors import ClusterError
 
     meant = flows_of(file, flows, every=not flows)
     answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
     reports: list[Report] = []
     unknown: dict[str, str] = {}
     for settings, answer in zip(meant, answers, strict=True):
-        if isinstance(answer, ClusterTrouble):
+        if isinstance(answer, ClusterError):
             unknown[str(settings.flow)] = _sentence(answer)
         elif isinstance(answer, BaseException):
             raise answer
@@ -130,7 +130,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     from lockstep_cli.clusters import target_of
     from lockstep_cli.command_client import members_of
     from lockstep_cli.log_offsets import LogReader
-    from lockstep_cli.report_builder import report_of
+    from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
     from lockstep_runtime.util.clock import now_ms
 
@@ -146,7 +146,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             rows, unreadable = await read_rows(settings)
             logs = await reader.read(rows, logs)
-    return report_of(
+    return build_report(
         settings.flow,
         rows,
         at_ms=now_ms(),

@@ -14,21 +14,21 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.formatting import counted
-from lockstep_cli.offset_location import Place, still_runs
-from lockstep_config.flow.model import States
+from lockstep_cli.offset_location import OffsetLocation, still_runs
+from lockstep_config.flow.model import StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
-from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
 
 __all__ = [
-    "Found",
     "PartitionPlan",
     "Plan",
+    "TakeoverState",
     "TopicPlan",
     "flush_note",
     "named",
-    "plan_of",
+    "plan_takeover",
     "progress_rows",
 ]
 
@@ -52,14 +52,14 @@ def flush_note(every: timedelta, origin: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class TakeoverState:
     """What was found on both clusters. Offsets are those of the last record copied."""
 
     flow: Flow
     cluster: str
     """The source's alias in MM2's progress."""
-    place: Place
-    own: Place
+    place: OffsetLocation
+    own: OffsetLocation
     """Where the flow keeps its own progress; `group` is of no matter."""
     theirs: Mapping[TopicPartition, int] | None
     """By MM2, of this source; None: there is no such topic."""
@@ -69,7 +69,7 @@ class Found:
     """In our place."""
     rows: Mapping[str, Row] = field(default_factory=dict)
     """The fold of the state topic."""
-    states: States = NOTHING_STATED
+    states: StatedPhases = NOTHING_STATED
     members: int = 0
     """Of MM2's group."""
     replicas: int = 0
@@ -124,8 +124,8 @@ class Plan:
     """What taking over comes to. Nothing is to be done while there are `refusals`."""
 
     flow: Flow
-    place: Place
-    own: Place
+    place: OffsetLocation
+    own: OffsetLocation
     topics: tuple[TopicPlan, ...]
     writes: tuple[tuple[TopicPartition, int], ...]
     """Offsets to write in our place."""
@@ -172,12 +172,12 @@ class Plan:
         }
 
 
-def plan_of(found: Found) -> Plan:
+def plan_takeover(found: TakeoverState) -> Plan:
     """What there is to do, and what speaks against it. The same, once carried out, has nothing left to write."""
     theirs = found.theirs or {}
     partitions = sorted(found.begins)
     topics = tuple(_topics(found, theirs, partitions))
-    wanted = WantedNow(found.rows, found.states).connector(Connector.SOURCE)
+    wanted = DesiredState(found.rows, found.states).connector(Connector.SOURCE)
     rows = progress_rows(found.rows)
     alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
     to_write = {} if found.own.is_same(found.place) else theirs
@@ -200,14 +200,14 @@ def plan_of(found: Found) -> Plan:
         row=handover,
         members=found.members,
         groups=found.groups,
-        resume=wanted is not Phase.RUNNING,
+        resume=wanted is not DesiredPhase.RUNNING,
         refusals=tuple(_refusals(found, theirs, alters, wanted)),
         notes=tuple(_notes(found, theirs, topics)),
     )
 
 
 def _topics(
-    found: Found, theirs: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
+    found: TakeoverState, theirs: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
 ) -> Iterator[TopicPlan]:
     of: dict[str, list[PartitionPlan]] = {name: [] for name in sorted(found.selected)}
     for topic, number in partitions:
@@ -227,12 +227,12 @@ def progress_rows(rows: Mapping[str, Row]) -> dict[TopicPartition, PartitionProg
     return {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
 
 
-def _mine(found: Found) -> dict[TopicPartition, int]:
+def _mine(found: TakeoverState) -> dict[TopicPartition, int]:
     """Where the flow would go on by itself; -1: at the beginning."""
     return {**found.ours, **{tp: row.upstream for tp, row in progress_rows(found.rows).items()}}
 
 
-def _went_on(found: Found, theirs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def _went_on(found: TakeoverState, theirs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Where MM2 has copied on since the flow was handed back to it."""
     row = found.rows.get("handover/progress")
     if not isinstance(row, Handover) or row.phase != "handed-back":
@@ -242,10 +242,10 @@ def _went_on(found: Found, theirs: Mapping[TopicPartition, int]) -> dict[TopicPa
 
 
 def _refusals(
-    found: Found,
+    found: TakeoverState,
     theirs: Mapping[TopicPartition, int],
     alters: Collection[tuple[TopicPartition, int]],
-    wanted: Phase,
+    wanted: DesiredPhase,
 ) -> Iterator[str]:
     place, target = found.place, found.flow.target
     if found.members:
@@ -265,7 +265,7 @@ def _refusals(
             f"(for one, {mine[differ[0]]:,} here and {theirs[differ[0]]:,} there). What it has copied it goes on from; "
             "lockstep offsets alter changes that"
         )
-    if alters and (wanted is not Phase.STOPPED or not found.replicas):
+    if alters and (wanted is not DesiredPhase.STOPPED or not found.replicas):
         yield (
             f"{counted(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane has "
             "to run and be stopped, for it is who alters offsets: lockstep run, and lockstep stop"
@@ -276,14 +276,14 @@ def _refusals(
             f"where the flow's own copy ends of {named(unread)} was not read from {target} since it was copied last, "
             "so nobody knows who is further. Let the data plane run while the flow is stopped, and ask again"
         )
-    if not alters and found.replicas and wanted is not Phase.STOPPED:
+    if not alters and found.replicas and wanted is not DesiredPhase.STOPPED:
         yield (
             f"the data plane of this flow runs already ({counted(found.replicas, 'replica')}): end it, or lockstep "
             "stop; where it begins is read when it begins"
         )
 
 
-def _notes(found: Found, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:
+def _notes(found: TakeoverState, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:
     yield flush_note(found.flush_every, found.place.origin)
     every = [(topic.topic, one) for topic in topics for one in topic.partitions]
     if anew := [(topic, one.partition) for topic, one in every if one.offset is None]:

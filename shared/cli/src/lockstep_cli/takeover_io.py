@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_cli.clusters import source_of, target_of
-from lockstep_cli.command_client import ask, members_of, new_question, producing
-from lockstep_cli.command_request import Reply, exit_code
+from lockstep_cli.command_client import ask, members_of, new_request, producing
+from lockstep_cli.command_request import CommandReply, exit_code
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.handback import HandBack, Held, hand_back_of, not_drained
-from lockstep_cli.offset_location import Place, still_runs
+from lockstep_cli.handback import HandBack, HandBackState, not_drained, plan_hand_back
+from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
-from lockstep_cli.takeover import Found, Plan
+from lockstep_cli.takeover import Plan, TakeoverState
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
@@ -33,11 +33,11 @@ from lockstep_protocol.mm2_codec import (
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import FactLog
+from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
 from lockstep_runtime.kafka.topic_follower import Record, replay
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterTrouble, TopicMissing
+from lockstep_runtime.util.errors import ClusterError, TopicMissing
 
 __all__ = [
     "carry_out",
@@ -62,19 +62,19 @@ READ_WITHIN_S = 60.0
 LOOK_AGAIN_S = 0.5
 
 
-def own_place(settings: FlowSettings) -> Place:
+def own_place(settings: FlowSettings) -> OffsetLocation:
     """Where the flow keeps its own progress; it has no group of Connect's."""
     control = settings.control
-    return Place("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
+    return OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
 
 
-def place_of_handover(rows: Mapping[str, Row]) -> Place | None:
+def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
     """Where the flow was taken over from, or handed back to, last."""
     row = rows.get("handover/progress")
-    return Place(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
+    return OffsetLocation(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
 
 
-async def find(settings: FlowSettings, place: Place) -> Found:
+async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     """Look at everything a take-over depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
     flow, own = settings.flow, own_place(settings)
     source, target = source_of(settings), target_of(settings)
@@ -96,7 +96,7 @@ async def find(settings: FlowSettings, place: Place) -> Found:
         source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
     )
     key = (place.connector, settings.aliases.source)
-    return Found(
+    return TakeoverState(
         flow=flow,
         cluster=settings.aliases.source,
         place=place,
@@ -124,17 +124,17 @@ async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
     await _must_be_stopped(target, flow.target, plan.place)
     if plan.alters:
         entries = listing(_change(settings.aliases.source, tp, offset) for tp, offset in plan.alters)
-        reply = Reply(new_question(settings, OFFSETS_ALTER, Scope.of(Connector.SOURCE), entries))
+        reply = CommandReply(new_request(settings, OFFSETS_ALTER, Scope.of(Connector.SOURCE), entries))
         await ask(settings, reply, within)
         if exit_code([reply]) is not Exit.FINE:
-            raise ClusterTrouble(flow.target, "\n".join(reply.as_lines()))
+            raise ClusterError(flow.target, "\n".join(reply.as_lines()))
     if plan.writes:
         await ensure_control_topics(target, [source_offsets_topic(settings.control)])
         await _write(settings, plan.own, plan.writes, within)
     await _remember(settings, target, plan.row, within)
 
 
-async def hold(settings: FlowSettings, place: Place) -> Held:
+async def hold(settings: FlowSettings, place: OffsetLocation) -> HandBackState:
     """Look at everything a hand-back depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
     flow, target = settings.flow, target_of(settings)
     await target.probe()
@@ -149,7 +149,7 @@ async def hold(settings: FlowSettings, place: Place) -> Held:
         theirs = there.get((place.connector, settings.aliases.source), {})
     elif place.topic == settings.control.offset_storage_topic:
         theirs = {}
-    return Held(
+    return HandBackState(
         flow=flow,
         cluster=settings.aliases.source,
         place=place,
@@ -161,7 +161,7 @@ async def hold(settings: FlowSettings, place: Place) -> Held:
     )
 
 
-async def stop_and_drain(settings: FlowSettings, place: Place, reply: Reply, within: float) -> None:
+async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
     """Stop the whole flow, and wait until it has drained: at most `within` seconds for each. `reply` says what the
     services answered."""
     await ask(settings, reply, within)
@@ -172,18 +172,18 @@ async def stop_and_drain(settings: FlowSettings, place: Place, reply: Reply, wit
         await asyncio.sleep(LOOK_AGAIN_S)
 
 
-def stop_question(settings: FlowSettings) -> Reply:
+def stop_question(settings: FlowSettings) -> CommandReply:
     """The command with which `stop_and_drain` begins."""
-    return Reply(new_question(settings, STOP, FLOW))
+    return CommandReply(new_request(settings, STOP, FLOW))
 
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
     """Hand back by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
     target = target_of(settings)
-    now = hand_back_of(await hold(settings, plan.place))
+    now = plan_hand_back(await hold(settings, plan.place))
     if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
         why = "; ".join(now.refusals) or "it has copied on since the plan was shown"
-        raise ClusterTrouble(settings.flow.target, f"{settings.flow}: {why}: nothing was written, ask again")
+        raise ClusterError(settings.flow.target, f"{settings.flow}: {why}: nothing was written, ask again")
     await _must_be_stopped(target, settings.flow.target, plan.place)
     if plan.writes:
         if plan.place.topic == settings.control.offset_storage_topic:
@@ -216,7 +216,7 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     except TopicMissing:
         return None
     except TimeoutError as exc:
-        raise ClusterTrouble(
+        raise ClusterError(
             alias,
             f"topic {topic} on cluster {alias} cannot be read to its end within {READ_WITHIN_S:.0f} s: somebody left a "
             "transaction open there. It ends by itself after its transaction.timeout.ms; ask again then",
@@ -274,29 +274,29 @@ def _selected(settings: FlowSettings, names: Iterable[str]) -> dict[str, str]:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-async def _must_be_stopped(target: Admin, alias: str, place: Place) -> None:
+async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> None:
     """What was seen a moment ago may be so no more: somebody has read the plan meanwhile."""
     if members := await _members(target, place):
-        raise ClusterTrouble(alias, still_runs(place, alias, members))
+        raise ClusterError(alias, still_runs(place, alias, members))
 
 
-async def _members(target: Admin, place: Place) -> int:
+async def _members(target: Admin, place: OffsetLocation) -> int:
     """Of MM2's group; none where nobody is to look."""
     return await target.members_of(place.group) if place.watched else 0
 
 
 async def _write(
-    settings: FlowSettings, place: Place, offsets: Sequence[tuple[TopicPartition, int]], within: float
+    settings: FlowSettings, place: OffsetLocation, offsets: Sequence[tuple[TopicPartition, int]], within: float
 ) -> None:
     """Append offsets as Connect does, and read them back."""
     source, target = settings.aliases.source, settings.flow.target
     records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
     async with producing(settings, within) as producer:
-        await FactLog(producer, place.topic).append_all(records)
+        await ControlTopicLog(producer, place.topic).append_all(records)
     there = (await offsets_in(settings, place.topic) or {}).get((place.connector, source), {})
     if wrong := [tp for tp, offset in offsets if there.get(tp) != offset]:
         topic, number = wrong[0]
-        raise ClusterTrouble(
+        raise ClusterError(
             target,
             f"{place} on cluster {target} does not say what was written, of {topic}-{number} for one: somebody else "
             "writes there too",
@@ -312,7 +312,7 @@ async def _remember(settings: FlowSettings, target: Admin, row: Handover, within
         return
     key, value = replace(row, at_ms=now_ms()).encode()
     async with producing(settings, within) as producer:
-        await FactLog(producer, state_topic(flow, group_id)).append(key, value, partition=0)
+        await ControlTopicLog(producer, state_topic(flow, group_id)).append(key, value, partition=0)
 
 
 def _change(source: str, tp: TopicPartition, offset: int) -> OffsetChange:

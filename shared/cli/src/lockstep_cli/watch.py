@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit, end_with
+from lockstep_cli.exit_codes import Exit, exit_with
 from lockstep_cli.options import file_argument, output_option
 
 if TYPE_CHECKING:
-    from lockstep_cli.record_decoder import RowChanges, Seen
+    from lockstep_cli.record_decoder import DecodedRecord, RowChanges
     from lockstep_config import FlowSettings
     from lockstep_runtime.kafka.topic_follower import Record
 
@@ -73,7 +73,7 @@ def command(
     no_follow: bool,
     output: str,
 ) -> None:
-    end_with(_watch(file, flows, topics or TOPICS, kinds, start == "beginning", no_follow, output))
+    exit_with(_watch(file, flows, topics or TOPICS, kinds, start == "beginning", no_follow, output))
 
 
 async def _watch(
@@ -147,7 +147,7 @@ class _View:
             if seen is not None and self.showing and self._is_ours(seen):
                 self.screen.show(str(self.settings.flow), self.role, record, seen)
 
-    def _is_ours(self, seen: Seen) -> bool:
+    def _is_ours(self, seen: DecodedRecord) -> bool:
         """All flows into a cluster, and all of MM2's, beat in one topic."""
         return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
 
@@ -226,7 +226,7 @@ class _Screen:
     several_flows: bool
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def show(self, flow: str, role: str, record: Record, seen: Seen) -> None:
+    def show(self, flow: str, role: str, record: Record, seen: DecodedRecord) -> None:
         if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
             return
         text = _as_json(flow, role, record, seen) if self.output == "json" else self._as_text(flow, role, record, seen)
@@ -237,7 +237,7 @@ class _Screen:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self.closed.set()
 
-    def _as_text(self, flow: str, role: str, record: Record, seen: Seen) -> str:
+    def _as_text(self, flow: str, role: str, record: Record, seen: DecodedRecord) -> str:
         at = datetime.fromtimestamp(max(0, record.timestamp_ms) / 1000).astimezone()
         colour = "red" if seen.kind == "undecoded" else "cyan"
         columns = [
@@ -251,7 +251,7 @@ class _Screen:
         return "  ".join(column for column in columns if column)
 
 
-def _as_json(flow: str, role: str, record: Record, seen: Seen) -> str:
+def _as_json(flow: str, role: str, record: Record, seen: DecodedRecord) -> str:
     body: dict[str, Any] = {
         "flow": flow,
         "topic": record.topic,

@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep_protocol.rows.row import NewerVersion
 
-__all__ = ["Event", "decode_event", "words_of"]
+__all__ = ["Event", "decode_event", "event_words"]
 
 VERSION = 1
 
@@ -47,7 +47,7 @@ class Event:
         return self.subject.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def words_of(kind: str) -> str:
+def event_words(kind: str) -> str:
     """A kind as people read it: `TopicCreated` is "topic created"."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = ["NOT_ASKED", "SILENT_AFTER_S", "WRITES_WITHIN_S", "Log", "behind", "is_of_another_log", "why_unknown"]
+__all__ = ["NOT_ASKED", "SILENT_AFTER_S", "WRITES_WITHIN_S", "LogRange", "behind", "is_of_another_log", "why_unknown"]
 
 SILENT_AFTER_S = 15.0
 """A slot says every 5 s that it lives. One that has been silent for three times as long has ended, or is not known to
@@ -31,7 +31,7 @@ NOT_COUNTABLE = frozenset({"source-truncated", "target-truncated", "in-doubt"})
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogRange:
     """A partition's log on the source: its first offset, and the next one behind what can be read."""
 
     start: int
@@ -51,7 +51,7 @@ def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bo
 def behind(
     row: PartitionProgress | None,
     topic: MirroredTopic | None,
-    source: Log | None,
+    source: LogRange | None,
     target_end: int | None = NOT_ASKED,
     *,
     silent: bool = False,
@@ -69,7 +69,7 @@ def behind(
 def why_unknown(
     row: PartitionProgress | None,
     topic: MirroredTopic | None,
-    source: Log | None,
+    source: LogRange | None,
     target_end: int | None = NOT_ASKED,
     *,
     silent: bool = False,
@@ -97,7 +97,7 @@ def _may_be_older(row: PartitionProgress) -> bool:
     return row.phase != "halted" and not row.located
 
 
-def _counted(row: PartitionProgress | None, topic: MirroredTopic | None, source: Log | None) -> int:
+def _counted(row: PartitionProgress | None, topic: MirroredTopic | None, source: LogRange | None) -> int:
     if source is None:
         raise ValueError("nothing can be counted without the source's log")
     if row is None or is_of_another_log(row, topic) or row.begins == "reset":

@@ -19,7 +19,7 @@ from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
 from lockstep_runtime.kafka.outcome import Outcome
-from lockstep_runtime.util.errors import ClusterTrouble, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
 __all__ = ["PositionsOfGroup"]
 
@@ -109,7 +109,7 @@ class PositionsOfGroup:
             outcome = await self._ctx.source.describe_groups([self._legacy.group])
             for trouble in outcome.troubles().values():
                 raise trouble
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             troubles.began(MEMBERS, trouble)
             return None
         troubles.over(MEMBERS)
@@ -151,7 +151,7 @@ class PositionsOfGroup:
         try:
             found = placed(new, self._progress(), there, self._mark)
         except RefusedOffsets as exc:
-            raise ClusterTrouble(ctx.flow.target, str(exc)) from exc
+            raise ClusterError(ctx.flow.target, str(exc)) from exc
         ctx.must_act()
         await ctx.state.write_all(found.rows)
         for tp, (ours, theirs) in sorted(found.moved.items())[:NAMED]:
@@ -183,7 +183,7 @@ class PositionsOfGroup:
         self._committed_at = now
         try:
             await self._commit_progress()
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             ctx.rounds.troubles.began(TROUBLE, trouble)
         else:
             ctx.rounds.troubles.over(TROUBLE)
@@ -200,7 +200,7 @@ class PositionsOfGroup:
                 await ctx.state.write(self._row)
                 await self._commit_progress()
                 self._say_what_is_not_known()
-        except (ClusterTrouble, TimeoutError) as exc:
+        except (ClusterError, TimeoutError) as exc:
             ctx.log.warn("last positions not committed", f"{self._named}: {exc or 'no answer in time'}")
 
     def _say_what_is_not_known(self) -> None:
@@ -234,7 +234,7 @@ class PositionsOfGroup:
     async def _commit(self, positions: Mapping[TopicPartition, GroupOffset]) -> bool:
         """False: somebody is in the group. Raises ClusterTrouble, after all that can be committed was."""
         ctx = self._ctx
-        failed: ClusterTrouble | None = None
+        failed: ClusterError | None = None
         every = sorted(positions.items())
         for at in range(0, len(every), AT_ONCE):
             ctx.must_act()

@@ -22,9 +22,9 @@ from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS
 from lockstep_protocol.connect_offsets import OffsetChange, changes_of
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus
-from lockstep_runtime.flow.connect_offsets import SourceOffsets, offsets_answer, offsets_listed
+from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.state.desired_state import DesiredPhase
 
 __all__ = ["Placing"]
 
@@ -38,7 +38,7 @@ class Placing:
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
-        self._offsets = SourceOffsets(ctx, Connector.SOURCE)
+        self._offsets = ConnectOffsets(ctx, Connector.SOURCE)
         self._either = asyncio.Lock()
         """Slots are kept, or offsets are changed."""
         self._awaiting = 0
@@ -118,7 +118,7 @@ class Placing:
         """Wait until the rows of what is stopped say where the copies end. While it runs they are as they were written
         last, like Connect's own records."""
         ctx, waited_s = self._ctx, 0.0
-        while ctx.wanted.connector(Connector.SOURCE) is Phase.STOPPED:
+        while ctx.wanted.connector(Connector.SOURCE) is DesiredPhase.STOPPED:
             unknown = not_located(ctx.state.all(PartitionProgress), ctx.state.all(MirroredTopic))
             if not unknown:
                 return
@@ -138,7 +138,7 @@ class Placing:
         ctx, waited_s = self._ctx, 0.0
         silences: defaultdict[int, Silence] = defaultdict(Silence)
         while True:
-            if ctx.wanted.connector(Connector.SOURCE) is not Phase.STOPPED:
+            if ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
             now = ctx.clock.monotonic()
             started = [status for status in ctx.state.all(SlotStatus) if status.phase == "started"]

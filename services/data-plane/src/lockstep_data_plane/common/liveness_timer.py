@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.util.suspend_detector import Looks
+from lockstep_runtime.util.suspend_detector import SuspendDetector
 
 __all__ = ["Silence"]
 
@@ -14,7 +14,7 @@ class Silence:
     def __init__(self) -> None:
         self._said: object = None
         self._heard_at: float | None = None
-        self._looks = Looks()
+        self._looks = SuspendDetector()
 
     def look(self, said: object, now: float) -> float:
         """Seconds since it said something new; 0.0 as long as it says nothing. `said`: the last thing heard of it, None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep_config.clients.librdkafka import taken
+from lockstep_config.clients.librdkafka import clamped
 from lockstep_config.keys.client_keys import CLIENT
 
 __all__ = ["USUAL", "Patience", "patience_of"]
@@ -53,4 +53,4 @@ def patience_of(properties: Mapping[str, str]) -> Patience:
 
 def _seconds(properties: Mapping[str, str], name: str, usual_s: float) -> float:
     text = properties.get(name)
-    return usual_s if text is None else int(taken(CLIENT["consumer"][name], text)) / 1e3
+    return usual_s if text is None else int(clamped(CLIENT["consumer"][name], text)) / 1e3

@@ -38,9 +38,9 @@ from lockstep_protocol.rows.state_rows import (
 )
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
-from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
-from lockstep_runtime.util.errors import ClusterUnreachable, StoodDown, ToldToEnd
+from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, ShutdownRequested
 
 __all__ = ["Driver", "slots_of"]
 
@@ -164,7 +164,7 @@ class Driver:
             if self._refused is not None and self._aborts:
                 name = f"{self._refused.topic}-{self._refused.partition}"
                 text = f"{name}: {self._refused.reason}; ended, as lockstep.legacy.abort.on.send.failure=true asks"
-                raise ToldToEnd(text)
+                raise ShutdownRequested(text)
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
@@ -256,7 +256,7 @@ class Driver:
         plan = assign(wanted, self._limit, held, self._load.rates(), closed)
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
-            stopped = ctx.wanted.slot(slot) is Phase.STOPPED
+            stopped = ctx.wanted.slot(slot) is DesiredPhase.STOPPED
             if running is not None and (
                 stopped is not running.only_locates
                 or not partitions
@@ -332,7 +332,7 @@ class Driver:
                         Assignment(slot=r.slot, generation=row.generation + 1, partitions=row.partitions, ending=True)
                     )
                 await asyncio.wait(tasks)
-        except (StoodDown, TimeoutError, ClusterUnreachable):
+        except (LeadershipLost, TimeoutError, ClusterUnreachable):
             self.ctx.log.warn("slots cancelled", "not drained; the next ones continue from the target's log")
         for r in running:
             if not r.task.done() and r.spec is not None:

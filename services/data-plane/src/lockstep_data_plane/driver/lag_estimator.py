@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, Log, behind, is_of_another_log
+from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, LogRange, behind, is_of_another_log
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["Lag", "Seen", "Sighted"]
@@ -31,7 +31,7 @@ class Seen:
     """One partition at one look: its row just before, and what the clusters said then. None: not answered."""
 
     row: PartitionProgress | None
-    source: Log | None
+    source: LogRange | None
     target_end: int | None = NOT_ASKED
 
 
@@ -111,11 +111,11 @@ class Sighted:
         seen = self._seen.get(tp) if counts else None
         if row is None or is_of_another_log(row, topic):
             return None if seen is None else behind(row, topic, seen.source)
-        told = Log(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
+        told = LogRange(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
         if seen is None or seen.source is None:
             return behind(row, topic, told) if self._age(tp, now) <= FRESH_S else None
         if _moved(row, seen.row):  # the look is older than the row
-            source = Log(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
+            source = LogRange(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
             return behind(row, topic, source)
         silent = self._age(tp, now) > WRITES_WITHIN_S
         found = behind(row, topic, seen.source, seen.target_end, silent=silent)

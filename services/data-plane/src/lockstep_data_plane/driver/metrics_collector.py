@@ -17,7 +17,7 @@ from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.flow import common_metrics as common
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.state.desired_state import Phase
+from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.sliding_window import Rate, stats
 
@@ -276,9 +276,9 @@ class Measures:
     def _state(self, slot: int, kept: SlotRun | None) -> str:
         """In Connect's words."""
         wanted = self._ctx.wanted.slot(slot)
-        if wanted is Phase.STOPPED:
+        if wanted is DesiredPhase.STOPPED:
             return "stopped"
-        if wanted is Phase.PAUSED and self._speaks(slot, kept) is not None:
+        if wanted is DesiredPhase.PAUSED and self._speaks(slot, kept) is not None:
             return "paused"
         if self._speaks(slot, kept) is not None:
             return "running"

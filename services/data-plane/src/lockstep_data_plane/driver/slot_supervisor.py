@@ -18,7 +18,7 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import StoodDown
+from lockstep_runtime.util.errors import LeadershipLost
 
 __all__ = ["Running"]
 
@@ -101,7 +101,7 @@ class Running:
             await self._spark.cancel(spec)
 
     async def _keep(self) -> None:
-        with suppress(StoodDown):  # whoever leads next starts another
+        with suppress(LeadershipLost):  # whoever leads next starts another
             await self._start_again_and_again()
 
     async def _start_again_and_again(self) -> None:

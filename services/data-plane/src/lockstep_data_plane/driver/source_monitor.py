@@ -11,11 +11,11 @@ from lockstep_data_plane.common.stall_detector import Watchdog
 from lockstep_data_plane.driver.lag_estimator import Seen
 from lockstep_data_plane.driver.metrics_collector import Measures
 from lockstep_data_plane.slot.desired_state import Order, orders
-from lockstep_protocol.lag import NOT_ASKED, Log, is_of_another_log
+from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["SourceWatch"]
 
@@ -61,7 +61,7 @@ class SourceWatch:
                 self._looks_after_s = share_kept_s(
                     time.process_time() - began, ENDS_SHARE, soonest=LOOK_EVERY_S, latest=ENDS_AT_LEAST_EVERY_S
                 )
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             if trouble.alias != ctx.source.alias:
                 raise
             self._measures.lost_sight()
@@ -91,7 +91,9 @@ class SourceWatch:
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
         seen = {
-            tp: Seen(known.get(tp), Log(starts.get(tp, 0), ends[tp]) if tp in ends else None, there.get(tp, NOT_ASKED))
+            tp: Seen(
+                known.get(tp), LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None, there.get(tp, NOT_ASKED)
+            )
             for tp in asked
         }
         self._measures.looked(self._watchdog.stuck, seen, resting)
@@ -103,7 +105,7 @@ class SourceWatch:
         copies = {tp: (topic.target_topic, tp[1]) for tp, topic in topics.items()}
         try:
             ends = await self._ctx.target.end_offsets(copies.values())
-        except ClusterTrouble:  # whoever needs the target to act says so
+        except ClusterError:  # whoever needs the target to act says so
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
 

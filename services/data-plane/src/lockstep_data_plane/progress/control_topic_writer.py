@@ -19,16 +19,16 @@ from lockstep_data_plane.core.mirror_partition import Partition
 from lockstep_data_plane.core.quarantine_entry import Refusal
 from lockstep_data_plane.progress.latency_stats import Timings
 from lockstep_data_plane.progress.offset_sync_writer import SyncLog
-from lockstep_protocol.events import Event, words_of
+from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["PROGRESS", "Ledger"]
@@ -53,19 +53,19 @@ class Ledger:
         self._say = say
         flow = settings.flow
         access = access_of(settings, flow.target)
-        target = FactProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"), access=access)
+        target = ControlProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"), access=access)
         self._producers = [target]
-        self.state = FactLog(target, state_topic(flow, settings.group_id))
-        self._events = FactLog(target, events_topic(flow, settings.group_id))
-        self._progress = FactLog(target, settings.control.offset_storage_topic)
-        self._quarantine: FactLog | None = None
+        self.state = ControlTopicLog(target, state_topic(flow, settings.group_id))
+        self._events = ControlTopicLog(target, events_topic(flow, settings.group_id))
+        self._progress = ControlTopicLog(target, settings.control.offset_storage_topic)
+        self._quarantine: ControlTopicLog | None = None
         self.syncs: SyncLog | None = None
         if settings.data_plane.emit_offset_syncs:
             conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
             at = settings.offset_syncs_cluster
-            producer = FactProducer(at, conf, access=access_of(settings, at))
+            producer = ControlProducer(at, conf, access=access_of(settings, at))
             self._producers.append(producer)
-            self.syncs = SyncLog(FactLog(producer, settings.offset_syncs_topic), say)
+            self.syncs = SyncLog(ControlTopicLog(producer, settings.offset_syncs_topic), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
         self._sent: dict[tuple[str, int], PartitionProgress] = {}
         """The newest row of each partition, which may not have been acknowledged."""
@@ -105,14 +105,14 @@ class Ledger:
             conf = client_settings.target_producer(self._settings, f"slot-{self.slot}-quarantine")
             alias = self._settings.flow.target
             access = access_of(self._settings, alias)
-            producer = FactProducer(alias, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)}, access=access)
+            producer = ControlProducer(alias, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)}, access=access)
             asking = client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
             admin = Admin(alias, asking, access=access)
             await ensure_control_topics(
                 admin, [ControlTopic(topic, 1, self._settings.control.replication_factor, QUARANTINE_CONFIGS)]
             )
             self._producers.append(producer)
-            self._quarantine = FactLog(producer, topic)
+            self._quarantine = ControlTopicLog(producer, topic)
         for entry in refusal.entries[partition.kept :]:
             key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
             await self._quarantine.append(key, value, partition=0, headers=headers)
@@ -207,7 +207,7 @@ class Ledger:
         logged too."""
         loud = kind in LOUD
         self._say.say(
-            words_of(kind), text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail
+            event_words(kind), text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail
         )
         event = Event(
             kind=kind,
@@ -221,7 +221,7 @@ class Ledger:
         key, value = event.encode()
         try:
             await self._events.append(key, value, partition=0)
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
 
 

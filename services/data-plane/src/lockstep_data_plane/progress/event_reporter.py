@@ -14,8 +14,8 @@ from lockstep_data_plane.progress.control_topic_writer import Ledger
 from lockstep_data_plane.wire.cluster import Cluster, kafka_error
 from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
 from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_runtime.flow.periodic import Troubles
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.flow.periodic import FailureTracker
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
 __all__ = ["Telling"]
 
@@ -24,7 +24,7 @@ class Telling:
     """One slot's voice. One instance belongs to one event loop."""
 
     def __init__(
-        self, settings: FlowSettings, ledger: Ledger, troubles: Troubles, source: Cluster, target: Cluster
+        self, settings: FlowSettings, ledger: Ledger, troubles: FailureTracker, source: Cluster, target: Cluster
     ) -> None:
         self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
         self._ledger = ledger
@@ -58,9 +58,9 @@ class Telling:
         else:
             self._troubles.began(what, self.as_trouble(why))
 
-    def as_trouble(self, exc: BaseException) -> ClusterTrouble:
+    def as_trouble(self, exc: BaseException) -> ClusterError:
         """The exception as one that names its cluster, where that is known."""
-        if isinstance(exc, ClusterTrouble):
+        if isinstance(exc, ClusterError):
             return exc
         if isinstance(exc, NoSuchTopic):
             return TopicDeleted(exc.alias, exc.topic)
@@ -69,7 +69,7 @@ class Telling:
             return self.denied(exc.alias, *exc.needs)
         if isinstance(exc, BrokerUnreachable) and exc.alias:
             return ClusterUnreachable(exc.alias, self._clusters[exc.alias].bootstrap, str(exc))
-        return ClusterTrouble("", str(exc) or type(exc).__name__)
+        return ClusterError("", str(exc) or type(exc).__name__)
 
     def denied(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
         """The cluster refused the operation on a resource of that kind and name."""

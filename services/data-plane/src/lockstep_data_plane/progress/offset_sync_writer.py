@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from lockstep_protocol.mm2_codec import encode_offset_sync
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_runtime.kafka.control_producer import FactLog
+from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["SyncLog"]
@@ -33,7 +33,7 @@ class SyncLog:
     """Appends the offset syncs of a slot's partitions, all that wait in one go. Of what waits, the oldest and the
     newest of each partition are kept, and unlike MM2's what failed is sent again unless there is a newer one."""
 
-    def __init__(self, log: FactLog, say: FlowLog) -> None:
+    def __init__(self, log: ControlTopicLog, say: FlowLog) -> None:
         self._log = log
         self._say = say
         self._pending: dict[TopicPartition, Syncs] = {}
@@ -67,7 +67,7 @@ class SyncLog:
         began = time.monotonic()
         try:
             await self._log.append_all(_records(taken), partition=0)
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             # Some of them may be there: the newest again does no harm, an older one behind it would.
             self._pending = {tp: syncs[-1:] for tp, syncs in taken.items()} | self._pending
             if not self._failing:

@@ -20,7 +20,7 @@ from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.resume.transaction_runner import Transacting
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["Resuming", "newest"]
 
@@ -247,7 +247,7 @@ class Resuming:
         tp = partition.tp
         differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
-            raise ClusterTrouble("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
+            raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
         row = await first_row(self._source, self._settings, tp, known, await self._standing.log_end(partition))
         return replace(
             row,

@@ -12,7 +12,7 @@ from lockstep_config.flow.rotation import named_by
 from lockstep_config.resolve.precedence import SIDES
 from lockstep_runtime.flow.rotation import try_each
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.file_digest import Steady, contents
+from lockstep_runtime.util.file_digest import FileDigest, contents
 
 __all__ = ["Certificates"]
 
@@ -27,7 +27,7 @@ class Certificates:
         self._settings = settings
         self._say = say
         self._files = named_by(settings, "source") | named_by(settings, "target")
-        self._steady = Steady(contents(self._files))
+        self._steady = FileDigest(contents(self._files))
         self._said = ""
         self._renewed_at: float | None = None
 

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockstep_config.flow.model import States
+from lockstep_config.flow.model import StatedPhases
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
-from lockstep_runtime.state.desired_state import NOTHING_STATED, Phase, WantedNow
+from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
@@ -20,29 +20,29 @@ __all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_sco
 class Order:
     """What is wanted of one partition. Whoever copies it begins anew when `asked` changes."""
 
-    phase: Phase = Phase.RUNNING
+    phase: DesiredPhase = DesiredPhase.RUNNING
     asked: tuple[str, ...] = ()
     """The new starts that were asked for."""
 
     @property
     def rests(self) -> str:
         """The word for why it is not to be copied; "" when it is."""
-        return "" if self.phase is Phase.RUNNING else self.phase.word
+        return "" if self.phase is DesiredPhase.RUNNING else self.phase.word
 
 
 AS_USUAL = Order()
-RESTS = frozenset({Phase.PAUSED.word, Phase.STOPPED.word})
+RESTS = frozenset({DesiredPhase.PAUSED.word, DesiredPhase.STOPPED.word})
 
 
 def orders(
-    rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], states: States = NOTHING_STATED
+    rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], states: StatedPhases = NOTHING_STATED
 ) -> Mapping[TopicPartition, Order]:
     """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter. `states`:
     what the file says."""
     wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
     if not wanted and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
-    now = WantedNow(wanted, states)
+    now = DesiredState(wanted, states)
     named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
     of_slot = now.of(Scope.of(Connector.SOURCE), slot_scope(slot))
     of_topics: dict[str, Order] = {}
@@ -59,7 +59,7 @@ def orders(
 
 
 def at_rest(
-    rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: States = NOTHING_STATED
+    rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: StatedPhases = NOTHING_STATED
 ) -> list[PartitionProgress]:
     """Those that an operator or the file wants to rest, or that rest still: of a slot that was killed no row says that
     they do. One that has halted waits for somebody in any case."""
@@ -77,22 +77,22 @@ def at_rest(
     return found
 
 
-def _asked(now: WantedNow, scope: Scope) -> tuple[str, ...]:
+def _asked(now: DesiredState, scope: Scope) -> tuple[str, ...]:
     return tuple(filter(None, now.restarts(scope)))
 
 
 def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
     """Those below `slots` that somebody paused or stopped, or that failed too often: they are given nothing new to wait
     there."""
-    now = WantedNow(rows)
+    now = DesiredState(rows)
     return frozenset(
-        slot for slot in range(slots) if now.of(slot_scope(slot)) is not Phase.RUNNING or has_failed(rows, slot)
+        slot for slot in range(slots) if now.of(slot_scope(slot)) is not DesiredPhase.RUNNING or has_failed(rows, slot)
     )
 
 
 def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
     """The new starts that were asked for of a slot and of what it lies in."""
-    return WantedNow(rows).restarts(Scope.of(Connector.SOURCE), slot_scope(slot))
+    return DesiredState(rows).restarts(Scope.of(Connector.SOURCE), slot_scope(slot))
 
 
 def tries_of(rows: Mapping[str, Row], slot: int) -> Restarts:

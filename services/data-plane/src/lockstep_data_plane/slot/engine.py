@@ -34,7 +34,7 @@ from lockstep_data_plane.wire.cluster import TopicPartition, cluster_of
 from lockstep_data_plane.wire.produce_codec import Answer
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
-from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.util.clock import now_ms
 
 __all__ = ["Copying"]
@@ -51,7 +51,7 @@ class Copying:
         settings: FlowSettings,
         producer_id: int,
         ledger: Ledger,
-        troubles: Troubles,
+        troubles: FailureTracker,
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
         runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]],

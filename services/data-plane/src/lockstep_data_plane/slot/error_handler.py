@@ -13,7 +13,7 @@ from lockstep_data_plane.progress.event_reporter import Telling
 from lockstep_data_plane.wire.cluster import Cluster
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, NOT_ON_TOPIC, Fate, fate_of
 from lockstep_data_plane.wire.produce_codec import Answer
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["Failing"]
 
@@ -30,7 +30,7 @@ class Failing:
         self._telling = telling
         self._on_failed = on_failed
 
-    def failed(self, partition: Partition, why: str | ClusterTrouble, *, of_source: bool = False) -> None:
+    def failed(self, partition: Partition, why: str | ClusterError, *, of_source: bool = False) -> None:
         """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on. Without
         effect on a partition that is past copying. `of_source`: the target has no part in it."""
         if not partition.can(Happening.FAILED):
@@ -39,7 +39,7 @@ class Failing:
         partition.ends_first = of_source and (first or partition.ends_first)
         partition.on(Happening.FAILED)
         if first and why:
-            self._telling.trouble(partition, ClusterTrouble("", why) if isinstance(why, str) else why)
+            self._telling.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
         self._on_failed(partition)
 
     def cut(self, partition: Partition, why: str) -> None:

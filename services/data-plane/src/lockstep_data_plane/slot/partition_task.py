@@ -29,11 +29,11 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.transaction_coordinator import Fenced
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["PASSING", "Tending"]
 
-PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterTrouble, TimeoutError)
+PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterError, TimeoutError)
 """What goes by, or is somebody else's to mend while we keep trying."""
 
 
@@ -130,7 +130,7 @@ class Tending:
     async def _ledger_flush(self, partition: Partition) -> None:
         try:
             await self.ledger.flush([partition])
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             self.telling.of_slot(PROGRESS, trouble)
 
     async def _try_to_resume(self, partition: Partition, pauses: Pauses) -> None:

@@ -32,12 +32,12 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.flow.periodic import Troubles
+from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.kafka.topic_follower import Record, follow
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["Slot"]
 
@@ -71,7 +71,7 @@ class Slot:
         self._stretches = Stretches(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
-        self._troubles = Troubles(self._say, spec.driver_says)
+        self._troubles = FailureTracker(self._say, spec.driver_says)
         self._topics: dict[str, MirroredTopic] = {}
         self._rows: dict[TopicPartition, PartitionProgress] = {}
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
@@ -234,7 +234,7 @@ class Slot:
         """A control topic that cannot be written delays progress, not the copying; it is said once and tried again."""
         try:
             await writing
-        except ClusterTrouble as trouble:
+        except ClusterError as trouble:
             self._troubles.began(name, trouble)
         else:
             self._troubles.over(name)

@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.wire.frame_protocol import Encoded, Frames, RequestBody
-from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, refused_login, who_of
+from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
 __all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "NoSuchTopic", "encoded", "message"]
@@ -301,7 +301,7 @@ class Connection(SessionConnection):
 
     def _why(self, exc: BaseException) -> str:
         login = {"sasl.mechanism": self._sasl_mechanism, "sasl.username": self._sasl_plain_username}
-        return refused_login(_cause(exc), who_of(login))
+        return refused_login(_cause(exc), login_name(login))
 
     @property
     def unanswered(self) -> int:

@@ -17,7 +17,7 @@ from lockstep_config.keys.key_types import Status
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.values import choice, integer
 
-__all__ = ["Translation", "protocol_of", "stores_translated", "taken", "translated", "uses_sasl", "uses_tls"]
+__all__ = ["Translation", "clamped", "protocol_of", "stores_translated", "translated", "uses_sasl", "uses_tls"]
 
 # librdkafka's own defaults, which take part in its checks.
 RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
@@ -62,12 +62,12 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
     for name, value in properties.items():
         key = CLIENT[kind].get(name)
         if key is not None and key.librdkafka and key.status is Status.USED:
-            settings[key.librdkafka] = taken(key, value)
+            settings[key.librdkafka] = clamped(key, value)
     _relations(settings, kind)
     return Translation(settings, tuple(refused))
 
 
-def taken(key: ClientKey, text: str) -> str:
+def clamped(key: ClientKey, text: str) -> str:
     """A value as librdkafka takes it: a number beyond the key's limits is the nearest of them."""
     text = text.strip()
     if key.choices:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lockstep_config.clients.oauth import RefreshRule
 
-__all__ = ["UNKNOWN_LIFE_S", "Token", "end_to_tell", "expiry_told_by", "pause_after", "refresh_at", "subject_told_by"]
+__all__ = ["UNKNOWN_LIFE_S", "Token", "expiry_to_report", "jwt_expiry", "jwt_subject", "pause_after", "refresh_at"]
 
 UNKNOWN_LIFE_S = 3600.0
 """For a token that does not say how long it lives: it is looked at again after so long at most."""
@@ -45,14 +45,14 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 """Of what is left of a token's life."""
 
 
-def end_to_tell(token: Token, now: float, due: float) -> float:
+def expiry_to_report(token: Token, now: float, due: float) -> float:
     """The end of a token to give librdkafka, which asks for another by it and for nothing else: so that it asks when
     there is one, from `due` on. Before that it would be given the same again, and come back when that has a
     twenty-fifth of its life left: sessions as short as that can hardly be renewed in time."""
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 
 
-def expiry_told_by(text: str) -> float | None:
+def jwt_expiry(text: str) -> float | None:
     """The claim `exp` of a JWT; None where the token is none, or has none. Its signature is the broker's to check."""
     try:
         return float(_claims(text)["exp"])
@@ -60,8 +60,8 @@ def expiry_told_by(text: str) -> float | None:
         return None
 
 
-def subject_told_by(text: str) -> str | None:
-    """The claim `sub` of a JWT, by which brokers call its bearer; None as for `expiry_told_by`."""
+def jwt_subject(text: str) -> str | None:
+    """The claim `sub` of a JWT, by which brokers call its bearer; None as for `jwt_expiry`."""
     subject = _claims(text).get("sub")
     return subject if isinstance(subject, str) else None
 

@@ -26,11 +26,11 @@ from lockstep_config.clients.tls import ssl_context
 from lockstep_config.clients.token_refresh import (
     UNKNOWN_LIFE_S,
     Token,
-    end_to_tell,
-    expiry_told_by,
+    expiry_to_report,
+    jwt_expiry,
+    jwt_subject,
     pause_after,
     refresh_at,
-    subject_told_by,
 )
 
 __all__ = ["TokenCallback", "TokenSource", "TokenUnavailable", "aiokafka_provider", "source_of"]
@@ -86,7 +86,7 @@ class TokenSource:
         """The same, and the end of it to give librdkafka (`end_to_tell`)."""
         with self._lock:
             token = self._good_now()
-            return token, end_to_tell(token, self._clock(), max(self._due, self._silent_until))
+            return token, expiry_to_report(token, self._clock(), max(self._due, self._silent_until))
 
     def _good_now(self) -> Token:
         now = self._clock()
@@ -120,7 +120,7 @@ class TokenSource:
     def subject(self) -> str | None:
         """Who we are by the token that came last; None where none came yet, or it does not tell. Asks nobody."""
         token = self._token
-        return None if token is None else subject_told_by(token.text)
+        return None if token is None else jwt_subject(token.text)
 
     def _still_good(self, now: float) -> Token:
         if self._token is None or now >= self._token.until:
@@ -137,7 +137,7 @@ class TokenSource:
 
     def _known(self, text: str, what: str) -> Token:
         now = self._clock()
-        until = expiry_told_by(text)
+        until = jwt_expiry(text)
         if until is not None and until <= now:
             told = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until))
             raise TokenUnavailable(f"{what} expired at {told} UTC: put a new one there")
@@ -185,7 +185,7 @@ class TokenSource:
         now, told = self._clock(), answer.get("expires_in")
         life = float(told) if isinstance(told, int | float) else None
         # The broker goes by the claim, which is in whole seconds: up to one less than what the server says.
-        ends = [end for end in (None if life is None else now + life, expiry_told_by(text)) if end is not None]
+        ends = [end for end in (None if life is None else now + life, jwt_expiry(text)) if end is not None]
         until = min(ends, default=now + UNKNOWN_LIFE_S)
         if until <= now:
             raise _Refused(f"{settings.endpoint} gave a token that has expired already: check the clocks of both hosts")

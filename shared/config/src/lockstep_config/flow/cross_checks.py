@@ -1,4 +1,4 @@
-"""What several lines of a flow must agree on. Pure; what does not fit goes into `Findings`."""
+"""What several lines of a flow must agree on. Pure; what does not fit goes into `Diagnostics`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.spark_settings import MASTER, check_together
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.diagnostics import Findings
-from lockstep_config.resolve.precedence import LEGAL_IN_TOPIC, Effective, Layers
+from lockstep_config.resolve.diagnostics import Diagnostics
+from lockstep_config.resolve.precedence import LEGAL_IN_TOPIC, EffectiveLine, Layers
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.values import BadValue
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
@@ -22,7 +22,7 @@ SYNCS = "offset syncs"
 
 
 def check_agreements(
-    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Findings
+    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
     """Everything about one flow."""
     if plane.enabled:
@@ -35,7 +35,7 @@ def check_agreements(
     _check_spark(layers, plane, findings)
 
 
-def _check_recompress(of: Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+def _check_recompress(of: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
     found = of.found("lockstep.recompress")
     if found and plane.compression.recompress and plane.compression_type is None:
         findings.note(
@@ -45,7 +45,7 @@ def _check_recompress(of: Reader, plane: DataPlaneSettings, findings: Findings) 
         )
 
 
-def _check_exactly_once(of: Reader, plane: DataPlaneSettings, findings: Findings) -> None:
+def _check_exactly_once(of: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
     found = of.found("exactly.once.support")
     if not (found and plane.enabled and of.choice("exactly.once.support") == "required"):
         return
@@ -58,14 +58,14 @@ def _check_exactly_once(of: Reader, plane: DataPlaneSettings, findings: Findings
         findings.problem(found.entry, f"is required, so {of.flow} needs {' and '.join(lacking)}")
 
 
-def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Findings) -> None:
+def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics) -> None:
     try:
         check_together(plane.spark.master, plane.spark.conf)
     except BadValue as exc:
         findings.problem(layers.top[MASTER], str(exc))
 
 
-def _check_offset_syncs(of: Reader, findings: Findings) -> None:
+def _check_offset_syncs(of: Reader, findings: Diagnostics) -> None:
     """KIP-1031: who writes no offset syncs must not say where they go (`mm2-behaviour.md` §5.2)."""
     if of.boolean("emit.offset-syncs.enabled"):
         return
@@ -82,7 +82,7 @@ def _check_offset_syncs(of: Reader, findings: Findings) -> None:
         )
 
 
-def _check_checkpoints(of: Reader, findings: Findings) -> None:
+def _check_checkpoints(of: Reader, findings: Diagnostics) -> None:
     """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
     goes on."""
     off = of.found("emit.checkpoints.enabled")
@@ -95,13 +95,13 @@ def _check_checkpoints(of: Reader, findings: Findings) -> None:
     )
 
 
-def _check_separator(of: Reader, findings: Findings) -> None:
+def _check_separator(of: Reader, findings: Diagnostics) -> None:
     found = of.found("replication.policy.separator")
     if found is not None:
         _check_part_of_name(found, found.value.strip(), findings)
 
 
-def _check_part_of_name(found: Effective, value: str, findings: Findings) -> None:
+def _check_part_of_name(found: EffectiveLine, value: str, findings: Diagnostics) -> None:
     if LEGAL_IN_TOPIC.fullmatch(value):
         return
     quotes = "; quotes are part of a value here, and nothing behind = is empty" if value.strip("\"'") != value else ""
@@ -111,7 +111,7 @@ def _check_part_of_name(found: Effective, value: str, findings: Findings) -> Non
 
 
 def _check_aliases(
-    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Findings
+    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
     stated = [found for key in ALIAS_KEYS if (found := of.found(key)) is not None]
     for found in stated:
@@ -126,7 +126,7 @@ def _check_aliases(
         )
 
 
-def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Two flows with an alias in common may keep offset syncs or checkpoints in one topic. Where they select the same
     topics, each would move groups by the other's positions, as in MM2."""
     first: dict[tuple[str, str, str], FlowSettings] = {}

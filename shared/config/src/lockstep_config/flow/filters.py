@@ -24,7 +24,7 @@ from lockstep_config.keys.python_classes import (
 )
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue
@@ -53,7 +53,7 @@ class Filters:
     config_properties: ConfigPropertyFilter
 
 
-def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Findings) -> Filters:
+def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
     """Of one flow. Where a class cannot be used, that is a problem and MM2's own stands in its place."""
     separator = of.text("replication.policy.separator")
     alias = precedence.aliases(layers, of.flow).source
@@ -88,7 +88,12 @@ def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Findings) -
 
 
 def _own(
-    kind: type[C], java: str, layers: Layers, of: Reader, findings: Findings, arguments: Mapping[str, Any] | None = None
+    kind: type[C],
+    java: str,
+    layers: Layers,
+    of: Reader,
+    findings: Diagnostics,
+    arguments: Mapping[str, Any] | None = None,
 ) -> C | None:
     found = of.found(JAVA_KEYS[java])
     if kind is not PythonPolicy and not of.boolean("enabled"):
@@ -117,7 +122,7 @@ def _place(entry: Entry, file: Path) -> str:
     return f"{named}:{entry.line}" if entry.line else str(named)
 
 
-def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Findings) -> None:
+def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Diagnostics) -> None:
     """Names are how a topic that goes round is seen, where no producer id tells."""
     found = of.found(JAVA_KEYS["replication.policy.class"])
     if found is None or keeps_names(policy, alias):

@@ -25,8 +25,8 @@ from lockstep_config.flow.model import (
     ControlSettings,
     FlowSettings,
     HeartbeatSettings,
-    Stated,
-    States,
+    StatedPhase,
+    StatedPhases,
     TopicSyncSettings,
 )
 from lockstep_config.flow.reader import Reader, texts
@@ -34,8 +34,8 @@ from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
 from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.diagnostics import Findings
-from lockstep_config.resolve.precedence import Effective, Layers
+from lockstep_config.resolve.diagnostics import Diagnostics
+from lockstep_config.resolve.precedence import EffectiveLine, Layers
 from lockstep_config.text import values
 from lockstep_config.text.config_errors import Problem
 from lockstep_protocol.names import Flow, progress_topic, state_topic
@@ -67,7 +67,7 @@ def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
     return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
 
 
-def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSettings:
+def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
     of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
     source, checkpoints, heartbeats = (replace(of, connector=name) for name in CONNECTORS)
@@ -128,7 +128,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Findings) -> FlowSetting
             checkpoint=_auto_restart(checkpoints, findings),
             heartbeat=_auto_restart(heartbeats, findings),
         ),
-        states=States(
+        states=StatedPhases(
             source=_stated(source, findings),
             checkpoint=_stated(checkpoints, findings),
             heartbeat=_stated(heartbeats, findings),
@@ -146,16 +146,16 @@ def _runs(connector: Reader) -> bool:
     return own is None or values.is_true(own.value)
 
 
-def _stated(connector: Reader, findings: Findings) -> Stated | None:
+def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
     found = connector.found(STATE)
     word = connector.choice(STATE) if found else "running"
     if found is None or word == "running":
         return None
     where = f"{found.entry.file or findings.file}:{found.entry.line}: {found.entry.shown}"
-    return Stated(phase="stopped" if word == "stopped" else "paused", key=where)
+    return StatedPhase(phase="stopped" if word == "stopped" else "paused", key=where)
 
 
-def _connector_settings(connector: Reader, findings: Findings) -> ConnectorSettings | None:
+def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:
     """None: it has nothing for itself."""
     assert connector.connector is not None
     prefix = prefix_of(connector.connector)
@@ -195,7 +195,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     )
 
 
-def _auto_restart(of: Reader, findings: Findings) -> AutoRestart:
+def _auto_restart(of: Reader, findings: Diagnostics) -> AutoRestart:
     one = AutoRestart(
         enabled=of.boolean("lockstep.auto.restart.enabled"),
         max_restarts=of.integer_if_set("lockstep.auto.restart.max"),
@@ -225,7 +225,9 @@ def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
     )
 
 
-def _clients(layers: Layers, flow: Flow, findings: Findings, connector: ConnectorName = "source") -> ClientProperties:
+def _clients(
+    layers: Layers, flow: Flow, findings: Diagnostics, connector: ConnectorName = "source"
+) -> ClientProperties:
     properties: dict[str, Mapping[str, str]] = {}
     for side in precedence.SIDES:
         for kind in CLIENT:
@@ -237,7 +239,7 @@ def _clients(layers: Layers, flow: Flow, findings: Findings, connector: Connecto
     return ClientProperties(**properties, data_producer=texts(producer))
 
 
-def _check_translation(found: Mapping[str, Effective], kind: ClientKind, alias: str, findings: Findings) -> None:
+def _check_translation(found: Mapping[str, EffectiveLine], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
     for key, why in translated(texts(found), kind).refused:
         if key in found:
             findings.problem(found[key].entry, why)
@@ -254,7 +256,7 @@ def _heartbeats(of: Reader) -> bool:
     return values.is_true(of.text("emit.heartbeats.enabled"))
 
 
-def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective, Effective]]:
+def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[EffectiveLine, EffectiveLine]]:
     """Lines `S->T.source.cluster.x` that count for nothing because `S.x` or `x` does, with the line that counts."""
     for flow in flows:
         for side, alias in (("source", flow.source), ("target", flow.target)):
@@ -262,4 +264,4 @@ def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Effective,
             for key, entry in layers.of_flow(flow).items():
                 name = key.removeprefix(f"{side}.cluster.")
                 if name != key and name in counting:
-                    yield Effective(entry.value, entry), counting[name]
+                    yield EffectiveLine(entry.value, entry), counting[name]

@@ -16,7 +16,18 @@ from typing import Literal
 from lockstep_protocol.filters import NameFilter, Names
 from lockstep_protocol.names import Flow
 
-__all__ = ["Link", "Mode", "Twice", "defaults", "leads_back", "may_share", "route", "stem", "twice", "unreached"]
+__all__ = [
+    "DoubleRoute",
+    "Link",
+    "Mode",
+    "defaults",
+    "double_routes",
+    "leads_back",
+    "may_share",
+    "route",
+    "stem",
+    "unreached",
+]
 
 Mode = Literal["local", "relay"]
 
@@ -38,7 +49,7 @@ Path = tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Twice:
+class DoubleRoute:
     """Records of `origin` reach the last cluster of both routes, which end with different flows."""
 
     origin: str
@@ -60,7 +71,7 @@ def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, M
     modes.update((flow, mode) for flow, mode in stated.items() if flow in modes)
     while changed := {
         relaying.flow
-        for found in twice(links, modes)
+        for found in double_routes(links, modes)
         for direct, relaying in ((found.one, found.other[-1]), (found.other, found.one[-1]))
         if len(direct) == 1 and relaying.flow not in stated
     }:
@@ -73,7 +84,7 @@ def _opposite(link: Link, other: Link) -> bool:
     return back and may_share(link.topics, other.topics)
 
 
-def twice(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Twice]:
+def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[DoubleRoute]:
     """For each origin the first pair of routes by which its records could reach a cluster twice."""
     found = []
     for origin in _clusters(links):
@@ -82,7 +93,7 @@ def twice(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Twice]:
             there = arrivals.setdefault(path[-1].flow.target, [])
             other = next((p for p in there if p[-1] != path[-1] and _may_meet(p, path)), None)
             if other is not None:
-                found.append(Twice(origin, *sorted((other, path), key=len)))
+                found.append(DoubleRoute(origin, *sorted((other, path), key=len)))
                 break
             there.append(path)
     return found

@@ -13,7 +13,7 @@ from lockstep_config.keys.log_levels import (
     LogLevels,
     log4j_levels,
 )
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.config_providers import secrets_folder
 from lockstep_config.text.files import content_of
@@ -22,7 +22,7 @@ from lockstep_config.text.properties import Entry, read_properties
 __all__ = ["log_settings"]
 
 
-def log_settings(layers: Layers, environment: Mapping[str, str], findings: Findings) -> LogLevels:
+def log_settings(layers: Layers, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
     """What lines at the top say; what they leave open, the named file says. A file that cannot be read, or says what
     means nothing here, is noted and changes nothing: nobody is to stay without a mirror for it."""
     stated = LogLevels(
@@ -37,7 +37,7 @@ def log_settings(layers: Layers, environment: Mapping[str, str], findings: Findi
     return stated if named is None else stated.over(_of_file(named, environment, findings))
 
 
-def _of_file(named: Entry, environment: Mapping[str, str], findings: Findings) -> LogLevels:
+def _of_file(named: Entry, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
     folder = environment.get(LOGGING_VARIABLE, "").strip() or secrets_folder(environment)
     file = Path(folder) / named.value.strip()
     try:

@@ -14,7 +14,7 @@ from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP, LEGACY_PARTITIONING
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_protocol.names import Flow
@@ -84,7 +84,7 @@ def legacy_policy(flow: Flow) -> LegacyReplicationPolicy:
     return LegacyReplicationPolicy(flow.source)
 
 
-def check_legacy(of: Reader, findings: Findings) -> None:
+def check_legacy(of: Reader, findings: Diagnostics) -> None:
     """What the lines of one flow must agree on."""
     if not _is_legacy(of.layers, of.flow):
         for key in _ONLY_THERE:
@@ -110,7 +110,7 @@ def check_legacy(of: Reader, findings: Findings) -> None:
         )
 
 
-def _check_by_key(of: Reader, findings: Findings) -> None:
+def _check_by_key(of: Reader, findings: Diagnostics) -> None:
     """Where keys choose the partitions, an offset of the source stands nowhere in particular on the target."""
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
         found = of.found(key)
@@ -127,7 +127,7 @@ def _check_by_key(of: Reader, findings: Findings) -> None:
         )
 
 
-def check_legacy_groups(flows: Sequence[FlowSettings], findings: Findings, layers: Layers) -> None:
+def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, layers: Layers) -> None:
     """Two flows that keep positions as one group on one cluster would take each other's for a reset, for ever."""
     seen: dict[tuple[str, str], Flow] = {}
     for settings in flows:

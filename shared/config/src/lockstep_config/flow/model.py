@@ -42,8 +42,8 @@ __all__ = [
     "FlowSettings",
     "HeartbeatSettings",
     "LegacySettings",
-    "Stated",
-    "States",
+    "StatedPhase",
+    "StatedPhases",
     "TopicSyncSettings",
 ]
 
@@ -139,7 +139,7 @@ class AutoRestarts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedPhase:
     """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
     with its place in the file."""
 
@@ -148,12 +148,12 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class States:
+class StatedPhases:
     """What the file states of each of MM2's three connectors; None: commands decide."""
 
-    source: Stated | None = None
-    checkpoint: Stated | None = None
-    heartbeat: Stated | None = None
+    source: StatedPhase | None = None
+    checkpoint: StatedPhase | None = None
+    heartbeat: StatedPhase | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +337,7 @@ class FlowSettings:
     clients: ClientProperties
     rules: RuleSet = RULES
     auto_restart: AutoRestarts = AutoRestarts()
-    states: States = States()
+    states: StatedPhases = StatedPhases()
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
     tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None

@@ -9,11 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
-from lockstep_config.flow.identity_topology import Link, Mode, Path, defaults, leads_back, route, twice, unreached
+from lockstep_config.flow.identity_topology import (
+    Link,
+    Mode,
+    Path,
+    defaults,
+    double_routes,
+    leads_back,
+    route,
+    unreached,
+)
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_config.text.config_errors import Problem
@@ -27,7 +36,7 @@ GROUPS = "sync.group.offsets.enabled"
 
 
 def with_provenance(
-    layers: Layers, flows: Sequence[FlowSettings], aliases: Sequence[str], findings: Findings
+    layers: Layers, flows: Sequence[FlowSettings], aliases: Sequence[str], findings: Diagnostics
 ) -> tuple[FlowSettings, ...]:
     """The flows with what they copy where topics keep their names. A file by which a record could reach a cluster twice
     is a problem, named with both ways.
@@ -38,7 +47,7 @@ def with_provenance(
     links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
     modes = defaults(links, stated)
-    for found in twice(links, modes):
+    for found in double_routes(links, modes):
         findings.problems.append(Problem(findings.file, 0, KEY, _both_ways(found.origin, found.one, found.other)))
     back = [link.flow for link in links if leads_back(link, links)]
     if back:
@@ -54,7 +63,7 @@ def with_provenance(
 
 
 def _stated(
-    layers: Layers, flows: Sequence[FlowSettings], keeping: Sequence[Flow], findings: Findings
+    layers: Layers, flows: Sequence[FlowSettings], keeping: Sequence[Flow], findings: Diagnostics
 ) -> dict[Flow, Mode]:
     stated: dict[Flow, Mode] = {}
     for settings in flows:
@@ -69,7 +78,11 @@ def _stated(
 
 
 def _one_id_only(
-    settings: FlowSettings, links: Sequence[Link], stated: dict[Flow, Mode], modes: dict[Flow, Mode], findings: Findings
+    settings: FlowSettings,
+    links: Sequence[Link],
+    stated: dict[Flow, Mode],
+    modes: dict[Flow, Mode],
+    findings: Diagnostics,
 ) -> None:
     """A transactional id has one producer id, which cannot stand for several origins. Where nothing comes back nobody
     asks."""
@@ -128,7 +141,7 @@ def _settled(
     modes: dict[Flow, Mode],
     state: dict[Flow, str],
     aliases: Sequence[str],
-    findings: Findings,
+    findings: Diagnostics,
 ) -> FlowSettings:
     flow = settings.flow
     if flow not in modes:

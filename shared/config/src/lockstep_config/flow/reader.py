@@ -15,7 +15,7 @@ from lockstep_config.keys.key_types import Scope
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.per_topic import PerTopic, per_topic
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import Effective, Layers
+from lockstep_config.resolve.precedence import EffectiveLine, Layers
 from lockstep_config.text import values
 from lockstep_protocol.names import Flow
 
@@ -36,7 +36,7 @@ class Reader:
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Of this flow, in place of the table's."""
 
-    def found(self, key: str) -> Effective | None:
+    def found(self, key: str) -> EffectiveLine | None:
         """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
         if self.of_worker:
             return precedence.worker(self.layers, self.flow, key)
@@ -83,6 +83,6 @@ class Reader:
         return values.list_of(self.text(key) if stated else default or "")
 
 
-def texts(found: Mapping[str, Effective]) -> dict[str, str]:
+def texts(found: Mapping[str, EffectiveLine]) -> dict[str, str]:
     """The values alone."""
     return {key: effective.value for key, effective in found.items()}

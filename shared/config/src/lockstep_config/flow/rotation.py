@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lockstep_config.flow.model import ClientProperties, FlowSettings
 from lockstep_config.keys.connector_keys import own_key
-from lockstep_config.resolve.precedence import SIDES, Side, place_of
+from lockstep_config.resolve.precedence import SIDES, Side, parse_key
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.sources import named_files
 
@@ -53,7 +53,7 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
             (new.get(key) or old[key]).shown
             for key in old.keys() | new.keys()
             if _value(old.get(key)) != _value(new.get(key))
-            and not is_credential(place_of(key, known).key)
+            and not is_credential(parse_key(key, known).key)
             # Where values come from does not matter, only what they are.
             and not key.startswith("config.providers")
         )

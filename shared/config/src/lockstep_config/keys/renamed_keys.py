@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["OLDER_NAMES", "Older", "older_name"]
+__all__ = ["OLDER_NAMES", "RenamedKey", "renamed_key"]
 
 
 @dataclass(frozen=True, slots=True)
-class Older:
+class RenamedKey:
     """`keys` are what to write in the same place, all of them; `why` is said besides. `matters`: it was meant to decide
     what is copied, or how safely."""
 
@@ -24,8 +24,8 @@ class Older:
     matters: bool = False
 
 
-def _write(keys: str, names: str, why: str = "", *, matters: bool = False) -> dict[str, Older]:
-    return dict.fromkeys(names.split(), Older(tuple(keys.split()), why, matters))
+def _write(keys: str, names: str, why: str = "", *, matters: bool = False) -> dict[str, RenamedKey]:
+    return dict.fromkeys(names.split(), RenamedKey(tuple(keys.split()), why, matters))
 
 
 _ALL = "without that line every one is selected, as in MirrorMaker"
@@ -33,7 +33,7 @@ _FACTORS = " ".join(f"{topic}.topic.replication.factor" for topic in ("offset-sy
 _COMPACTED = "the topic is compacted: nothing in it is too old"
 _PEM = "and {0}.type=PEM, where it is a file of certificates"
 
-OLDER_NAMES: Mapping[str, Older] = MappingProxyType(
+OLDER_NAMES: Mapping[str, RenamedKey] = MappingProxyType(
     {
         # Selections.
         **_write(
@@ -128,7 +128,7 @@ OLDER_NAMES: Mapping[str, Older] = MappingProxyType(
             "the topic has one partition",
         ),
         **{
-            f"{key}.interval.ms": Older((f"{key}.interval.seconds",), "in seconds")
+            f"{key}.interval.ms": RenamedKey((f"{key}.interval.seconds",), "in seconds")
             for key in (
                 *("refresh.topics", "refresh.groups", "sync.topic.configs", "sync.topic.acls"),
                 *("sync.group.offsets", "emit.heartbeats", "emit.checkpoints"),
@@ -170,7 +170,7 @@ OLDER_NAMES: Mapping[str, Older] = MappingProxyType(
         ),
     }
 )
-"""By the name as it is mostly written. `older_name` finds other marks between its words as well."""
+"""By the name as it is mostly written. `renamed_key` finds other marks between its words as well."""
 
 
 def _plain(name: str) -> str:
@@ -180,6 +180,6 @@ def _plain(name: str) -> str:
 _PLAIN = MappingProxyType({_plain(name): older for name, older in OLDER_NAMES.items()})
 
 
-def older_name(name: str) -> Older | None:
+def renamed_key(name: str) -> RenamedKey | None:
     """What is known of a name, however its words are put together."""
     return _PLAIN.get(_plain(name))

@@ -25,9 +25,9 @@ from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
 from lockstep_config.loader.standalone import by_itself
 from lockstep_config.report import ineffective_lines
-from lockstep_config.report.replication_cycles import check_rounds
+from lockstep_config.report.replication_cycles import check_cycles
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.own_classes import own_classes
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.resolve.slips import slip
@@ -89,7 +89,7 @@ def _read(path: Path, document: str) -> PropertiesText:
 
 def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
     """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
-    findings = Findings(path)
+    findings = Diagnostics(path)
     entries = _resolved(text.entries, environment, findings)
     return precedence.layered(entries, _aliases(entries, findings)[0], KEYS)
 
@@ -101,7 +101,7 @@ def configured(
     is told about. With `alone`, what stands elsewhere is not looked at, nor judged what depends on it: that is for
     telling mistakes, not for running. Raises as `load`."""
     text, outside = by_itself(text, path) if alone else (text, frozenset[str]())
-    findings = Findings(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
+    findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
@@ -114,7 +114,7 @@ def configured(
     for entry in entries:
         if entry.shown in unresolved:
             continue  # what would be judged is the reference
-        check_line(entry, precedence.place_of(entry.key, aliases, KEYS), aliases, findings, classes)
+        check_line(entry, precedence.parse_key(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
         _note_same_cluster(layers, aliases, findings)
@@ -127,7 +127,7 @@ def configured(
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
-    check_rounds(sound, flows, findings)
+    check_cycles(sound, flows, findings)
     check_shared_topics(sound, flows, findings)
     check_legacy_groups(flows, findings, sound)
     if not findings.problems and not alone:
@@ -178,7 +178,7 @@ def bytes_of(path: Path) -> bytes:
         raise ConfigurationError([Problem(path, 0, "", f"cannot be read: {exc.strerror}")]) from exc
 
 
-def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings: Findings) -> tuple[Entry, ...]:
+def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings: Diagnostics) -> tuple[Entry, ...]:
     providers, problems = providers_of({entry.key: entry for entry in entries}, findings.file, environment)
     findings.problems += problems
     result = []
@@ -189,7 +189,7 @@ def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings
     return tuple(result)
 
 
-def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, ...], bool]:
+def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str, ...], bool]:
     """The file's clusters, and whether it states them; otherwise those that its lines suggest, so that these can be
     judged."""
     listed = next((entry for entry in entries if entry.key == "clusters"), None)
@@ -218,7 +218,7 @@ def _aliases(entries: Sequence[Entry], findings: Findings) -> tuple[tuple[str, .
     return aliases, True
 
 
-def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
+def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
     for alias in aliases:
         # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
         if precedence.ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
@@ -226,7 +226,7 @@ def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Findings)
             findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
 
 
-def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Findings) -> None:
+def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
     """Clusters that have an address in common are one. Where the addresses differ only the brokers know
     (`lockstep probe`)."""
     seen: dict[str, str] = {}
@@ -244,7 +244,7 @@ def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Finding
             seen.setdefault(address, alias)
 
 
-def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Findings) -> None:
+def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Diagnostics) -> None:
     """Load every client's certificates once: a wrong path or password shows now, not when a broker is reached."""
     seen: set[frozenset[tuple[str, str]]] = set()
     for settings in flows:
@@ -269,7 +269,7 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
 
 
 def _check_certificate(
-    properties: Mapping[str, str], alias: str, client: str, layers: Layers, findings: Findings
+    properties: Mapping[str, str], alias: str, client: str, layers: Layers, findings: Diagnostics
 ) -> None:
     missing = False
     for key in ("ssl.truststore.location", "ssl.keystore.location"):
@@ -291,7 +291,7 @@ def _check_certificate(
         findings.problems.append(Problem(findings.file, 0, f"{alias}.ssl", message))
 
 
-def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Findings) -> None:
+def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Diagnostics) -> None:
     login = login_of(properties)
     if isinstance(login, TokenSettings) and login.iam is not None and (missing := signer_missing()) is not None:
         findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl.mechanism", missing))
@@ -303,7 +303,7 @@ def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: F
             findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl", message))
 
 
-def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     for line, counting in shadowed(layers, [settings.flow for settings in flows]):
         findings.without_effect(line.entry, f"{counting.entry.shown} counts, as in MirrorMaker")
     ineffective_lines.remark(layers, flows, findings)

@@ -14,7 +14,7 @@ from lockstep_config.keys.key_types import Key, Scope, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import Effective, Layers
+from lockstep_config.resolve.precedence import EffectiveLine, Layers
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.secrets import MASK, is_secret
 from lockstep_protocol.names import Flow
@@ -83,7 +83,7 @@ class _Shown:
         masked = MASK if value and is_secret(entry.key) else value
         return Setting(key, masked, entry.file or self.path, entry.line, entry.shown)
 
-    def all(self, found: Mapping[str, Effective]) -> tuple[Setting, ...]:
+    def all(self, found: Mapping[str, EffectiveLine]) -> tuple[Setting, ...]:
         return tuple(sorted(self.line(key, effective.entry) for key, effective in found.items()))
 
 

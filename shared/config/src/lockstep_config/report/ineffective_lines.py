@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.client_keys import CLIENT
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS, does_nothing
 from lockstep_config.text.values import list_of
@@ -21,7 +21,7 @@ OF_READING = frozenset(
 """Properties of the consumer that people set for what is mirrored."""
 
 
-def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """All of a file that can be used."""
     enabled = [settings for settings in flows if settings.enabled]
     for settings in enabled:
@@ -31,7 +31,7 @@ def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) ->
         _nothing_goes_there(layers, enabled, findings)
 
 
-def _beaten(layers: Layers, settings: FlowSettings, findings: Findings) -> None:
+def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     """`S->T.consumer.x` stands below `S.consumer.x`, which people expect the other way round."""
     flow, of_source = settings.flow, layers.of_cluster(settings.flow.source)
     for key, entry in layers.of_flow(flow).items():
@@ -47,7 +47,7 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Findings) -> None:
             )
 
 
-def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Findings) -> None:
+def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     of = Reader(layers, settings.flow)
     for key, what in (("topics", "topic"), ("groups", "group")):
         found, without = of.found(key), of.found(f"{key}.exclude")
@@ -62,7 +62,7 @@ def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Findings)
             findings.note(without.entry, f"{has}: what is excluded stays out")
 
 
-def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], findings: Findings) -> None:
+def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], findings: Diagnostics) -> None:
     sources = {settings.flow.source for settings in enabled}
     targets = {settings.flow.target for settings in enabled}
     for alias in layers.clusters:

@@ -15,12 +15,12 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.config_errors import Problem
 from lockstep_protocol.filters import NameFilter, Names
 
-__all__ = ["check_rounds", "rounds"]
+__all__ = ["check_cycles", "find_cycles"]
 
 MOST_STEPS = 500
 """Names that are followed from one flow on: a file of many clusters has very many ways."""
@@ -29,10 +29,10 @@ Step = tuple[FlowSettings, str]
 """A flow, and a topic of its source that it mirrors."""
 
 
-def check_rounds(layers: Layers, flows: Sequence[FlowSettings], findings: Findings) -> None:
+def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Each circle is a problem of the line that makes the difference, where one does."""
     try:
-        found = list(rounds(flows))
+        found = list(find_cycles(flows))
     except ClassFailed as exc:
         findings.problems.append(Problem(findings.file, 0, "", str(exc)))
         return
@@ -44,7 +44,7 @@ def check_rounds(layers: Layers, flows: Sequence[FlowSettings], findings: Findin
             _tell(layers, way, again, findings)
 
 
-def rounds(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
+def find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
     """For each flow the first way by which one of its topics comes back under a name that it mirrors again, with that
     name."""
     running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
@@ -87,7 +87,7 @@ def _likely(topics: Names) -> Iterable[str]:
         yield "t"
 
 
-def _tell(layers: Layers, way: Sequence[Step], again: str, findings: Findings) -> None:
+def _tell(layers: Layers, way: Sequence[Step], again: str, findings: Diagnostics) -> None:
     first, probe = way[0]
     names = [f"{probe} of {first.flow.source}"]
     names += [f"{topic} on {settings.flow.source}" for settings, topic in way[1:]]

@@ -11,13 +11,13 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
 
-__all__ = ["Findings"]
+__all__ = ["Diagnostics"]
 
 _WORDS = re.compile(r"[\s,;=\"']+")
 
 
 @dataclass(slots=True)
-class Findings:
+class Diagnostics:
     """What came to light: `problems` stop the start, `unused` and `notes` are shown once."""
 
     file: Path

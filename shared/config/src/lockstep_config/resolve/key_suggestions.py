@@ -16,13 +16,13 @@ from typing import get_args
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKind
 from lockstep_config.keys.key_types import Kind, Scope, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.renamed_keys import Older, older_name
+from lockstep_config.keys.renamed_keys import RenamedKey, renamed_key
 
 __all__ = [
     "KINDS",
     "LONGEST",
     "NOTHING_LIKE_IT",
-    "Guess",
+    "KeySuggestion",
     "cluster_meant",
     "flow_meant",
     "known_at",
@@ -44,7 +44,7 @@ _BETWEEN = re.compile(r"(?:[^A-Za-z0-9]+(?:to|TO|2)?|to|TO|2)[^A-Za-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class KeySuggestion:
     """What is said of an unknown key. `keys`: what it was meant to be, as it is written in the same place; `matters`:
     that decides what is copied, where from, under which names, or how safely."""
 
@@ -74,42 +74,42 @@ def known_at(scope: Scope) -> tuple[str, ...]:
 
 
 @cache
-def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> Guess:
+def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> KeySuggestion:
     """About an unknown key at that level; `name` is without the alias or the flow. With `among` it is one of these
     names, behind a longer prefix. `{prefix}` in what is said stands for that prefix."""
-    older = older_name(name)
+    older = renamed_key(name)
     if older is not None and (among is None or set(older.keys) <= set(among)):
         return _told(older, scope, among)
     if among is not None:
-        return _slip(near(name, among), scope) or Guess(NOTHING_LIKE_IT)
+        return _slip(near(name, among), scope) or KeySuggestion(NOTHING_LIKE_IT)
     if (bare := _without_prefix(name)) is not None:
-        return Guess(_for_client(bare))
+        return KeySuggestion(_for_client(bare))
     if found := _slip(near(name, known_at(scope)), scope):
         return found
     for place in Scope:
         if place is not scope and (there := _would_help(near(name, known_at(place)))):
-            return Guess(f"did you mean {' or '.join(place.value.replace('KEY', one) for one in there)}?")
-    return Guess(NOTHING_LIKE_IT)
+            return KeySuggestion(f"did you mean {' or '.join(place.value.replace('KEY', one) for one in there)}?")
+    return KeySuggestion(NOTHING_LIKE_IT)
 
 
-def _told(older: Older, scope: Scope, among: tuple[str, ...] | None) -> Guess:
+def _told(older: RenamedKey, scope: Scope, among: tuple[str, ...] | None) -> KeySuggestion:
     here = _prefix(older.keys, scope)
     if among is None and not set(older.keys) <= set(known_at(scope)):
         here = "ALIAS." if set(older.keys) <= CONNECTION else "SOURCE->TARGET."
     instead = " and ".join(here + key for key in older.keys)
     said = "; ".join(filter(None, (f"write {instead}" if instead else "", older.why)))
-    return Guess(said, older.keys if here == "{prefix}" else (), older.matters)
+    return KeySuggestion(said, older.keys if here == "{prefix}" else (), older.matters)
 
 
-def _slip(found: Sequence[str], scope: Scope) -> Guess | None:
+def _slip(found: Sequence[str], scope: Scope) -> KeySuggestion | None:
     if not found:
         return None
     matters = any(map(_matters, found))
     if not (helping := _would_help(found)):
-        return Guess(f"{found[0]} would have no effect either: remove it", matters=matters, slip=True)
+        return KeySuggestion(f"{found[0]} would have no effect either: remove it", matters=matters, slip=True)
     here = _prefix(helping, scope)
     instead = f"did you mean {' or '.join(here + one for one in helping)}?"
-    return Guess(instead, tuple(helping) if here == "{prefix}" else (), matters, slip=True)
+    return KeySuggestion(instead, tuple(helping) if here == "{prefix}" else (), matters, slip=True)
 
 
 def _prefix(keys: Iterable[str], scope: Scope) -> str:

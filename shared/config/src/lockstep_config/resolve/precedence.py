@@ -34,9 +34,9 @@ __all__ = [
     "ALIAS",
     "LEGAL_IN_TOPIC",
     "SIDES",
-    "Effective",
+    "EffectiveLine",
+    "KeyScope",
     "Layers",
-    "Place",
     "Side",
     "aliases",
     "client",
@@ -44,7 +44,7 @@ __all__ = [
     "connector",
     "every_alias",
     "layered",
-    "place_of",
+    "parse_key",
     "record_producer",
     "worker",
 ]
@@ -63,7 +63,7 @@ STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyScope:
     """Where a line belongs: to a flow, to a cluster (by alias), or, with neither, to the top of the file. `key` is
     without prefix."""
 
@@ -73,7 +73,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveLine:
     """A value that some line set. `entry` says which; its key shows the scope."""
 
     value: str = field(repr=False)
@@ -95,7 +95,7 @@ class Layers:
         return self.flows.get(flow, {})
 
 
-def place_of(key: str, aliases: Iterable[str], top_level: Iterable[str] = ()) -> Place:
+def parse_key(key: str, aliases: Iterable[str], top_level: Iterable[str] = ()) -> KeyScope:
     """Take the prefix off a key. Names in `top_level` are never taken apart, though an alias may look like their
     beginning.
 
@@ -103,17 +103,17 @@ def place_of(key: str, aliases: Iterable[str], top_level: Iterable[str] = ()) ->
     the first dot behind the arrow.
     """
     if key in top_level:
-        return Place(key)
+        return KeyScope(key)
     before, arrow, behind = key.partition("->")
     if arrow:
         target, dot, rest = behind.partition(".")
         if dot and before.strip() and target.strip():
-            return Place(rest, flow=Flow(before.strip(), target.strip()))
-        return Place(key)
+            return KeyScope(rest, flow=Flow(before.strip(), target.strip()))
+        return KeyScope(key)
     alias, dot, rest = key.partition(".")
     if dot and alias in aliases:
-        return Place(rest, alias=alias)
-    return Place(key)
+        return KeyScope(rest, alias=alias)
+    return KeyScope(key)
 
 
 def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterable[str] = ()) -> Layers:
@@ -124,7 +124,7 @@ def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterabl
     clusters: dict[str, dict[str, Entry]] = {}
     flows: dict[Flow, dict[str, Entry]] = {}
     for entry in entries:
-        place = place_of(entry.key, known, names)
+        place = parse_key(entry.key, known, names)
         if place.flow is not None:
             flows.setdefault(place.flow, {})[place.key] = entry
         elif place.alias is not None:
@@ -134,7 +134,7 @@ def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterabl
     return Layers(top, clusters, flows)
 
 
-def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Effective | None:
+def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> EffectiveLine | None:
     """A setting of the flow's connectors: the flow's own line, else the one at the top; before both, with `name`, the
     line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
     `target.cluster.alias` of those to it; it goes before the top."""
@@ -158,7 +158,7 @@ def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
     return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
 
 
-def worker(layers: Layers, flow: Flow, key: str) -> Effective | None:
+def worker(layers: Layers, flow: Flow, key: str) -> EffectiveLine | None:
     """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
     goes first."""
     if key.startswith(STORAGE_PREFIXES):
@@ -166,7 +166,7 @@ def worker(layers: Layers, flow: Flow, key: str) -> Effective | None:
     return _first(key, layers.of_cluster(flow.target))
 
 
-def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Effective]:
+def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, EffectiveLine]:
     """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
     found = _matching(layers.top, "", CONNECTION) | _matching(layers.of_cluster(alias), "", CONNECTION)
     if flow is None:
@@ -177,7 +177,7 @@ def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str
 
 def client(
     layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source"
-) -> dict[str, Effective]:
+) -> dict[str, EffectiveLine]:
     """All properties of one of the clients of a connector of the flow, under Java's names.
 
     Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
@@ -199,7 +199,7 @@ def client(
     )
 
 
-def record_producer(layers: Layers, flow: Flow) -> dict[str, Effective]:
+def record_producer(layers: Layers, flow: Flow) -> dict[str, EffectiveLine]:
     """The producer of the mirrored records: the worker's, with the flow's overrides."""
     return (
         connection(layers, flow.target)
@@ -209,19 +209,19 @@ def record_producer(layers: Layers, flow: Flow) -> dict[str, Effective]:
     )
 
 
-def _first(key: str, *layers: Mapping[str, Entry]) -> Effective | None:
+def _first(key: str, *layers: Mapping[str, Entry]) -> EffectiveLine | None:
     for layer in layers:
         if key in layer:
-            return Effective(layer[key].value, layer[key])
+            return EffectiveLine(layer[key].value, layer[key])
     return None
 
 
-def _matching(layer: Mapping[str, Entry], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Effective]:
+def _matching(layer: Mapping[str, Entry], prefix: str, keys: frozenset[str] | None = None) -> dict[str, EffectiveLine]:
     """The lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
-    found: dict[str, Effective] = {}
+    found: dict[str, EffectiveLine] = {}
     for key, entry in layer.items():
         name = key.removeprefix(prefix)
         # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
-            found[name] = Effective(entry.value, entry)
+            found[name] = EffectiveLine(entry.value, entry)
     return found

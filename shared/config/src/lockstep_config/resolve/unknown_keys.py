@@ -1,12 +1,12 @@
 """What is said of keys that neither MirrorMaker nor Lockstep knows, and of those of no cluster or flow of the file:
-a mistake, or a line without effect (`Findings.unknown_key`)."""
+a mistake, or a line without effect (`Diagnostics.unknown_key`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from lockstep_config.keys.key_types import Scope
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import cluster_meant, flow_meant, like_alias, meant
 from lockstep_config.resolve.slips import placeholder
 from lockstep_config.text.properties import Entry
@@ -16,7 +16,7 @@ __all__ = ["IS_UNKNOWN", "another_arrow", "unknown", "unknown_alias"]
 IS_UNKNOWN = "is no key that MirrorMaker or Lockstep knows"
 
 
-def another_arrow(entry: Entry, aliases: Sequence[str], findings: Findings) -> bool:
+def another_arrow(entry: Entry, aliases: Sequence[str], findings: Diagnostics) -> bool:
     """Whether the key is one of a flow or of a cluster but for what stands around the alias, which is told."""
     if (meant_key := flow_meant(entry.key, aliases)) is not None:
         findings.unknown_key(entry, f"is no key of a flow as it is written; did you mean {meant_key}?", near=True)
@@ -32,7 +32,7 @@ def unknown_alias(
     message: str,
     unknown: Iterable[str],
     aliases: Sequence[str],
-    findings: Findings,
+    findings: Diagnostics,
     matters: bool = False,
 ) -> None:
     found = next(filter(None, (like_alias(alias, aliases) for alias in unknown)), None)
@@ -41,7 +41,7 @@ def unknown_alias(
     findings.unknown_key(entry, message, near=matters or found is not None or bool(unfilled))
 
 
-def unknown(entry: Entry, name: str, scope: Scope, findings: Findings, among: tuple[str, ...] | None = None) -> None:
+def unknown(entry: Entry, name: str, scope: Scope, findings: Diagnostics, among: tuple[str, ...] | None = None) -> None:
     """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
     that it may be, behind a longer prefix."""
     if why := placeholder(entry.shown):

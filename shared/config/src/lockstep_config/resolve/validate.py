@@ -16,10 +16,10 @@ from lockstep_config.keys.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
-from lockstep_config.resolve.diagnostics import Findings
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
 from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
-from lockstep_config.resolve.precedence import ALIAS, Place
+from lockstep_config.resolve.precedence import ALIAS, KeyScope
 from lockstep_config.resolve.slips import in_connection, of_patterns, placeholder, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
 from lockstep_config.resolve.validate_values import check_servers, check_value
@@ -51,7 +51,7 @@ LISTS = (Kind.LIST, Kind.PATTERNS)
 
 
 def check_line(
-    entry: Entry, place: Place, aliases: Sequence[str], findings: Findings, classes: OwnClasses = NO_CLASSES
+    entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses = NO_CLASSES
 ) -> None:
     """Judge one line. `aliases` are the file's clusters; `place` is where the line belongs (`layering.place_of`)."""
     if place.flow is not None:
@@ -63,7 +63,7 @@ def check_line(
         _check_top_line(entry, place, aliases, findings, classes)
 
 
-def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> bool:
+def _known_flow(entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics) -> bool:
     flow = place.flow
     assert flow is not None
     unknown = [alias for alias in (flow.source, flow.target) if alias not in aliases]
@@ -80,7 +80,7 @@ def _known_flow(entry: Entry, place: Place, aliases: Sequence[str], findings: Fi
     return True
 
 
-def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: OwnClasses) -> None:
+def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, classes: OwnClasses) -> None:
     key = place.key
     if (own := own_key(key)) is not None:
         _check_own_line(entry, place, *own, findings)
@@ -118,7 +118,7 @@ def _check_flow_line(entry: Entry, place: Place, findings: Findings, classes: Ow
     unknown(entry, key, Scope.FLOW, findings)
 
 
-def _check_offset_syncs_producer(entry: Entry, place: Place, name: str, findings: Findings) -> None:
+def _check_offset_syncs_producer(entry: Entry, place: KeyScope, name: str, findings: Diagnostics) -> None:
     """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2-behaviour.md` §5.4)."""
     if name in OF_RECORDS:
         alone = "MirrorMaker gives it to the producer of offset syncs alone"
@@ -138,7 +138,7 @@ def does_nothing(kind: str, name: str) -> str:
     return key.why if key is not None and key.status is Status.WITHOUT_EFFECT else ""
 
 
-def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findings: Findings) -> None:
+def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, findings: Diagnostics) -> None:
     """A line for one connector of a flow alone."""
     if connector not in CONNECTORS:
         findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
@@ -159,7 +159,7 @@ def _check_own_line(entry: Entry, place: Place, connector: str, key: str, findin
         unknown(entry, key, Scope.FLOW, findings, (*OWN_KEYS, *KINDS))
 
 
-def _check_cluster_line(entry: Entry, place: Place, aliases: Sequence[str], findings: Findings) -> None:
+def _check_cluster_line(entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics) -> None:
     key = place.key
     if key in CONNECTION:
         _check_connection(entry, key, findings)
@@ -173,7 +173,7 @@ def _check_cluster_line(entry: Entry, place: Place, aliases: Sequence[str], find
 
 
 def _check_top_line(
-    entry: Entry, place: Place, aliases: Sequence[str], findings: Findings, classes: OwnClasses
+    entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses
 ) -> None:
     key = place.key
     if key.startswith("config.providers."):
@@ -219,7 +219,7 @@ def _is_known_of_cluster(rest: str) -> bool:
     )
 
 
-def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings, stood_in_for: bool = False) -> bool:
+def _check_known(entry: Entry, name: str, scope: Scope, findings: Diagnostics, stood_in_for: bool = False) -> bool:
     """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, scope, findings)
@@ -239,7 +239,7 @@ def _check_known(entry: Entry, name: str, scope: Scope, findings: Findings, stoo
     return False
 
 
-def _check_spark(entry: Entry, name: str, scope: Scope, findings: Findings) -> None:
+def _check_spark(entry: Entry, name: str, scope: Scope, findings: Diagnostics) -> None:
     if scope is not Scope.TOP:
         findings.without_effect(entry, f"one Spark serves all flows of a process: write {name}")
         return
@@ -249,7 +249,7 @@ def _check_spark(entry: Entry, name: str, scope: Scope, findings: Findings) -> N
         findings.problem(entry, str(exc))
 
 
-def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -> None:
+def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool) -> None:
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
         return
@@ -277,7 +277,7 @@ def _check_key(entry: Entry, key: Key, findings: Findings, stood_in_for: bool) -
         findings.note(entry, remark)
 
 
-def _check_loosely(entry: Entry, findings: Findings) -> None:
+def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
     """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
     bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
     word = (re.match(r"\w+", bare) or [bare])[0]
@@ -290,7 +290,7 @@ def _check_loosely(entry: Entry, findings: Findings) -> None:
         findings.problem(entry, f"{message}, so that MirrorMaker takes it as false: write true or false")
 
 
-def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
+def _check_connection(entry: Entry, name: str, findings: Diagnostics) -> None:
     if name not in CONNECTION:
         unknown(entry, name, Scope.CLUSTER, findings, tuple(sorted(CONNECTION)))
         return
@@ -313,7 +313,7 @@ def _check_connection(entry: Entry, name: str, findings: Findings) -> None:
         findings.note(entry, remark)
 
 
-def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings) -> None:
+def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
     if name in CONNECTION:
         _check_connection(entry, name, findings)
         return
@@ -331,7 +331,7 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Findings)
         _check_client_value(entry, key, findings)
 
 
-def _check_client_value(entry: Entry, key: ClientKey, findings: Findings) -> None:
+def _check_client_value(entry: Entry, key: ClientKey, findings: Diagnostics) -> None:
     try:
         if key.choices:
             choice(entry.value, key.choices)

@@ -244,7 +244,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         referenced = True
-        read.update(dict.fromkeys(_looked_at(provider, path.strip(), key.strip())))
+        read.update(dict.fromkeys(_files_read(provider, path.strip(), key.strip())))
         # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
@@ -252,7 +252,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
     return replace(entry, value=value, referenced=referenced, read=(*entry.read, *read)), problems
 
 
-def _looked_at(provider: Provider, path: str, key: str) -> Iterator[Path]:
+def _files_read(provider: Provider, path: str, key: str) -> Iterator[Path]:
     """The files that were read, and the folder where another file would count as well."""
     for file in provider.files(path, key):
         yield file

@@ -30,16 +30,16 @@ from lockstep_protocol.events import decode_event
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.topic_follower import Record
-from lockstep_runtime.state.desired_state import Phase, after, doubts
-from lockstep_runtime.util.errors import ClusterTrouble
+from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
+from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["CommandDesk"]
+__all__ = ["CommandHandler"]
 
 ABOUT_WORK = (PAUSE, RESUME, STOP, RESTART)
 """Verbs that say what is wanted: a row, which whoever works obeys."""
 
 
-class CommandDesk:
+class CommandHandler:
     """The commands of one flow, as one service sees them."""
 
     def __init__(self, ctx: FlowContext, carry_out: Callable[[Command, Scope], Awaitable[Answer | None]]) -> None:
@@ -105,7 +105,7 @@ class CommandDesk:
                 continue
             try:
                 kind, reason, detail = await self._judge(command)
-            except (ClusterTrouble, ClassFailed) as trouble:
+            except (ClusterError, ClassFailed) as trouble:
                 kind, reason, detail = "CommandRefused", str(trouble), {}
             text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
             extra = {"reason": reason} if reason else {}
@@ -142,7 +142,7 @@ class CommandDesk:
             return Answer(ANSWERS[verb])
         if verb in ABOUT_WORK:
             return await self._want(command, scope)
-        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not Phase.STOPPED:
+        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not DesiredPhase.STOPPED:
             # Connect's own rule: who copies would write over what was altered.
             raise ValueError(f"the offsets of a {scope.name} are changed only while it is stopped: stop it first")
         if (answer := await self._carry_out(command, scope)) is None:

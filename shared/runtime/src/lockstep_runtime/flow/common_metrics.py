@@ -22,13 +22,13 @@ __all__ = [
     "ROUND_FAILURES",
     "SOURCE",
     "TASKS",
-    "Standing",
+    "LeadSample",
     "certificate_samples",
     "connector",
+    "lead_samples",
     "memory_samples",
     "quoted",
     "shown_by",
-    "standing_samples",
 ]
 
 SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
@@ -136,7 +136,7 @@ def shown_by(service: str) -> tuple[Metric, ...]:
     return (*OF_ALL, *(OF_ROUNDS if service != "data-plane" else ()), *(OF_TASKS if service in CONNECTORS else ()))
 
 
-class Standing(Protocol):
+class LeadSample(Protocol):
     """How a service stands in one flow."""
 
     @property
@@ -161,7 +161,7 @@ def connector(flow: Flow, kind: str) -> str:
     return quoted(f"{flow}.{kind}")
 
 
-def standing_samples(service: str, flows: Iterable[Standing]) -> Iterator[Sample]:
+def lead_samples(service: str, flows: Iterable[LeadSample]) -> Iterator[Sample]:
     """What a service's standing in each of its flows comes to."""
     kind = CONNECTORS.get(service)
     for one in flows:

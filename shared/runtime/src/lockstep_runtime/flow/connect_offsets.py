@@ -16,7 +16,7 @@ from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_
 from lockstep_runtime.kafka.topic_follower import Record, replay
 from lockstep_runtime.util.errors import TopicMissing
 
-__all__ = ["SourceOffsets", "offsets_answer", "offsets_listed"]
+__all__ = ["ConnectOffsets", "offsets_answer", "offsets_listed"]
 
 LISTED = 5_000
 """Entries in one answer at most: an event is one record, and brokers take 1 MiB."""
@@ -24,7 +24,7 @@ LISTED = 5_000
 READ_WITHIN_S = 30.0
 
 
-class SourceOffsets:
+class ConnectOffsets:
     """Those of one connector of a flow. Whoever keeps it stands still while they are changed: the desk sees to that."""
 
     def __init__(self, ctx: FlowContext, connector: Connector) -> None:

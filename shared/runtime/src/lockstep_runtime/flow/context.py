@@ -14,23 +14,23 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope, connector_of
-from lockstep_protocol.events import Event, words_of
+from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS
-from lockstep_runtime.flow.periodic import Rounds
+from lockstep_runtime.flow.periodic import PeriodicTasks
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import FactLog, FactProducer
-from lockstep_runtime.state.desired_state import Phase, WantedNow
-from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, Standing
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
 from lockstep_runtime.state.state_fold import owner_of
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing, happened
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import StoodDown
+from lockstep_runtime.util.errors import LeadershipLost
 
 __all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
 
@@ -76,7 +76,7 @@ class FlowService(Protocol):
 
 
 @runtime_checkable
-class Rests(Protocol):
+class IdleWork(Protocol):
     """A service that has something to do while its connector is stopped."""
 
     async def rest(self) -> None:
@@ -116,7 +116,7 @@ class FlowContext:
         self.log = FlowLog(service, self.flow)
         self.leadership = leadership
         self.state = StateLog(self.log, clock.wall_ms, self._term_of)
-        self.rounds = Rounds(self.log, clock.monotonic, self._round_ended, self._traced)
+        self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
         self._tracing = tracing
         self.heard_at: float | None = None
         """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
@@ -126,21 +126,21 @@ class FlowContext:
         """Whether the main loop goes on while its connector is paused; it then asks `wanted` what to leave alone."""
         self.divided = divided
         """Whether replicas divide the work by commands partition."""
-        self._events: FactLog | None = None
-        self._acts: FactProducer | None = None
+        self._events: ControlTopicLog | None = None
+        self._acts: ControlProducer | None = None
 
     # -- what is wanted ------------------------------------------------------------------------------------------------
 
     @property
-    def wanted(self) -> WantedNow:
+    def wanted(self) -> DesiredState:
         """What operators and the file want of the flow's work, current to within a fetch."""
-        return WantedNow(self.state.rows, self.settings.states)
+        return DesiredState(self.state.rows, self.settings.states)
 
     @property
     def to_run(self) -> bool:
         """Whether our main loop is to run now."""
         phase = self.wanted.connector(self.connector)
-        return phase is Phase.RUNNING or (phase is Phase.PAUSED and self.pauses_itself)
+        return phase is DesiredPhase.RUNNING or (phase is DesiredPhase.PAUSED and self.pauses_itself)
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class FlowContext:
     def must_act(self) -> None:
         """Raises StoodDown unless `acting`. Call before each act on a cluster; `run` need not catch it."""
         if not self.acting:
-            raise StoodDown(f"{self.service} {self.flow} does not lead now")
+            raise LeadershipLost(f"{self.service} {self.flow} does not lead now")
 
     @property
     def term(self) -> int:
@@ -179,8 +179,8 @@ class FlowContext:
         return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
 
     @property
-    def standing(self) -> Standing:
-        return max((self.leadership.standing(p) for p in range(COMMANDS_PARTITIONS)), key=list(Standing).index)
+    def standing(self) -> LeadPhase:
+        return max((self.leadership.standing(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
 
     def _term_of(self, row: Row) -> int:
         self.must_act()
@@ -188,7 +188,7 @@ class FlowContext:
         if label is None:
             return self.leadership.term(0)
         if not (term := self.leadership.term_of(label)):
-            raise StoodDown(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
+            raise LeadershipLost(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
         return term
 
     def _term_about(self, subject: str) -> int:
@@ -220,7 +220,7 @@ class FlowContext:
         if answers:
             keys["answers"] = answers
         level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
-        self.log.say(words_of(kind), text or subject, level=level, **keys)
+        self.log.say(event_words(kind), text or subject, level=level, **keys)
         happened(kind, subject=subject)
         event = Event(
             kind=kind,
@@ -234,22 +234,22 @@ class FlowContext:
             detail=detail,
         )
         if self._events is None:
-            raise StoodDown("the events topic is not open")
+            raise LeadershipLost("the events topic is not open")
         key, value = event.encode()
         await self._events.append(key, value, partition=0)
 
-    def facts(self, topic: str) -> FactLog:
+    def facts(self, topic: str) -> ControlTopicLog:
         """Append to another control topic of the target (heartbeats, checkpoints). Such records bear no term, so what
         is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
         if self._acts is None:
-            raise StoodDown("the target has not been reached yet")
-        return FactLog(self._acts, topic)
+            raise LeadershipLost("the target has not been reached yet")
+        return ControlTopicLog(self._acts, topic)
 
     async def every(
         self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
     ) -> None:
         """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
-        `Rounds.every`."""
+        `PeriodicTasks.every`."""
         await self.rounds.every(name, interval, round_, rest=rest)
 
     def _round_ended(self, name: str, failed: bool) -> None:
@@ -265,6 +265,6 @@ class FlowContext:
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 
-    def open(self, acts: FactProducer, events: FactLog) -> None:
+    def open(self, acts: ControlProducer, events: ControlTopicLog) -> None:
         self._acts = acts
         self._events = events

@@ -11,15 +11,15 @@ from collections.abc import Awaitable, Callable
 from lockstep_protocol.commands.command_vocabulary import RESTART, Scope
 from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.state.desired_state import Phase
-from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.state.desired_state import DesiredPhase
+from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
-from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost
 
-__all__ = ["Work"]
+__all__ = ["MainLoop"]
 
 
-class Work:
+class MainLoop:
     """`run` is the service's main loop, `rest` what it does while its connector is stopped."""
 
     def __init__(
@@ -109,12 +109,12 @@ class Work:
     def _rests(self) -> bool:
         """Whether what there is to do while it is stopped is to be done now."""
         wanted = self._ctx.wanted.connector(self._ctx.connector)
-        return wanted is Phase.STOPPED and not is_spent(self._restarts(), self._asked)
+        return wanted is DesiredPhase.STOPPED and not is_spent(self._restarts(), self._asked)
 
     def _restarts(self) -> Restarts:
         ctx = self._ctx
         share = min(ctx.leadership.leading(), default=0)
-        owner = label_of(ctx.service, share, divided=ctx.divided)
+        owner = leader_label(ctx.service, share, divided=ctx.divided)
         return ctx.state.get(Restarts, owner, "service") or Restarts(owner=owner)
 
     async def _count(self, worked_s: float, reason: str) -> None:
@@ -136,15 +136,15 @@ async def _drained(running: asyncio.Future[None]) -> None:
         raise left
 
 
-def _trouble_in(exc: BaseException) -> ClusterTrouble | None:
+def _trouble_in(exc: BaseException) -> ClusterError | None:
     """The trouble that ended a main loop, also one of its tasks."""
     if isinstance(exc, BaseExceptionGroup):
         return next((found for one in exc.exceptions if (found := _trouble_in(one)) is not None), None)
-    return exc if isinstance(exc, ClusterTrouble) else None
+    return exc if isinstance(exc, ClusterError) else None
 
 
 def _expected(left: BaseException) -> bool:
     """A drain that could not say goodbye: the cluster is away, or somebody else leads."""
     if isinstance(left, BaseExceptionGroup):
         return all(map(_expected, left.exceptions))
-    return isinstance(left, ClusterTrouble | StoodDown | asyncio.CancelledError)
+    return isinstance(left, ClusterError | LeadershipLost | asyncio.CancelledError)

@@ -13,15 +13,15 @@ from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
-__all__ = ["Rounds", "Troubles"]
+__all__ = ["FailureTracker", "PeriodicTasks"]
 
 SAID_AT_ONCE = 10
 """Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
 
 
-class Troubles:
+class FailureTracker:
     """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
     cluster and a permission that is missing once for all who notice, and of many others at once only the first ones.
     `others_say`: clusters of which somebody else says when they cannot be reached."""
@@ -29,7 +29,7 @@ class Troubles:
     def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log
         self._others_say = frozenset(others_say)
-        self._now: dict[str, ClusterTrouble | ClassFailed] = {}
+        self._now: dict[str, ClusterError | ClassFailed] = {}
         self._named: set[str] = set()
         """Those that were said by name."""
         self._others: set[str] = set()
@@ -42,7 +42,7 @@ class Troubles:
         """Present troubles by name, for /status and /ready."""
         return {name: str(trouble) for name, trouble in self._now.items()}
 
-    def began(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
+    def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
         before = self._now.get(name)
         if isinstance(trouble, ClusterUnreachable):
@@ -64,8 +64,8 @@ class Troubles:
         self._say_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._said(name, before))
         self._say_reached(before)
 
-    def _say_failing(self, name: str, trouble: ClusterTrouble | ClassFailed) -> None:
-        about = {"cluster": trouble.alias} if isinstance(trouble, ClusterTrouble) else {}
+    def _say_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
+        about = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
         if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
             self._named.add(name)
             if isinstance(trouble, TopicDeleted):
@@ -92,7 +92,7 @@ class Troubles:
         elif not quietly:
             self._log.say(f"{name} recovered")
 
-    def _said(self, name: str, trouble: ClusterTrouble | ClassFailed) -> bool:
+    def _said(self, name: str, trouble: ClusterError | ClassFailed) -> bool:
         """Whether another one lacks the same permission: it was said when that began, and its end is said with the
         last one's."""
         if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
@@ -105,12 +105,12 @@ class Troubles:
         away = (trouble.alias for trouble in self._now.values() if isinstance(trouble, ClusterUnreachable))
         return alias in self._others_say or alias in away
 
-    def _say_reached(self, before: ClusterTrouble | ClassFailed | None) -> None:
+    def _say_reached(self, before: ClusterError | ClassFailed | None) -> None:
         if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
             self._log.say("cluster reachable again", before.alias, cluster=before.alias)
 
 
-class Rounds:
+class PeriodicTasks:
     """The periodic work of one service in one flow."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Rounds:
     ) -> None:
         """`ended` is told of each round: its name, and whether it failed. `around` makes what each round is done
         within, by its name."""
-        self.troubles = Troubles(log)
+        self.troubles = FailureTracker(log)
         self._ended = ended
         self._around = around
         self._monotonic = monotonic
@@ -157,7 +157,7 @@ class Rounds:
             try:
                 with self._around(name):
                     await round_()
-            except (ClusterTrouble, ClassFailed) as trouble:
+            except (ClusterError, ClassFailed) as trouble:
                 self.troubles.began(name, trouble)
                 self._ended(name, True)
                 _answer(waiting, trouble)
@@ -206,7 +206,7 @@ class Rounds:
         self._asked.clear()
 
 
-def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterTrouble | ClassFailed | None) -> None:
+def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterError | ClassFailed | None) -> None:
     for future in waiting:
         if not future.done():
             if trouble is None:

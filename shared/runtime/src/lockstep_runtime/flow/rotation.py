@@ -23,8 +23,8 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import to_next_tick
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterTrouble
-from lockstep_runtime.util.file_digest import Steady, contents
+from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.util.file_digest import FileDigest, contents
 
 __all__ = ["Renewable", "Rotation"]
 
@@ -82,7 +82,7 @@ class Rotation:
         self._unusable = unusable or try_each
         self._files = configuration.sources.files
         seen = contents(self._files)
-        self._steady = Steady(seen)
+        self._steady = FileDigest(seen)
         self._known = {flow: _Known(one, identities(one, seen)) for flow, one in settings.items()}
         self._due = True
         """Look even if nothing has changed: it was loaded some moments before the files were looked at first."""
@@ -210,6 +210,6 @@ async def try_each(alias: str, settings: FlowSettings, side: Side) -> str:
     try:
         for conf in await asyncio.to_thread(connections, settings, side):
             await Admin(alias, conf).probe(TRIED_FOR)
-    except (ClusterTrouble, StoresUnusable) as trouble:
+    except (ClusterError, StoresUnusable) as trouble:
         return str(trouble)
     return ""

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_runtime.kafka.admin_requests import Requests, in_pieces, together
+from lockstep_runtime.kafka.admin_requests import AdminRequests, in_pieces, together
 from lockstep_runtime.kafka.admin_types import AclBinding
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN
 from lockstep_runtime.kafka.outcome import Outcome
@@ -25,7 +25,7 @@ CHANGED_AT_ONCE = 200
 """Bindings a request."""
 
 
-class AclRequests(Requests):
+class AclRequests(AdminRequests):
     async def describe_acls(self, resource_type: str = "TOPIC") -> tuple[AclBinding, ...]:
         """All bindings of a resource type, any pattern.
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 from lockstep_runtime.kafka.acl_requests import AclRequests
-from lockstep_runtime.kafka.admin_requests import REACH, operations_of
+from lockstep_runtime.kafka.admin_requests import REACH, authorized_operations
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
 from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
@@ -81,7 +81,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         asked = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
         )
-        return operations_of(await self._one(asked, "describe", "the cluster"))
+        return authorized_operations(await self._one(asked, "describe", "the cluster"))
 
     async def _brokers(self) -> list[int]:
         """Ids of those that are up now, at least one."""

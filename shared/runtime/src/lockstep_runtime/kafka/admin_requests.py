@@ -19,22 +19,28 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, NOT_VERIFIED, advertised_by_no_name, refused_login, who_of
-from lockstep_runtime.kafka.client_factory import certificate_trouble, logged_in
-from lockstep_runtime.kafka.client_reset import Unanswered
-from lockstep_runtime.kafka.error_verdicts import Verdict, classify
-from lockstep_runtime.kafka.missing_acl import lacking, words
+from lockstep_runtime.kafka.auth_errors import (
+    NOT_A_BROKER,
+    NOT_VERIFIED,
+    advertised_by_no_name,
+    login_name,
+    refused_login,
+)
+from lockstep_runtime.kafka.client_factory import certificate_error, create_client
+from lockstep_runtime.kafka.client_reset import ClientReset
+from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, classify
+from lockstep_runtime.kafka.missing_acl import missing_operation, words
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.telemetry.tracing import step
 from lockstep_runtime.util.errors import (
-    AdvertisedAstray,
-    ClusterTrouble,
+    AdvertisedAddressUnresolved,
+    ClusterError,
     ClusterUnreachable,
     NotPermitted,
     RequestRefused,
 )
 
-__all__ = ["IN_FLIGHT", "QUICK", "REACH", "Requests", "in_pieces", "operations_of", "together"]
+__all__ = ["IN_FLIGHT", "QUICK", "REACH", "AdminRequests", "authorized_operations", "in_pieces", "together"]
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +98,7 @@ REACH = ("reach", "the cluster")
 """Operation and resource of the question for metadata."""
 
 
-def operations_of(described: Any) -> frozenset[str]:
+def authorized_operations(described: Any) -> frozenset[str]:
     """What we may do with something that was described with its authorized operations, in Kafka's upper-case words."""
     return frozenset(operation.name for operation in described.authorized_operations or ())
 
@@ -102,13 +108,13 @@ async def _result(future: Future[Any]) -> Any:
     return future.result() if future.done() else await asyncio.wrap_future(future)
 
 
-async def _end(former: list[AdminClient | None], after: float = 0.0) -> None:
+async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
     """Lets go of a client that nobody else holds, after so many seconds: its end waits for its threads."""
     await asyncio.sleep(after)
     await asyncio.to_thread(former.clear)
 
 
-class Requests:
+class AdminRequests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
     concurrent use within one event loop."""
 
@@ -126,7 +132,7 @@ class Requests:
         self._complaints: deque[str] = deque(maxlen=8)
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
-        self._unanswered = Unanswered()
+        self._unanswered = ClientReset()
         self._ending: set[asyncio.Task[None]] = set()
         self._use(conf)
 
@@ -138,14 +144,14 @@ class Requests:
         """Ask with these settings from now on. Nothing is to be under way."""
         self._use(conf)
         former, self._client = [self._client], None
-        await _end(former)
+        await _close_client(former)
 
     async def _connected(self) -> AdminClient:
         """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
         ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
         async with self._making:
             if self._client is None:
-                self._client = await asyncio.to_thread(logged_in, AdminClient, self._conf, self.alias)
+                self._client = await asyncio.to_thread(create_client, AdminClient, self._conf, self.alias)
             return self._client
 
     def _give_up_client(self) -> None:
@@ -154,7 +160,7 @@ class Requests:
             "connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias}
         )
         former, self._client = [self._client], None
-        task = asyncio.ensure_future(_end(former, self._timeout))
+        task = asyncio.ensure_future(_close_client(former, self._timeout))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -204,7 +210,7 @@ class Requests:
         return outcome
 
     @staticmethod
-    def _sort(outcome: Outcome[Any], key: str, trouble: ClusterTrouble) -> None:
+    def _sort(outcome: Outcome[Any], key: str, trouble: ClusterError) -> None:
         if isinstance(trouble, NotPermitted):
             outcome.denied[key] = trouble
         elif isinstance(trouble, RequestRefused):
@@ -212,27 +218,27 @@ class Requests:
         else:
             raise trouble  # no broker answered: there is nothing to say about single resources
 
-    async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterTrouble:
+    async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterError:
         if self._client is not None:
             self._client.poll(0)  # lets error_cb hear what happened on the wire
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         verdict = classify(error.code())
-        if verdict is Verdict.UNREACHABLE:
+        if verdict is ErrorVerdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
             unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
             self._complaints.clear()
             if self._unanswered.again():
                 self._give_up_client()
             if unnamed is not None:
-                return AdvertisedAstray(self.alias, self.bootstrap, unnamed)
+                return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)
             if NOT_VERIFIED in why:
                 # librdkafka says the same of each certificate that it does not accept.
-                told = await asyncio.to_thread(certificate_trouble, self._conf)
+                told = await asyncio.to_thread(certificate_error, self._conf)
                 why = told or why
-            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, who_of(self._conf)))
+            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, login_name(self._conf)))
         self._unanswered.answered()
-        if verdict is Verdict.DENIED:
-            remedy = self.access.remedy(*lacking(error.code(), operation, resource))
+        if verdict is ErrorVerdict.DENIED:
+            remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error.str())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["NOT_A_BROKER", "NOT_VERIFIED", "advertised_by_no_name", "refused_login", "who_of"]
+__all__ = ["NOT_A_BROKER", "NOT_VERIFIED", "advertised_by_no_name", "login_name", "refused_login"]
 
 NOT_VERIFIED = "certificate verify failed"
 
@@ -42,7 +42,7 @@ _CERTIFICATES = (
 
 
 def refused_login(why: str, who: str = "") -> str:
-    """`why` as it came, in our words where it is about TLS or SASL; `who` is who logged in (`who_of`)."""
+    """`why` as it came, in our words where it is about TLS or SASL; `who` is who logged in (`login_name`)."""
     text = _SOURCE_LINE.sub("", _TIMING.sub("", _PLACE.sub("", why))).strip()
     if (found := _NOT_LET_IN.match(text)) is not None:
         login = f" of {who}" if who else ""
@@ -78,7 +78,7 @@ def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
     )
 
 
-def who_of(conf: Mapping[str, object]) -> str:
+def login_name(conf: Mapping[str, object]) -> str:
     """Who logs in with these settings of librdkafka: `user NAME (MECHANISM)`; "" where nobody does."""
     mechanism, user = conf.get("sasl.mechanism"), conf.get("sasl.username")
     if mechanism is None:

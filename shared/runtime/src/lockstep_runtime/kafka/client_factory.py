@@ -13,14 +13,14 @@ from confluent_kafka import KafkaException
 from lockstep_config.clients.token_source import TokenCallback, TokenUnavailable
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["certificate_trouble", "logged_in"]
+__all__ = ["certificate_error", "create_client"]
 
 HANDSHAKE_S = 5.0
 
 C = TypeVar("C")
 
 
-def logged_in(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alias: str) -> C:
+def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alias: str) -> C:
     """A client with these settings. Under OAUTHBEARER the token is there before: without one confluent-kafka blocks for
     ten seconds and does not tell why; with one it still blocks for one. Raises ClusterUnreachable with the reason,
     also where certificates, keys or stores do not serve: they did when the configuration was loaded, so somebody is
@@ -41,7 +41,7 @@ def logged_in(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alia
         raise ClusterUnreachable(alias, bootstrap, why) from exc
 
 
-def certificate_trouble(conf: Mapping[str, Any]) -> str | None:
+def certificate_error(conf: Mapping[str, Any]) -> str | None:
     """Shakes hands once with the first bootstrap broker, as librdkafka does with these settings, and gives OpenSSL's
     own words for what is wrong with its certificate. None: nothing, or the broker is away."""
     host, _, port = str(conf.get("bootstrap.servers", "")).partition(",")[0].rpartition(":")

@@ -7,10 +7,10 @@ that is away, so nobody can tell which of the two it is.
 
 from __future__ import annotations
 
-__all__ = ["Unanswered"]
+__all__ = ["ClientReset"]
 
 
-class Unanswered:
+class ClientReset:
     """Of one who asks, whatever client it asks with."""
 
     def __init__(self) -> None:

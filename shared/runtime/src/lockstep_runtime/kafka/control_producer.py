@@ -1,8 +1,7 @@
 """Append facts to control topics: every append is acknowledged by all in-sync replicas before it returns.
 
-One `FactProducer` a cluster and process, any number of `FactLog`s on it. Records without an explicit partition go
-where MM2's own
-producer would put them (murmur2 of the key).
+One `ControlProducer` a cluster and process, any number of `ControlTopicLog`s on it. Records without an explicit
+partition go where MM2's own producer would put them (murmur2 of the key).
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_runtime.kafka.client_factory import logged_in
-from lockstep_runtime.kafka.client_reset import Unanswered
-from lockstep_runtime.kafka.error_verdicts import Verdict, classify
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, NotAppended, NotPermitted
+from lockstep_runtime.kafka.client_factory import create_client
+from lockstep_runtime.kafka.client_reset import ClientReset
+from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, classify
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, NotPermitted
 
-__all__ = ["ACTS_WITHIN", "FactLog", "FactProducer"]
+__all__ = ["ACTS_WITHIN", "ControlProducer", "ControlTopicLog"]
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ ACTS_WITHIN = 5.0
 """The same for records that bear no term: shorter than a take-over, so that they do not outlast one in a queue."""
 
 
-class FactProducer:
+class ControlProducer:
     """One producer with a thread that serves its acknowledgements. What is not acknowledged `within` seconds raises
     NotAppended. `access` is what we need on the cluster."""
 
@@ -76,7 +75,7 @@ class FactProducer:
         self._started = False
         self._making = asyncio.Lock()
         self._replacing = threading.Lock()
-        self._unanswered = Unanswered()
+        self._unanswered = ClientReset()
         self._lost = False
 
     async def start(self) -> None:
@@ -94,7 +93,7 @@ class FactProducer:
             self._thread.start()
 
     def _made(self) -> Producer:
-        return logged_in(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
+        return create_client(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
 
     async def stop(self, within: float = 3.0) -> None:
         """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
@@ -178,16 +177,16 @@ class FactProducer:
         except RuntimeError:  # the loop is closed: nobody waits for it
             self._stopping.set()
 
-    def _trouble(self, topic: str, error: KafkaError) -> ClusterTrouble:
-        if classify(error.code()) is Verdict.DENIED:
+    def _trouble(self, topic: str, error: KafkaError) -> ClusterError:
+        if classify(error.code()) is ErrorVerdict.DENIED:
             return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
         return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error.str())
 
 
-class FactLog:
+class ControlTopicLog:
     """Appends to one topic; the first append starts the producer where nobody has, and raises what that does."""
 
-    def __init__(self, producer: FactProducer, topic: str) -> None:
+    def __init__(self, producer: ControlProducer, topic: str) -> None:
         self._producer = producer
         self.topic = topic
 
@@ -223,9 +222,7 @@ class FactLog:
         return [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
 
 
-def _settle(
-    future: asyncio.Future[tuple[int, int]], trouble: ClusterTrouble | None, partition: int, offset: int
-) -> None:
+def _settle(future: asyncio.Future[tuple[int, int]], trouble: ClusterError | None, partition: int, offset: int) -> None:
     if future.done():
         return
     if trouble is None:

@@ -11,10 +11,10 @@ from enum import Enum
 
 from confluent_kafka import KafkaError
 
-__all__ = ["Verdict", "classify"]
+__all__ = ["ErrorVerdict", "classify"]
 
 
-class Verdict(Enum):
+class ErrorVerdict(Enum):
     """What an error code means to whoever called."""
 
     UNREACHABLE = "unreachable"
@@ -82,12 +82,12 @@ DENIED = frozenset(
 )
 
 
-def classify(code: int) -> Verdict:
+def classify(code: int) -> ErrorVerdict:
     """The verdict on a Kafka error code, librdkafka's own (negative) ones included. Unknown codes are FATAL."""
     if code in UNREACHABLE:
-        return Verdict.UNREACHABLE
+        return ErrorVerdict.UNREACHABLE
     if code in RETRIABLE:
-        return Verdict.RETRIABLE
+        return ErrorVerdict.RETRIABLE
     if code in DENIED:
-        return Verdict.DENIED
-    return Verdict.FATAL
+        return ErrorVerdict.DENIED
+    return ErrorVerdict.FATAL

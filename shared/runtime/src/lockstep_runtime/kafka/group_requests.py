@@ -8,7 +8,7 @@ from functools import cached_property
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
-from lockstep_runtime.kafka.admin_requests import Requests, operations_of
+from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupListing, GroupOffset
 from lockstep_runtime.kafka.outcome import Outcome
 
@@ -18,7 +18,7 @@ GROUPS_AT_ONCE = 16
 """Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
 
 
-class GroupRequests(Requests):
+class GroupRequests(AdminRequests):
     @cached_property
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
@@ -80,7 +80,7 @@ class GroupRequests(Requests):
                 [name], include_authorized_operations=True, request_timeout=self._timeout
             )
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
-            done = {group: operations_of(described) for group, described in outcome.done.items()}
+            done = {group: authorized_operations(described) for group, described in outcome.done.items()}
             whole.add(Outcome(done, outcome.failed, outcome.denied))
         return whole
 

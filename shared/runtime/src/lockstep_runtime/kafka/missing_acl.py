@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-__all__ = ["lacking", "words"]
+__all__ = ["missing_operation", "words"]
 
 OPERATIONS = {
     "add partitions to": "Alter",
@@ -30,7 +30,7 @@ def words(asked: str) -> str:
     return f"to {asked}".removesuffix(" of").removesuffix(" to").removesuffix(" for")
 
 
-def lacking(code: int, asked: str, resource: str) -> tuple[str, str, str]:
+def missing_operation(code: int, asked: str, resource: str) -> tuple[str, str, str]:
     """Kind of the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`.
     `asked` and `resource` are those of the request: "create", "topic orders"."""
     kind = KINDS.get(code, "")

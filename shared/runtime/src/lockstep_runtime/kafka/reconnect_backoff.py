@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["LONGEST_S", "Address", "Reconnecting"]
+__all__ = ["LONGEST_S", "Address", "ReconnectBackoff"]
 
 FIRST_S, LONGEST_S = 0.05, 1.0
 """The pauses of Kafka's own clients: `reconnect.backoff.ms` and `reconnect.backoff.max.ms` are 50 and 1000 there."""
@@ -12,7 +12,7 @@ FIRST_S, LONGEST_S = 0.05, 1.0
 Address = tuple[str, int]
 
 
-class Reconnecting:
+class ReconnectBackoff:
     """The pauses of each address. They double while it refuses connections, and end with the first that it takes."""
 
     def __init__(self) -> None:

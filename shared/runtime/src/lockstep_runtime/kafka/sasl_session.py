@@ -19,7 +19,7 @@ from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
 
-from lockstep_runtime.kafka.reconnect_backoff import Reconnecting
+from lockstep_runtime.kafka.reconnect_backoff import ReconnectBackoff
 
 __all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "WAITS_S", "SessionConnection", "login_after", "renew_sessions"]
 
@@ -150,7 +150,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         return super().close(reason, exc)
 
 
-_refusing = Reconnecting()
+_refusing = ReconnectBackoff()
 """aiokafka connects ten times a second to a broker that is away, with each of its loops: nothing in it backs off."""
 
 

@@ -1,4 +1,4 @@
-"""Replay a topic and go on following it: a `Reader` on a thread of its own that hands over to the event loop.
+"""Replay a topic and go on following it: a `TopicReader` on a thread of its own that hands over to the event loop.
 
 Each follower sees every record of the partitions it was given, in order per partition. It reads from the beginning to
 the end taken first (then `caught_up` is set) and goes on.
@@ -15,11 +15,11 @@ from typing import Any, Self
 from confluent_kafka import KafkaException
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_runtime.kafka.topic_reader import Reader, Record
+from lockstep_runtime.kafka.topic_reader import Record, TopicReader
 from lockstep_runtime.util.asyncio_util import error_retrieved
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
-__all__ = ["Follower", "Record", "follow", "replay"]
+__all__ = ["Record", "TopicFollower", "follow", "replay"]
 
 AHEAD = 4
 """Batches the thread may be ahead of the loop; bounds memory during the replay of a long topic."""
@@ -35,7 +35,7 @@ def follow(
     alias: str = "",
     access: Access = NO_ACCESS,
     isolation: str = "read_committed",
-) -> Follower:
+) -> TopicFollower:
     """A follower of `topic`, not yet started: use it with `async with`, then `await caught_up()`.
 
     `conf` are librdkafka settings of the cluster (a group id in it is not joined), `access` what we need there.
@@ -45,7 +45,7 @@ def follow(
     raised by `caught_up`, `failed` and on exit. `from_beginning` False starts at the end: what is appended after
     `caught_up` has returned is handed over.
     """
-    return Follower(conf, topic, on_records, partitions, from_beginning, alias, access, isolation)
+    return TopicFollower(conf, topic, on_records, partitions, from_beginning, alias, access, isolation)
 
 
 async def replay(
@@ -57,7 +57,7 @@ async def replay(
     alias: str = "",
     access: Access = NO_ACCESS,
 ) -> None:
-    """Hand over every record that is in the topic now, then stop. Raises what `Follower.failed` raises."""
+    """Hand over every record that is in the topic now, then stop. Raises what `TopicFollower.failed` raises."""
     follower = follow(conf, topic, on_records=on_records, partitions=partitions, alias=alias, access=access)
     follower.start()
     try:
@@ -66,7 +66,7 @@ async def replay(
         follower.end()
 
 
-class Follower:
+class TopicFollower:
     """See `follow`. Lives from `start` (or `async with`) to `stop`."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Follower:
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
         self._stopping = threading.Event()
-        self._reader = Reader(conf, topic, alias, access, isolation, self._stopping)
+        self._reader = TopicReader(conf, topic, alias, access, isolation, self._stopping)
         self._room = threading.Semaphore(AHEAD)
         self._positions: dict[int, int] = {}
         self._missing: dict[int, int] = {}
@@ -205,7 +205,7 @@ class Follower:
             return
         try:
             self._read()
-        except ClusterTrouble as exc:
+        except ClusterError as exc:
             self._tell(self._end, exc)
         except KafkaException as exc:
             self._tell(self._end, self._reader.told(exc.args[0]))

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_config.credentials.permissions import Access
-from lockstep_runtime.kafka.client_factory import logged_in
-from lockstep_runtime.kafka.client_reset import Unanswered
-from lockstep_runtime.kafka.error_verdicts import Verdict, classify
-from lockstep_runtime.util.errors import ClusterTrouble, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
-from lockstep_runtime.util.stall_detector import LOOK_EVERY, Standstill
+from lockstep_runtime.kafka.client_factory import create_client
+from lockstep_runtime.kafka.client_reset import ClientReset
+from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, classify
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
+from lockstep_runtime.util.stall_detector import LOOK_EVERY, StallDetector
 
-__all__ = ["Reader", "Record", "bounds"]
+__all__ = ["Record", "TopicReader", "bounds"]
 
 AT_ONCE = 5000
 """Records read in one go during replay: enough to make handing them over cheap, small enough not to hold up the
@@ -68,7 +68,7 @@ class Record:
     timestamp_ms: int
 
 
-class Reader:
+class TopicReader:
     """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.
 
     Whatever cannot be got over is raised as ClusterTrouble or KafkaException; `told` makes the former of the latter.
@@ -91,8 +91,8 @@ class Reader:
         self._bootstrap = conf.get("bootstrap.servers", "")
         self._stopping = stopping
         self._at: dict[int, int] = {}
-        self._unanswered = Unanswered()
-        self._standstill = Standstill(LOOK_EVERY)
+        self._unanswered = ClientReset()
+        self._standstill = StallDetector(LOOK_EVERY)
         self._looked_at = 0.0
         self.trouble: str = ""
         """Why the cluster cannot be reached just now; "" while it can."""
@@ -117,7 +117,7 @@ class Reader:
                 if not _passes(error):
                     raise
                 self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
-                if classify(error.code()) is Verdict.UNREACHABLE and self._unanswered.again():
+                if classify(error.code()) is ErrorVerdict.UNREACHABLE and self._unanswered.again():
                     self._connect_anew(error.str())
         return None
 
@@ -141,11 +141,11 @@ class Reader:
         self._at.update(reached)
         return records, reached
 
-    def told(self, error: KafkaError, partition: int = 0) -> ClusterTrouble:
+    def told(self, error: KafkaError, partition: int = 0) -> ClusterError:
         """What ended the reading, in words of ours."""
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
             return TopicMissing(self._alias, self._topic)
-        if classify(error.code()) is Verdict.DENIED:
+        if classify(error.code()) is ErrorVerdict.DENIED:
             return NotPermitted(
                 self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
             )
@@ -155,12 +155,12 @@ class Reader:
 
     def _client(self) -> Consumer:
         try:
-            return logged_in(Consumer, {**self._conf, "error_cb": self._complain}, self._alias)
+            return create_client(Consumer, {**self._conf, "error_cb": self._complain}, self._alias)
         except KafkaException as exc:
             raise ClusterUnreachable(self._alias, self._bootstrap, exc.args[0].str()) from exc
 
     def _complain(self, error: KafkaError) -> None:
-        if classify(error.code()) is Verdict.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
+        if classify(error.code()) is ErrorVerdict.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.trouble = error.str()
 
     def _partitions(self) -> list[int]:
@@ -242,4 +242,4 @@ def _passes(error: KafkaError) -> bool:
         return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
         return False
-    return classify(error.code()) in (Verdict.UNREACHABLE, Verdict.RETRIABLE)
+    return classify(error.code()) in (ErrorVerdict.UNREACHABLE, ErrorVerdict.RETRIABLE)

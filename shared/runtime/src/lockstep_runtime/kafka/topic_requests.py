@@ -10,10 +10,10 @@ from confluent_kafka import KafkaError, TopicCollection, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, OffsetSpec
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
-from lockstep_runtime.kafka.admin_requests import Requests, in_pieces, operations_of, together
+from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, TopicConfig, TopicDescription
 from lockstep_runtime.kafka.outcome import Outcome
-from lockstep_runtime.util.errors import ClusterTrouble, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
 __all__ = ["TopicRequests"]
 
@@ -27,7 +27,7 @@ ENDS_AT_ONCE = 2_000
 """Partitions whose end is asked for in one request."""
 
 
-class TopicRequests(Requests):
+class TopicRequests(AdminRequests):
     async def topic_names(self) -> dict[str, int]:
         """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
         second.
@@ -75,7 +75,7 @@ class TopicRequests(Requests):
             TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
         )
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
-        done = {name: operations_of(topic) for name, topic in outcome.done.items()}
+        done = {name: authorized_operations(topic) for name, topic in outcome.done.items()}
         return Outcome(done, outcome.failed, outcome.denied)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
@@ -96,12 +96,12 @@ class TopicRequests(Requests):
         return await together(in_pieces(topics, CHANGED_AT_ONCE, create))
 
     @staticmethod
-    def existed(trouble: ClusterTrouble) -> bool:
+    def existed(trouble: ClusterError) -> bool:
         """Whether a create was refused only because the topic is there already."""
         return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
 
     @staticmethod
-    def refused_configs(trouble: ClusterTrouble) -> bool:
+    def refused_configs(trouble: ClusterError) -> bool:
         """Whether a topic was refused for its configs: a key that the brokers do not know, a value that they do not
         allow. Brokers say INVALID_REQUEST for a bad value where configs are altered."""
         return isinstance(trouble, RequestRefused) and trouble.code in (

@@ -17,7 +17,7 @@ from lockstep_runtime.membership.faust_app import build_app
 from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
 from lockstep_runtime.util.asyncio_util import done_within
-from lockstep_runtime.util.errors import ClusterTrouble, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, NotPermitted
 
 __all__ = ["FaustMembership"]
 
@@ -73,7 +73,7 @@ class FaustMembership:
         except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
             self._runner.ctx.log.debug("left the group without a word", f"{type(exc).__name__}: {exc}")
 
-    def _trouble(self, reason: BaseException | None) -> ClusterTrouble:
+    def _trouble(self, reason: BaseException | None) -> ClusterError:
         ctx = self._runner.ctx
         for kind, name in (
             ("group", self._app.conf.id),

@@ -1,6 +1,6 @@
 """One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
 
-Each `life` begins by reaching the target and ends with a `ClusterTrouble` or a crash of the group's consumer; the
+Each `life` begins by reaching the target and ends with a `ClusterError` or a crash of the group's consumer; the
 next begins after a back-off. A life also ends, in order, when other credentials are to be used: all its clients end
 with it, and the next begins at once. What a life learned (replayed once, last troubles) stays visible. No Faust here:
 the group comes in as `Membership`.
@@ -19,18 +19,18 @@ from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_protocol.rows.state_rows import Leader
-from lockstep_runtime.flow.command_handler import CommandDesk
-from lockstep_runtime.flow.context import FlowContext, FlowService, Rests
-from lockstep_runtime.flow.main_loop import Work
-from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, FactLog, FactProducer
+from lockstep_runtime.flow.command_handler import CommandHandler
+from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
+from lockstep_runtime.flow.main_loop import MainLoop
+from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import Follower, Record, follow, replay
-from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, Hearing
+from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, follow, replay
+from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, GroupWatchdog
 from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
-from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterTrouble, StoodDown
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost
 
 __all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
 
@@ -47,7 +47,7 @@ STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
 
 
-class GroupLost(ClusterTrouble):
+class GroupLost(ClusterError):
     """The consumer of the commands topic ended; the next life joins anew."""
 
 
@@ -84,14 +84,14 @@ class FlowRunner:
     ) -> None:
         self.ctx = ctx
         self._service = service
-        self._work = Work(ctx, service.run, service.rest if isinstance(service, Rests) else None)
+        self._work = MainLoop(ctx, service.run, service.rest if isinstance(service, IdleWork) else None)
         self._whole = f"the whole of {ctx.service}"
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
         self._memberships = memberships
         self._replayed = False
         self._nudged = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
-        self._desk: CommandDesk | None = None
+        self._desk: CommandHandler | None = None
         self._moved_at = ctx.clock.monotonic()
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
@@ -172,7 +172,7 @@ class FlowRunner:
                         await self._live()
                     finally:
                         pulse.cancel()
-            except* ClusterTrouble as group:
+            except* ClusterError as group:
                 trouble = _first(group)
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
@@ -181,7 +181,7 @@ class FlowRunner:
                     self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
             except* StoresUnusable as group:
                 self._failures += 1
-                self.ctx.rounds.troubles.began("target", ClusterTrouble(self.ctx.target.alias, str(_first(group))))
+                self.ctx.rounds.troubles.began("target", ClusterError(self.ctx.target.alias, str(_first(group))))
             await self._wait(self._backoff.next())
 
     async def _take_up(self) -> None:
@@ -232,11 +232,11 @@ class FlowRunner:
         for name in created:
             ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
         conf = client_settings.target_producer(settings, ctx.service)
-        facts = FactProducer(ctx.target.alias, conf, access=ctx.target.access)
-        acts = FactProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
+        facts = ControlProducer(ctx.target.alias, conf, access=ctx.target.access)
+        acts = ControlProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
         await facts.start()
         try:
-            ctx.open(acts, FactLog(facts, events_topic(ctx.flow, settings.group_id)))
+            ctx.open(acts, ControlTopicLog(facts, events_topic(ctx.flow, settings.group_id)))
             if (taken := self._taken) is not None:
                 text = f"{ctx.instance}, for another process is {taken.instance}: give each replica its own --instance"
                 await ctx.event("InstanceRenamed", ctx.instance, text, loud=True, taken=taken.instance)
@@ -246,11 +246,11 @@ class FlowRunner:
             await self._stand_down()
             await asyncio.gather(facts.stop(), acts.stop())
 
-    async def _replay_and_serve(self, facts: FactProducer) -> None:
+    async def _replay_and_serve(self, facts: ControlProducer) -> None:
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.forget()
-        ctx.state.open(FactLog(facts, topic), self._saw_leader, self._service.wants)
+        ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
         async with self._follow(topic, ctx.state.receive) as follower:
             await follower.caught_up()
             if not self._replayed:
@@ -266,7 +266,7 @@ class FlowRunner:
                     tasks.create_task(self._watch_reach(follower))
                     tasks.create_task(self._watch_group(follower))
                     tasks.create_task(self._keep_standing(tasks))
-            except* ClusterTrouble as group:
+            except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
                 self.ctx.rounds.troubles.began("target", _first(group))
                 raise
@@ -274,18 +274,18 @@ class FlowRunner:
                 await self._stand_down()
                 await membership.leave()
 
-    def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> Follower:
+    def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> TopicFollower:
         conf = client_settings.target_consumer(self.ctx.settings, self.ctx.service)
         return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias, access=self.ctx.target.access)
 
-    async def _watch_reach(self, follower: Follower) -> None:
+    async def _watch_reach(self, follower: TopicFollower) -> None:
         """Says when the target goes away and when it is back, as the follower's connection tells."""
         troubles = self.ctx.rounds.troubles
         while True:
             if follower.trouble:
                 try:
                     await self.ctx.target.probe()
-                except ClusterTrouble as trouble:
+                except ClusterError as trouble:
                     troubles.began("target", trouble)
                 else:
                     follower.trouble_over()
@@ -296,10 +296,10 @@ class FlowRunner:
                     troubles.over(self._whole)
             await asyncio.sleep(to_next_tick(TICK))
 
-    async def _watch_group(self, follower: Follower) -> None:
+    async def _watch_group(self, follower: TopicFollower) -> None:
         """Raises GroupLost when the group has said nothing for long although the target is there: its consumer hangs,
         and nobody would ever lead here again."""
-        hearing = Hearing()
+        hearing = GroupWatchdog()
         while not hearing.lost(self.ctx.heard, not follower.trouble, self.ctx.clock.monotonic()):
             await asyncio.sleep(to_next_tick(TICK))
         alias = self.ctx.target.alias
@@ -362,7 +362,7 @@ class FlowRunner:
 
     async def _claim(self, partition: int) -> None:
         ctx = self.ctx
-        label = label_of(ctx.service, partition, divided=self.ctx.divided)
+        label = leader_label(ctx.service, partition, divided=self.ctx.divided)
         row = Leader(service=label, instance=ctx.instance)
         # Term 0 means none, so the first record of a topic cannot be one.
         term = await ctx.state.claim(row) or await ctx.state.claim(row)
@@ -391,11 +391,11 @@ class FlowRunner:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._attend())
                     tasks.create_task(self._work.go_on())
-            except* StoodDown as group:
+            except* LeadershipLost as group:
                 # `_keep_standing` cancels us, unless the group is heard from again before it looks.
                 self.ctx.log.debug("stood down", str(_first(group)))
                 self._nudged.set()
-            except* ClusterTrouble as group:
+            except* ClusterError as group:
                 ended = _first(group)
                 self.ctx.rounds.troubles.began(self._whole, ended)
             self._acting_since = float("inf")
@@ -406,7 +406,7 @@ class FlowRunner:
         """Carry out commands: first those without an answer, of before our time, then those that come through the
         group."""
         ctx, group_id = self.ctx, self.ctx.settings.group_id
-        desk = self._desk = CommandDesk(ctx, self._service.command)
+        desk = self._desk = CommandHandler(ctx, self._service.command)
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
         alias, access = ctx.target.alias, ctx.target.access
         try:

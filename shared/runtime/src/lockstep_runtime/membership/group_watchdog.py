@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from lockstep_runtime.util.suspend_detector import Looks
+from lockstep_runtime.util.suspend_detector import SuspendDetector
 
-__all__ = ["DEAF_AFTER", "Hearing"]
+__all__ = ["DEAF_AFTER", "GroupWatchdog"]
 
 DEAF_AFTER = 60.0
 """Seconds. A group that divides its work anew keeps its members waiting for a quarter of that."""
 
 
-class Hearing:
+class GroupWatchdog:
     """Of one membership."""
 
     def __init__(self) -> None:
         self._well_at: float | None = None
-        self._looks = Looks()
+        self._looks = SuspendDetector()
 
     def lost(self, heard: bool, reachable: bool, now: float) -> bool:
         """Whether we have been deaf for too long. `heard`: the group has answered lately; `reachable`: the cluster

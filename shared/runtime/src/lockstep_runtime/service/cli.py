@@ -26,7 +26,7 @@ from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import Door
 from lockstep_runtime.http.options import door_options
 from lockstep_runtime.service.config_options import REMARKS_TOLD, beside_configuration
-from lockstep_runtime.service.mm1_options import files_of, legacy_options
+from lockstep_runtime.service.mm1_options import legacy_options, mm1_files
 from lockstep_runtime.telemetry import log as logs
 from lockstep_runtime.util import memory
 
@@ -135,7 +135,7 @@ def service_command(
         logs.configure(service, log_level or "info", log_format)
         memory.keep_little()
         seen = partial(_seen, connector=connector_name(connector_of(service)))
-        read = _reading(path, files_of(legacy))
+        read = _reading(path, mm1_files(legacy))
         configuration = seen(_load(read))
         if log_level is None:
             levels = configuration.log
@@ -145,12 +145,12 @@ def service_command(
             _log.warning("%s", remark)
         if first:
             _named(first)(settings)
-        from lockstep_runtime.service.service import Place, serve  # Faust takes half a second: not for --help
+        from lockstep_runtime.service.service import Instance, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        place = Place(instance, replace(door, port=port))
+        place = Instance(instance, replace(door, port=port))
         memory.collect_seldom()
-        _tell_stacks()
+        _dump_stacks()
         code = serve(
             service,
             configuration,
@@ -169,7 +169,7 @@ def service_command(
     return command
 
 
-def _tell_stacks() -> None:
+def _dump_stacks() -> None:
     """Where a signal ends the process, or SIGQUIT asks (as of a JVM), standard error has where each thread stands."""
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):

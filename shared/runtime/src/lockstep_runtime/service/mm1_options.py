@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from lockstep_config.loader.mm1_files import LegacyFiles
 
-__all__ = ["PARAMETERS", "files_of", "legacy_arguments", "legacy_options"]
+__all__ = ["PARAMETERS", "legacy_arguments", "legacy_options", "mm1_files"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +60,7 @@ NOT_MEANT = frozenset({"message.handler", "consumer.rebalance.listener", "messag
 
 
 def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
-    """The options as parameters of a click command: `files_of` makes one value of them."""
+    """The options as parameters of a click command: `mm1_files` makes one value of them."""
 
     def add(command: F) -> F:
         command = click.option(
@@ -85,7 +85,7 @@ def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
     return add
 
 
-def files_of(parameters: Mapping[str, Any]) -> LegacyFiles | None:
+def mm1_files(parameters: Mapping[str, Any]) -> LegacyFiles | None:
     """What a command was given, from its parameters; None: nothing of it. Raises click.UsageError where one of the two
     files is missing."""
     consumer, producer = (parameters.get(_parameter(name)) for name in (CONSUMER, PRODUCER))

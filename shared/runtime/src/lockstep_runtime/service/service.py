@@ -20,7 +20,7 @@ from lockstep_config import Configuration, FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.model import Cluster
-from lockstep_runtime.flow.common_metrics import certificate_samples, memory_samples, standing_samples
+from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
 from lockstep_runtime.http.access import Door, DoorUnusable
@@ -34,10 +34,10 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing import NO_TRACING
 from lockstep_runtime.telemetry.tracing_start import start_tracing
-from lockstep_runtime.util.errors import ToldToEnd
+from lockstep_runtime.util.errors import ShutdownRequested
 from lockstep_runtime.util.memory import resident
 
-__all__ = ["Place", "serve"]
+__all__ = ["Instance", "serve"]
 
 CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
 
@@ -52,7 +52,7 @@ LOCAL = Door()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Instance:
     """As whom this process runs, and where its pages are. `instance` tells replicas apart and survives restarts."""
 
     instance: str
@@ -69,7 +69,7 @@ class Process:
         reload: Callable[[], Configuration],
         flows: Sequence[FlowSettings],
         build: Callable[[FlowContext], FlowService],
-        place: Place,
+        place: Instance,
         *,
         divided: bool,
         pauses_itself: bool,
@@ -98,7 +98,7 @@ class Process:
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
         self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
-        self.metrics.ask(lambda: standing_samples(service, self.runners))
+        self.metrics.ask(lambda: lead_samples(service, self.runners))
         self.metrics.ask(lambda: memory_samples(service, resident()))
         self.metrics.ask(self._certificate_samples)
 
@@ -178,7 +178,7 @@ class Process:
         stop.set()
 
     def _crash(self, exc: BaseException | None) -> int:
-        if (told := _told_to_end(exc)) is not None:
+        if (told := _shutdown_requested(exc)) is not None:
             self.log.say("ended as configured", str(told), level=logging.ERROR)
             return TOLD
         while isinstance(exc, BaseExceptionGroup):
@@ -187,10 +187,10 @@ class Process:
         return CRASHED
 
 
-def _told_to_end(exc: BaseException | None) -> ToldToEnd | None:
+def _shutdown_requested(exc: BaseException | None) -> ShutdownRequested | None:
     if isinstance(exc, BaseExceptionGroup):
-        return next((found for one in exc.exceptions if (found := _told_to_end(one)) is not None), None)
-    return exc if isinstance(exc, ToldToEnd) else None
+        return next((found for one in exc.exceptions if (found := _shutdown_requested(one)) is not None), None)
+    return exc if isinstance(exc, ShutdownRequested) else None
 
 
 def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:
@@ -211,14 +211,14 @@ def serve(
     configuration: Configuration,
     flows: Sequence[FlowSettings],
     build: Callable[[FlowContext], FlowService],
-    place: Place,
+    place: Instance,
     *,
     reload: Callable[[], Configuration],
     divided: bool = False,
     pauses_itself: bool = False,
 ) -> int:
     """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start,
-    3 the configuration asks to end (`ToldToEnd`).
+    3 the configuration asks to end (`ShutdownRequested`).
 
     The first signal ends it within 10 s, a second SIGINT at once. `reload` loads the configuration again, as it is by
     then. `divided`: replicas divide the work by commands

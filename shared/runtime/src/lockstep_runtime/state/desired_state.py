@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from lockstep_config.flow.model import Stated, States
+from lockstep_config.flow.model import StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 
-__all__ = ["NOTHING_STATED", "Phase", "WantedNow", "after", "doubts"]
+__all__ = ["NOTHING_STATED", "DesiredPhase", "DesiredState", "after", "doubts"]
 
 
-class Phase(IntEnum):
+class DesiredPhase(IntEnum):
     """What is wanted, from least to most restrained."""
 
     RUNNING = 0
@@ -30,17 +30,17 @@ class Phase(IntEnum):
         return self.name.lower()
 
 
-AFTER = {PAUSE: Phase.PAUSED, RESUME: Phase.RUNNING, STOP: Phase.STOPPED}
+AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
 
 
-NOTHING_STATED = States()
+NOTHING_STATED = StatedPhases()
 
 
-class WantedNow:
+class DesiredState:
     """What `rows` (the fold of the state topic, by key) and `states` (the file) say now. Reads the rows anew each time
     it is asked."""
 
-    def __init__(self, rows: Mapping[str, Row], states: States = NOTHING_STATED) -> None:
+    def __init__(self, rows: Mapping[str, Row], states: StatedPhases = NOTHING_STATED) -> None:
         self._rows = rows
         self._states = states
 
@@ -49,11 +49,13 @@ class WantedNow:
         known = self._rows.get(Wanted(scope=str(scope)).key())
         return known if isinstance(known, Wanted) else Wanted(scope=str(scope))
 
-    def of(self, *scopes: Scope) -> Phase:
+    def of(self, *scopes: Scope) -> DesiredPhase:
         """What is wanted of something that lies in all of `scopes`."""
-        return max((max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=Phase.RUNNING)
+        return max(
+            (max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
+        )
 
-    def stated(self, connector: Connector) -> Stated | None:
+    def stated(self, connector: Connector) -> StatedPhase | None:
         """That the file lets a connector rest, whatever commands say."""
         return {Connector.CHECKPOINT: self._states.checkpoint, Connector.HEARTBEAT: self._states.heartbeat}.get(
             connector, self._states.source
@@ -62,29 +64,29 @@ class WantedNow:
     def why(self, connector: Connector) -> str:
         """What is wanted of a connector, with who says so where that is the file."""
         phase, stated = self.connector(connector), self.stated(connector)
-        by_file = stated is not None and Phase[stated.phase.upper()] is phase
+        by_file = stated is not None and DesiredPhase[stated.phase.upper()] is phase
         return f"{phase.word} by {stated.key}" if stated is not None and by_file else phase.word
 
-    def connector(self, connector: Connector) -> Phase:
+    def connector(self, connector: Connector) -> DesiredPhase:
         return self.of(Scope.of(connector))
 
-    def slot(self, slot: int) -> Phase:
+    def slot(self, slot: int) -> DesiredPhase:
         return self.of(Scope.of(Connector.SOURCE), Scope(ScopeKind.SLOT, number=slot))
 
-    def partition(self, topic: str, partition: int, slot: int | None = None) -> Phase:
+    def partition(self, topic: str, partition: int, slot: int | None = None) -> DesiredPhase:
         """What is wanted of a source partition; `slot`: while that one has it."""
-        return self.of(*scopes_of(topic, partition, slot))
+        return self.of(*scopes_containing(topic, partition, slot))
 
-    def _by_file(self, scope: Scope) -> Phase:
+    def _by_file(self, scope: Scope) -> DesiredPhase:
         stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
-        return Phase.RUNNING if stated is None else Phase[stated.phase.upper()]
+        return DesiredPhase.RUNNING if stated is None else DesiredPhase[stated.phase.upper()]
 
     def restarts(self, *scopes: Scope) -> tuple[str, ...]:
         """Changes whenever somebody asks for a new start of one of `scopes`."""
         return tuple(self.row(scope).restart for scope in scopes)
 
 
-def scopes_of(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
+def scopes_containing(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
     """Everything that a source partition lies in."""
     yield Scope.of(Connector.SOURCE)
     if slot is not None:
@@ -112,9 +114,9 @@ def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> str:
     return ""
 
 
-def _phase(row: Wanted) -> Phase:
+def _phase(row: Wanted) -> DesiredPhase:
     try:
-        return Phase[row.phase.upper()]
+        return DesiredPhase[row.phase.upper()]
     except KeyError:
         # A word of a later release: it restrains in a way that we do not know, so we do nothing.
-        return Phase.PAUSED
+        return DesiredPhase.PAUSED

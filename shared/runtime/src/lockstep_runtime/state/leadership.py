@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["HEARD_WITHIN", "HEARTBEAT_EVERY", "SESSION_TIMEOUT", "Leadership", "Standing", "label_of"]
+__all__ = ["HEARD_WITHIN", "HEARTBEAT_EVERY", "SESSION_TIMEOUT", "LeadPhase", "Leadership", "leader_label"]
 
 SESSION_TIMEOUT = 6.0
 """Seconds without a heartbeat after which the group takes partitions away. Brokers allow 6 and more
@@ -35,7 +35,7 @@ rest for
 acts under way."""
 
 
-class Standing(Enum):
+class LeadPhase(Enum):
     """Where a replica stands for one partition of the commands topic."""
 
     IDLE = "standing by"
@@ -43,7 +43,7 @@ class Standing(Enum):
     LEADING = "leading"
 
 
-def label_of(service: str, partition: int, *, divided: bool) -> str:
+def leader_label(service: str, partition: int, *, divided: bool) -> str:
     """The `service` of a leader row: one for the service, or one for each commands partition where replicas divide
     the work.
     """
@@ -52,7 +52,7 @@ def label_of(service: str, partition: int, *, divided: bool) -> str:
 
 @dataclass(slots=True)
 class _Claim:
-    standing: Standing = Standing.CLAIMING
+    standing: LeadPhase = LeadPhase.CLAIMING
     term: int = -1
 
 
@@ -94,7 +94,7 @@ class Leadership:
 
     def to_claim(self) -> tuple[int, ...]:
         """Partitions for which a leader row has to be appended now."""
-        return tuple(sorted(p for p, c in self._claims.items() if c.standing is Standing.CLAIMING and c.term < 0))
+        return tuple(sorted(p for p, c in self._claims.items() if c.standing is LeadPhase.CLAIMING and c.term < 0))
 
     def claimed(self, partition: int, term: int) -> None:
         """Our leader row was acknowledged at offset `term`. Ignored when the partition was given up meanwhile."""
@@ -111,26 +111,26 @@ class Leadership:
         self._highest[label] = (offset, instance)
         self._claimants.setdefault(label, {})[instance] = offset
         for partition in self._claims:
-            if label_of(self._service, partition, divided=self._divided) == label:
+            if leader_label(self._service, partition, divided=self._divided) == label:
                 self._judge(partition)
 
     def _judge(self, partition: int) -> None:
         claim = self._claims[partition]
-        highest, _ = self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))
+        highest, _ = self._highest.get(leader_label(self._service, partition, divided=self._divided), (-1, ""))
         if claim.term < 0:
             return
         if highest == claim.term:
-            claim.standing = Standing.LEADING
+            claim.standing = LeadPhase.LEADING
         elif highest > claim.term:
             # Somebody claimed after us while we hold the partition: the group decides, so claim again.
             self._claims[partition] = _Claim()
 
-    def standing(self, partition: int = 0) -> Standing:
+    def standing(self, partition: int = 0) -> LeadPhase:
         claim = self._claims.get(partition)
-        return Standing.IDLE if claim is None else claim.standing
+        return LeadPhase.IDLE if claim is None else claim.standing
 
     def leads(self, partition: int = 0) -> bool:
-        return self.standing(partition) is Standing.LEADING
+        return self.standing(partition) is LeadPhase.LEADING
 
     def leading(self) -> frozenset[int]:
         """Partitions we lead."""
@@ -141,15 +141,15 @@ class Leadership:
         return self._claims[partition].term if self.leads(partition) else 0
 
     def term_of(self, label: str) -> int:
-        """The term in which we lead under a label (`label_of`), 0 while we do not."""
-        ours = (p for p in self._claims if label_of(self._service, p, divided=self._divided) == label)
+        """The term in which we lead under a label (`leader_label`), 0 while we do not."""
+        ours = (p for p in self._claims if leader_label(self._service, p, divided=self._divided) == label)
         return max(map(self.term, ours), default=0)
 
     def others_since(self, term: int, instance: str, partition: int = 0) -> bool:
         """Whether another than this instance has claimed after `term`, as far as read; also one who was succeeded."""
-        claimants = self._claimants.get(label_of(self._service, partition, divided=self._divided), {})
+        claimants = self._claimants.get(leader_label(self._service, partition, divided=self._divided), {})
         return any(offset > term for other, offset in claimants.items() if other != instance)
 
     def leader(self, partition: int = 0) -> str:
         """The instance that claimed last, as far as read; "" when nobody has."""
-        return self._highest.get(label_of(self._service, partition, divided=self._divided), (-1, ""))[1]
+        return self._highest.get(leader_label(self._service, partition, divided=self._divided), (-1, ""))[1]

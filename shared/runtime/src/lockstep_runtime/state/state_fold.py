@@ -28,7 +28,7 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.state.leadership import label_of
+from lockstep_runtime.state.leadership import leader_label
 
 __all__ = ["BY_ROW", "DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
 
@@ -67,13 +67,13 @@ def owner_of(row: Row) -> str | None:
             return row.owner
         case Wanted():
             service = owner_of_wanted(row.scope)
-            return label_of(service, 0, divided=service in DIVIDED_SERVICES)
+            return leader_label(service, 0, divided=service in DIVIDED_SERVICES)
     owner = OWNERS.get(type(row))
     by = DIVIDED.get(type(row))
     if owner is None or by is None:
         return owner
     partition = partition_for(str(getattr(row, by)).encode(), COMMANDS_PARTITIONS)
-    return label_of(owner, partition, divided=True)
+    return leader_label(owner, partition, divided=True)
 
 
 READ_BY_ALL = b'{"version":1,'

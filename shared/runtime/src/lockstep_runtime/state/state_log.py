@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lockstep_protocol.rows.state_rows import Leader, MalformedRow, Row
-from lockstep_runtime.kafka.control_producer import FactLog
+from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.state.state_fold import StateFold
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import StoodDown
+from lockstep_runtime.util.errors import LeadershipLost
 
 __all__ = ["StateLog"]
 
@@ -29,7 +29,7 @@ class StateLog:
         self._log = log
         self._clock_ms = clock_ms
         self._term_of = term_of
-        self._facts: FactLog | None = None
+        self._facts: ControlTopicLog | None = None
         self._fold = StateFold()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
@@ -79,7 +79,7 @@ class StateLog:
         Raises StoodDown unless we act, NotAppended and NotPermitted. What was appended before an error stays.
         """
         if self._facts is None:
-            raise StoodDown("the state topic is not open")
+            raise LeadershipLost("the state topic is not open")
         now = self._clock_ms()
         records = [replace(row, at_ms=now, term=self._term_of(row)).encode() for row in rows]
         if records:
@@ -103,14 +103,17 @@ class StateLog:
     async def claim(self, row: Leader) -> int:
         """Append a leader row; its offset is the term."""
         if self._facts is None:
-            raise StoodDown("the state topic is not open")
+            raise LeadershipLost("the state topic is not open")
         key, value = replace(row, at_ms=self._clock_ms()).encode()
         return await self._facts.append(key, value, partition=0)
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 
     def open(
-        self, facts: FactLog, on_leader: Callable[[str, str, int], None], wants: frozenset[type[Row]] | None = None
+        self,
+        facts: ControlTopicLog,
+        on_leader: Callable[[str, str, int], None],
+        wants: frozenset[type[Row]] | None = None,
     ) -> None:
         """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
         self._facts = facts

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from lockstep_config.credentials.permissions import cause_of
 
-__all__ = ["SAID", "Sayings"]
+__all__ = ["SAID", "LogDedup"]
 
 SAID = 3
 """Lines about one cause; who comes next is said to be one of more, and the rest has rows and events only."""
 
 
-class Sayings:
+class LogDedup:
     """Counts sentences by their cause, for as long as somebody has it."""
 
     def __init__(self) -> None:

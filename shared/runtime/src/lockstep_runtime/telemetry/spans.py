@@ -17,8 +17,8 @@ from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, within
-from lockstep_runtime.telemetry.tracing_config import Choice
-from lockstep_runtime.util.errors import StoodDown
+from lockstep_runtime.telemetry.tracing_config import TracingConfig
+from lockstep_runtime.util.errors import LeadershipLost
 
 __all__ = ["Spans"]
 
@@ -31,10 +31,10 @@ class Spans:
     """A `Tracing`. Make it where its process, or its Spark worker, is the one that works: threads do not outlive a
     fork."""
 
-    def __init__(self, choice: Choice, instance: str, log: FlowLog) -> None:
+    def __init__(self, choice: TracingConfig, instance: str, log: FlowLog) -> None:
         """Sending begins when there is something to send. Raises ValueError for a variable that makes no sense."""
         resource = Resource.create({"service.name": choice.service_name, "service.instance.id": instance})
-        self._exporter = _Telling(OTLPSpanExporter(), choice.endpoint, log)
+        self._exporter = _ReportingExporter(OTLPSpanExporter(), choice.endpoint, log)
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer = self._provider.get_tracer("lockstep")
@@ -42,7 +42,7 @@ class Spans:
     @contextmanager
     def work(self, name: str, **attributes: Attribute) -> Iterator[None]:
         with _span(self._tracer, name, attributes) as span:
-            work = _Work(self._tracer, span)
+            work = _SpanContext(self._tracer, span)
             try:
                 with within(work):
                     yield
@@ -62,7 +62,7 @@ class Spans:
         ending.join(within_s)
 
 
-class _Work:
+class _SpanContext:
     """A round or the like, with its span."""
 
     def __init__(self, tracer: Tracer, span: Span) -> None:
@@ -94,7 +94,7 @@ class _Work:
             self._span.add_event(name, _named(attributes))
 
 
-class _Telling(SpanExporter):
+class _ReportingExporter(SpanExporter):
     """Says once that the collector is away, and once that it is back."""
 
     def __init__(self, exporter: OTLPSpanExporter, endpoint: str, log: FlowLog) -> None:
@@ -128,7 +128,7 @@ def _span(tracer: Tracer, name: str, attributes: Mapping[str, Attribute]) -> Ite
     ) as span:
         try:
             yield span
-        except StoodDown:
+        except LeadershipLost:
             raise  # another replica leads now, which is no error
         except Exception as exc:
             text = str(exc)[:SHOWN]

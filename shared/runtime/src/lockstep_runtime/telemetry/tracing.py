@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
 
-__all__ = ["NO_TRACING", "Attribute", "NoTracing", "Tracing", "Work", "happened", "note", "step", "within"]
+__all__ = ["NO_TRACING", "Attribute", "NoTracing", "SpanContext", "Tracing", "happened", "note", "step", "within"]
 
 Attribute = str | int | float | bool
 
@@ -20,7 +20,7 @@ STEPS_AT_MOST = 50
 """Spans within one piece of work; more are counted (`steps_left_out`) and not made: a round may ask much."""
 
 
-class Work(Protocol):
+class SpanContext(Protocol):
     """A piece of work that is under way, with a span of its own."""
 
     def step(self, name: str, attributes: dict[str, Attribute]) -> AbstractContextManager[None]:
@@ -37,7 +37,8 @@ class Tracing(Protocol):
     """Where a process's spans go. Safe to use from the event loop: nothing waits for anybody."""
 
     def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
-        """A span for what is done within, the present `Work` meanwhile. What is raised is recorded, and gets out."""
+        """A span for what is done within, the present `SpanContext` meanwhile. What is raised is recorded, and gets
+        out."""
 
     def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         """A span for what was done between two times (Unix nanoseconds), with what was wrong."""
@@ -61,12 +62,12 @@ class NoTracing:
 
 NO_TRACING = NoTracing()
 
-_present: ContextVar[Work | None] = ContextVar("work", default=None)
+_present: ContextVar[SpanContext | None] = ContextVar("work", default=None)
 """Tasks that a piece of work starts belong to it."""
 
 
 @contextmanager
-def within(work: Work) -> Iterator[None]:
+def within(work: SpanContext) -> Iterator[None]:
     """Make it the present one."""
     token = _present.set(work)
     try:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-__all__ = ["Choice", "choice_of"]
+__all__ = ["TracingConfig", "tracing_config"]
 
 HTTP = "http/protobuf"
 GRPC_PORT, HTTP_PORT = 4317, 4318
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TracingConfig:
     """`exports`: whether spans are made and sent at all. `endpoint`: where to, for people. `warnings`: what does not
     mean what its author may think."""
 
@@ -23,19 +23,21 @@ class Choice:
     warnings: tuple[str, ...] = ()
 
 
-def choice_of(service: str, environment: Mapping[str, str]) -> Choice:
+def tracing_config(service: str, environment: Mapping[str, str]) -> TracingConfig:
     """Of a service that is told to trace."""
     given = {name: value.strip() for name, value in environment.items() if name.startswith("OTEL_") and value.strip()}
     name = given.get("OTEL_SERVICE_NAME") or _named(given.get("OTEL_RESOURCE_ATTRIBUTES", "")) or f"lockstep-{service}"
     if given.get("OTEL_SDK_DISABLED", "").lower() == "true":
-        return Choice(False, name)
+        return TracingConfig(False, name)
     exporter = given.get("OTEL_TRACES_EXPORTER", "otlp")
     if exporter == "none":
-        return Choice(False, name)
+        return TracingConfig(False, name)
     if exporter != "otlp":
-        return Choice(False, name, warnings=(f"OTEL_TRACES_EXPORTER is {exporter!r}: it takes otlp or none here",))
+        return TracingConfig(
+            False, name, warnings=(f"OTEL_TRACES_EXPORTER is {exporter!r}: it takes otlp or none here",)
+        )
     endpoint = given.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or given.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    return Choice(True, name, endpoint or f"http://localhost:{HTTP_PORT}", tuple(_warnings(given, endpoint)))
+    return TracingConfig(True, name, endpoint or f"http://localhost:{HTTP_PORT}", tuple(_warnings(given, endpoint)))
 
 
 def _named(attributes: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
-from lockstep_runtime.telemetry.tracing_config import choice_of
+from lockstep_runtime.telemetry.tracing_config import tracing_config
 
 __all__ = ["start_tracing"]
 
@@ -14,7 +14,7 @@ __all__ = ["start_tracing"]
 def start_tracing(service: str, instance: str, environment: Mapping[str, str], log: FlowLog) -> Tracing:
     """For a service that is told to trace (`FlowSettings.tracing`). What stands in the way is said in one line, and
     then nothing is traced: nobody should stand still for want of spans."""
-    choice = choice_of(service, environment)
+    choice = tracing_config(service, environment)
     for warning in choice.warnings:
         log.warn("tracing", warning)
     if not choice.exports:

@@ -1,6 +1,6 @@
 """What can go wrong between us and a cluster, each as one sentence for the operator.
 
-`ClusterTrouble` is the root: whoever runs a round catches it, names it once and tries again. Anything else is a
+`ClusterError` is the root: whoever runs a round catches it, names it once and tries again. Anything else is a
 mistake of ours
 and ends the process.
 """
@@ -10,21 +10,21 @@ from __future__ import annotations
 from lockstep_config.credentials.permissions import Remedy
 
 __all__ = [
-    "AdvertisedAstray",
-    "ClusterTrouble",
+    "AdvertisedAddressUnresolved",
+    "ClusterError",
     "ClusterUnreachable",
+    "LeadershipLost",
     "LogTruncated",
     "NotAppended",
     "NotPermitted",
     "RequestRefused",
-    "StoodDown",
-    "ToldToEnd",
+    "ShutdownRequested",
     "TopicDeleted",
     "TopicMissing",
 ]
 
 
-class ClusterTrouble(Exception):
+class ClusterError(Exception):
     """Something a cluster did or did not do. `alias` names the cluster; the text is a full sentence without a
     traceback's help.
     """
@@ -34,17 +34,17 @@ class ClusterTrouble(Exception):
         self.alias = alias
 
 
-class ToldToEnd(Exception):
+class ShutdownRequested(Exception):
     """What the configuration asks to end the process for, in a sentence. It ends in order, with the exit code `TOLD`,
     and whoever runs it may start it again."""
 
 
-class StoodDown(Exception):
+class LeadershipLost(Exception):
     """We may not act (any more): somebody else leads, or our group has not been heard from lately. Ends the main loop
     quietly."""
 
 
-class ClusterUnreachable(ClusterTrouble):
+class ClusterUnreachable(ClusterError):
     """No broker of the cluster answered. Always worth trying again."""
 
     def __init__(self, alias: str, bootstrap: str, why: str) -> None:
@@ -53,11 +53,11 @@ class ClusterUnreachable(ClusterTrouble):
         self.why = why
 
 
-class AdvertisedAstray(ClusterUnreachable):
+class AdvertisedAddressUnresolved(ClusterUnreachable):
     """The cluster tells an address of a broker that leads nowhere from here: waiting longer does not help now."""
 
 
-class NotPermitted(ClusterTrouble):
+class NotPermitted(ClusterError):
     """The cluster refused for lack of a permission; trying again helps once somebody grants it. `remedy` says what it
     is for and what grants it."""
 
@@ -69,7 +69,7 @@ class NotPermitted(ClusterTrouble):
         self.resource = resource
 
 
-class RequestRefused(ClusterTrouble):
+class RequestRefused(ClusterError):
     """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's."""
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
@@ -80,7 +80,7 @@ class RequestRefused(ClusterTrouble):
         self.why = why
 
 
-class TopicMissing(ClusterTrouble):
+class TopicMissing(ClusterError):
     """A topic to be read does not exist (any more)."""
 
     def __init__(self, alias: str, topic: str) -> None:
@@ -88,7 +88,7 @@ class TopicMissing(ClusterTrouble):
         self.topic = topic
 
 
-class TopicDeleted(ClusterTrouble):
+class TopicDeleted(ClusterError):
     """A topic that was there is there no more, as a broker says; whether another one knows it, a later question
     tells."""
 
@@ -97,7 +97,7 @@ class TopicDeleted(ClusterTrouble):
         self.topic = topic
 
 
-class LogTruncated(ClusterTrouble):
+class LogTruncated(ClusterError):
     """The log ends or begins elsewhere than where we were reading: what was folded from it has to be folded anew."""
 
     def __init__(self, alias: str, topic: str, partition: int, position: int) -> None:
@@ -111,7 +111,7 @@ class LogTruncated(ClusterTrouble):
         self.position = position
 
 
-class NotAppended(ClusterTrouble):
+class NotAppended(ClusterError):
     """A record was not acknowledged in time. It may or may not be in the log: append it again (facts are
     idempotent).
     """

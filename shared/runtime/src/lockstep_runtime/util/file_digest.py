@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lockstep_config.text.files import content_of
 
-__all__ = ["Steady", "contents"]
+__all__ = ["FileDigest", "contents"]
 
 MISSING = "missing"
 
@@ -30,7 +30,7 @@ def _digest(file: Path) -> str:
         return MISSING
 
 
-class Steady:
+class FileDigest:
     """Tells, of one look after another, whether something else than `taken` stands there since the look before."""
 
     def __init__(self, taken: Mapping[Path, str]) -> None:

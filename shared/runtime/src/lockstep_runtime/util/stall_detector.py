@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["LOOK_EVERY", "Standstill"]
+__all__ = ["LOOK_EVERY", "StallDetector"]
 
 LOOK_EVERY, AT_MOST = 15.0, 240.0
 """Seconds between two looks. What stands still is found at the second; where beginning anew does not help, or is itself
 what keeps a slow cluster from answering, each look is twice as long after the one before."""
 
 
-class Standstill:
+class StallDetector:
     """Of one reader. Positions are those of the next record it is to be given."""
 
     def __init__(self, every: float = LOOK_EVERY) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["AWAY_S", "Looks"]
+__all__ = ["AWAY_S", "SuspendDetector"]
 
 AWAY_S = 10.0
 """Who has not looked for so long was frozen itself, and all else of the process with it."""
 
 
-class Looks:
+class SuspendDetector:
     """Of one who looks every second."""
 
     def __init__(self) -> None:
