@@ -72,7 +72,7 @@ def test_the_users_settings_count_last(tmp_path: Path) -> None:
     configuration = loaded(tmp_path, "everything", "lockstep.properties")
     plane = flow_of(configuration, "A", "B").data_plane
     assert plane.max_in_flight_bytes == 134217728
-    assert str(plane.on_gap.of("orders")) == "skip"
+    assert str(plane.on_gap.for_topic("orders")) == "skip"
 
 
 def test_what_properties_could_misread_arrives_as_it_was_written(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def _all_there(expected: Mirrored) -> bool:
     assert client.replication_hops(expected.before) == 2
     found = client.remote_consumer_offsets(expected.source, expected.groups)
     for group in expected.committed:
-        at = {where: int(one.downstream) for where, one in found.of(group).items()}
+        at = {where: int(one.downstream) for where, one in found.for_group(group).items()}
         assert_near(at, expected.truth(group))
     return True
 
@@ -268,7 +268,7 @@ def test_both_clients_keep_the_groups_of_a_pattern_apart(java: Any, mirrored: Mi
 
     def ours() -> dict[str, Positions]:
         found = MirrorClient(mirrored.conf).remote_consumer_offsets(mirrored.source, mirrored.groups)
-        return {g: {where: int(one.downstream) for where, one in found.of(g).items()} for g in found.groups}
+        return {g: {where: int(one.downstream) for where, one in found.for_group(g).items()} for g in found.groups}
 
     def theirs() -> dict[str, Positions]:
         found = client.remoteConsumerOffsets(pattern, mirrored.source, wait)

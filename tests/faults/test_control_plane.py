@@ -105,7 +105,7 @@ def test_a_command_whose_leader_dies_before_it_answers_is_carried_out_and_answer
     """`pause`: the act is a row, the answer an event. Where that row is another service's to write, `refresh`, and the
     act is what a round does."""
     assert subject.b.proxy is not None
-    scope = Scope.of(connector_of(subject.service))
+    scope = Scope.for_connector(connector_of(subject.service))
     paused = scope.connector.owner == subject.service
     verb = "pause" if paused else "refresh"
     with Replicas(subject, tmp_path / "proxied", 2, proxied=True) as replicas:

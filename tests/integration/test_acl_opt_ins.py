@@ -197,7 +197,7 @@ async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) ->
         await own.claim({binding: scene.topic}, [binding])
         write(scene, Leader(service="acl-sync", instance="two"))
         with pytest.raises(LeadershipLost):
-            await own.take_back([binding])
+            await own.delete([binding])
         assert acls_of(scene.b, scene.remote()) == {ALLOWED}
         row = ctx.state.get(CopiedAcl, *rows(scene)["User:anna"].identity())
         assert row is not None
@@ -207,7 +207,7 @@ async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) ->
     async with leading(scene) as ctx:
         own = BindingLedger(ctx)
         assert [one.binding for one in own.held()] == [binding]
-        assert (await own.take_back([binding])).done == (binding,)
+        assert (await own.delete([binding])).done == (binding,)
         assert own.being_deleted(binding)
         assert acls_of(scene.b, scene.remote()) == set()
 

@@ -47,7 +47,7 @@ def test_what_somebody_else_writes_in_between_is_told_of_and_the_copy_goes_on(th
     there.wait_written_down(topic)
     upstream = {r.same_as()[:2]: r.offset or 0 for r in read_topic(there.source, topic)}
     copied = [(upstream[r.same_as()[:2]], r.offset or 0, 1) for r in found if r.same_as()[:2] in upstream]
-    known = RunMap.of(there.progress(topic)[0], [row for row in there.rows(OffsetRuns) if row.topic == topic])
+    known = RunMap.build(there.progress(topic)[0], [row for row in there.rows(OffsetRuns) if row.topic == topic])
     places = exact_places(copied)
     translated = {at: known.translate(UpstreamOffset(at)) for at in places}
     assert {at: t and t.downstream for at, t in translated.items()} == places

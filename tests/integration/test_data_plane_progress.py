@@ -168,7 +168,7 @@ def assert_translates_exactly(flow: MirroredFlow, topic: str, source: list[Recor
     upstream = {r.same_as(): r.offset or 0 for r in source}
     places = exact_places((upstream[same], downstream, 1) for same, downstream in copied)
     progress = flow.progress(topic)[0]
-    known = RunMap.of(progress, [row for row in flow.rows(OffsetRuns) if row.topic == topic])
+    known = RunMap.build(progress, [row for row in flow.rows(OffsetRuns) if row.topic == topic])
     assert len(known.runs) >= least
     found = {at: known.translate(UpstreamOffset(at)) for at in places}
     assert {at: t and t.downstream for at, t in found.items()} == places

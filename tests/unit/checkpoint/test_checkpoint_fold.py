@@ -28,9 +28,9 @@ def test_mm2_025_the_last_checkpoint_of_each_group_and_partition_counts() -> Non
     log = [checkpoint(1), checkpoint(5, "shipping"), checkpoint(3), checkpoint(2, partition=1)]
     for at, one in enumerate(log):
         read(written, at, one)
-    assert written.of("billing") == {TP: checkpoint(3), ("A.orders", 1): checkpoint(2, partition=1)}
-    assert written.of("shipping") == {TP: checkpoint(5, "shipping")}
-    assert written.of("unknown") == {}
+    assert written.for_group("billing") == {TP: checkpoint(3), ("A.orders", 1): checkpoint(2, partition=1)}
+    assert written.for_group("shipping") == {TP: checkpoint(5, "shipping")}
+    assert written.for_group("unknown") == {}
 
 
 def test_a_record_read_again_changes_nothing() -> None:
@@ -38,23 +38,23 @@ def test_a_record_read_again_changes_nothing() -> None:
     read(written, 0, checkpoint(1))
     read(written, 1, checkpoint(9))
     read(written, 0, checkpoint(1))
-    assert written.of("billing")[TP].downstream == 9
+    assert written.for_group("billing")[TP].downstream == 9
 
 
 def test_an_acknowledged_checkpoint_counts_before_it_is_read_back() -> None:
     written = WrittenCheckpoints()
     written.all_written([7, 8], [checkpoint(5), checkpoint(6, partition=1)])
-    assert written.of("billing")[TP].downstream == 5
+    assert written.for_group("billing")[TP].downstream == 5
     read(written, 6, checkpoint(4))  # the follower is behind the acknowledgement
     read(written, 7, checkpoint(5))
-    assert written.of("billing")[TP].downstream == 5
+    assert written.for_group("billing")[TP].downstream == 5
 
 
 def test_a_rewound_checkpoint_is_the_last_one_too() -> None:
     written = WrittenCheckpoints()
     read(written, 0, checkpoint(9))
     read(written, 1, checkpoint(2))
-    assert written.of("billing")[TP].downstream == 2
+    assert written.for_group("billing")[TP].downstream == 2
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (None, b"x"), (b"\0\1g", None), (b"\0\x09g", b"\0\0")])
@@ -63,7 +63,7 @@ def test_mm2_025_malformed_records_are_passed_over_and_counted(key: bytes | None
     written.fold(0, key, value)
     read(written, 1, checkpoint(3))
     assert written.malformed == 1
-    assert written.of("billing")[TP].downstream == 3
+    assert written.for_group("billing")[TP].downstream == 3
 
 
 def test_a_checkpoint_of_a_later_version_is_not_guessed_at() -> None:
@@ -87,4 +87,4 @@ def test_the_fold_does_not_depend_on_how_often_or_in_which_order_a_prefix_is_see
     positions = list(range(len(log)))
     for at in [*data.draw(st.permutations(positions)), *data.draw(st.permutations(positions))]:
         read(crooked, at, log[at])
-    assert all(straight.of(group) == crooked.of(group) for group in "ab")
+    assert all(straight.for_group(group) == crooked.for_group(group) for group in "ab")

@@ -25,7 +25,7 @@ RENAMED = replace(TOPIC, target_topic="B.t")
 
 def folded(rows: Iterable[Row]) -> RunTranslator:
     places = RunTranslator()
-    places.begin(rows)
+    places.load(rows)
     return places
 
 

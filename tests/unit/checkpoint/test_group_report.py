@@ -66,7 +66,7 @@ def reporting(folder: Path) -> tuple[GroupReport, Late]:
 
 async def looked_at(report: GroupReport, trouble: str = "") -> None:
     standing = {} if trouble else {GROUP: TranslationState()}
-    await report.looked_at(standing, {GROUP: trouble} if trouble else {}, lambda _: True)
+    await report.on_source_read(standing, {GROUP: trouble} if trouble else {}, lambda _: True)
 
 
 async def test_what_two_looks_have_to_say_is_said_once(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_look_at_the_source_does_not_undo_what_one_at_the_target_found(t
 async def test_a_group_that_goes_while_the_target_is_looked_at_stays_gone(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
     await looked_at(report)
-    gone = report.looked_at({}, {}, lambda _: True)
+    gone = report.on_source_read({}, {}, lambda _: True)
     await asyncio.gather(gone, report.synced(GROUP, {}))
     await report.synced(GROUP, {})
     await report.held(GROUP, IN_USE, "it is active")
@@ -141,17 +141,17 @@ async def test_a_group_that_went_back_is_told_of_at_once_and_until_it_has_come_s
     written = {("A.t", 0): checkpoint(900)}
     report, log = reporting_of(tmp_path, written)
     standing = {GROUP: EXACT}
-    await report.looked_at(standing, {}, lambda _: True)
+    await report.on_source_read(standing, {}, lambda _: True)
     await report.synced(GROUP, {("A.t", 0): 900})
     assert (log.rows()[-1].ahead, log.rows()[-1].exact) == ((), 1)
     written["A.t", 0] = checkpoint(100)
-    await report.looked_at(standing, {}, lambda _: True)
+    await report.on_source_read(standing, {}, lambda _: True)
     last = log.rows()[-1]
     assert last.ahead == (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
     assert (last.rewound, last.exact) == ((("A.t", 0, 900),), 0)
     await report.synced(GROUP, {}, (Ahead(("A.t", 0), 900, 100, REWOUND_ON_SOURCE),))
     assert [event.kind for event in log.events()].count("GroupAhead") == 1
-    assert report.standing() == {
+    assert report.count_places() == {
         "exact": 0,
         "behind": 0,
         "waiting": 0,
@@ -162,7 +162,7 @@ async def test_a_group_that_went_back_is_told_of_at_once_and_until_it_has_come_s
     assert "rewound on source" in report.held_back()[GROUP]
 
     later = GroupReport(report._ctx, lambda _: written)  # another process goes on from the rows
-    await later.looked_at(standing, {}, lambda _: True)
+    await later.on_source_read(standing, {}, lambda _: True)
     assert later.rewound(GROUP) == {("A.t", 0): 900}
     assert later.held_for()[REWOUND_ON_SOURCE] == 1
     written["A.t", 0] = checkpoint(900)
@@ -174,10 +174,10 @@ async def test_a_group_that_was_used_on_the_target_since_goes_by_its_own_positio
     """`follow` must not set back what somebody read there after the rewind."""
     written = {("A.t", 0): checkpoint(900)}
     report, _ = reporting_of(tmp_path, written)
-    await report.looked_at({GROUP: EXACT}, {}, lambda _: True)
+    await report.on_source_read({GROUP: EXACT}, {}, lambda _: True)
     await report.synced(GROUP, {})
     written["A.t", 0] = checkpoint(100)
-    await report.looked_at({GROUP: EXACT}, {}, lambda _: True)
+    await report.on_source_read({GROUP: EXACT}, {}, lambda _: True)
     await report.held(GROUP, IN_USE, "it has members on the target")
     assert report.rewound(GROUP) == {}
     assert report.held_for() == {"in-use": 1, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 0}

@@ -24,7 +24,7 @@ GAP = ((10, 5, 10), (21, 15, 4))
 def folded(*rows: Row) -> RunTranslator:
     places = RunTranslator()
     for row in rows:
-        places.take(row)
+        places.apply(row)
     return places
 
 
@@ -91,13 +91,13 @@ def test_a_partition_that_halted_before_anything_was_copied_waits_and_says_why()
 def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict[str, str], word: str) -> None:
     """Nor may offset syncs answer: they are about the old one."""
     places = folded(TOPIC, *copied(GAP).log)
-    places.take(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
+    places.apply(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
     found = at(places, 15)
     assert isinstance(found, TranslatedOffset)
     assert found.at is None
     assert word in found.why
     again = replace(FIRST, **change, upstream=-1, downstream=-1)  # type: ignore[arg-type]  # two of its texts
-    places.take(again)
+    places.apply(again)
     assert at(places, 0) == exactly(0), "the new topic's own rows do"
     assert at(places, 15) == TranslatedOffset(DownstreamOffset(0), behind=15)
 
@@ -138,24 +138,24 @@ def test_a_slot_that_woke_late_changes_nothing() -> None:
     assert at(places, 25) == exactly(3)
     other = folded(TOPIC, *partition.log)
     assert at(other, 25) == exactly(3)
-    other.take(late)
+    other.apply(late)
     assert at(other, 25) == exactly(3)
 
 
 def test_changes_are_told_by_topic() -> None:
     places = folded(TOPIC)
     before, aside = places.changes(["t", "t"]), places.changes(["other"])
-    places.take(copied(GAP).log[-1])
+    places.apply(copied(GAP).log[-1])
     assert places.changes(["t", "t"]) != before
     assert places.changes(["other"]) == aside
     before = places.changes(["t"])
-    places.take(GroupStatus(group="t", phase="waiting"))
+    places.apply(GroupStatus(group="t", phase="waiting"))
     assert places.changes(["t"]) == before
 
 
 def test_beginning_again_forgets_what_the_topic_no_longer_holds() -> None:
     places = folded(TOPIC, *copied(GAP).log)
-    places.begin([TOPIC])
+    places.load([TOPIC])
     assert at(places, 15) == NoRun()
 
 
@@ -181,7 +181,7 @@ def test_every_group_stands_exactly_at_each_moment(stretches: list[Stretch], dat
             partition.dies_and_goes_on()
         partition.writes()
         for row in partition.log[told:]:
-            places.take(row)
+            places.apply(row)
         told = len(partition.log)
         if data.draw(st.booleans()):
             at(places, 0)
@@ -207,7 +207,7 @@ def test_rows_that_are_late_twice_or_missing_never_lead_too_far(stretches: list[
     places = folded(TOPIC)
     true = exact_places(stretches)
     for row in seen:
-        places.take(row)
+        places.apply(row)
         before = -1
         for position, place in true.items():
             found = at(places, position)

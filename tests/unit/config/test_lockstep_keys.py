@@ -63,9 +63,9 @@ def test_each_is_checked_and_says_what_would_be_right(mistakes_of: MistakesOf, l
 
 def test_a_first_copy_begins_at_a_time_of_its_topic(load_text: LoadText) -> None:
     plane = ab(load_text, "lockstep.start.timestamp = 1800000000000, orders.*=2026-01-31T12:00:00+01:00\n").data_plane
-    assert plane.start_timestamp.of("payments") == 1_800_000_000_000
-    assert plane.start_timestamp.of("orders-eu") == 1_769_857_200_000
-    assert ab(load_text, "").data_plane.start_timestamp.of("orders") is None
+    assert plane.start_timestamp.for_topic("payments") == 1_800_000_000_000
+    assert plane.start_timestamp.for_topic("orders-eu") == 1_769_857_200_000
+    assert ab(load_text, "").data_plane.start_timestamp.for_topic("orders") is None
 
 
 def test_acls_follow_mm2s_rule_unless_asked(load_text: LoadText) -> None:

@@ -77,7 +77,7 @@ def test_the_smallest_files_are_one_flow_with_mirrormaker_1s_defaults(mm1: Folde
     plane = flow.data_plane
     assert plane.legacy == LegacySettings(group="mm1", commit_every=timedelta(seconds=60))
     assert plane.legacy.abort_on_send_failure
-    assert (plane.tasks_max, plane.auto_offset_reset, plane.on_refused.of("t")) == (1, "latest", "halt")
+    assert (plane.tasks_max, plane.auto_offset_reset, plane.on_refused.for_topic("t")) == (1, "latest", "halt")
     services = (flow.heartbeat.enabled, flow.checkpoint.enabled, flow.acl_sync.enabled)
     parts = (flow.topic_sync.sync_configs, plane.emit_offset_syncs, flow.topic_sync.heartbeats_replicated)
     assert not any(services + parts)
@@ -143,7 +143,7 @@ def test_options_are_settings_of_the_flow(mm1: Folder) -> None:
     assert flow.data_plane.legacy == LegacySettings(
         group="mm1", abort_on_send_failure=False, commit_every=timedelta(milliseconds=500)
     )
-    assert flow.data_plane.on_refused.of("t") == "quarantine"
+    assert flow.data_plane.on_refused.for_topic("t") == "quarantine"
 
 
 def test_each_file_is_about_its_cluster(mm1: Folder) -> None:

@@ -24,7 +24,7 @@ from tests.unit.config.conftest import LoadText, MistakesOf
     ],
 )
 def test_the_first_pattern_that_matches_counts(text: str, topic: str, value: int) -> None:
-    assert per_topic(text, integer, 7).of(topic) == value
+    assert per_topic(text, integer, 7).for_topic(topic) == value
 
 
 @pytest.mark.parametrize("text", ["1, 2", "=2", "a=x", "a=", "1,,a=x"])
@@ -35,7 +35,7 @@ def test_what_is_no_such_list_is_refused(text: str) -> None:
 
 def test_it_travels_to_a_worker() -> None:
     setting = per_topic("halt, orders.*=skip", str.strip, "")
-    assert pickle.loads(pickle.dumps(setting)).of("orders-1") == "skip"  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(setting)).for_topic("orders-1") == "skip"  # noqa: S301 - our own bytes
 
 
 def test_policies_are_read_per_flow_and_topic(load_text: LoadText) -> None:
@@ -48,9 +48,9 @@ def test_policies_are_read_per_flow_and_topic(load_text: LoadText) -> None:
         .data_plane
     )
     assert plane.on_gap == PerTopic("skip")
-    assert (plane.on_refused.of("orders"), plane.on_refused.of("audit-1")) == ("quarantine", "halt")
-    assert (plane.on_recreate.of("x"), plane.on_doubt.of("x")) == ("halt", "halt")
-    assert (plane.max_bytes_per_s.of("logs"), plane.max_bytes_per_s.default) == (1000, None)
+    assert (plane.on_refused.for_topic("orders"), plane.on_refused.for_topic("audit-1")) == ("quarantine", "halt")
+    assert (plane.on_recreate.for_topic("x"), plane.on_doubt.for_topic("x")) == ("halt", "halt")
+    assert (plane.max_bytes_per_s.for_topic("logs"), plane.max_bytes_per_s.default) == (1000, None)
 
 
 def test_mistakes_in_them_are_named(mistakes_of: MistakesOf) -> None:

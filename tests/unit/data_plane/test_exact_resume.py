@@ -112,7 +112,7 @@ class World:
 
     def translated(self) -> tuple[dict[int, int | None], dict[int, int]]:
         """Where groups of the source stand in the target: as what is written says, and exactly."""
-        known = RunMap.of(self.row, self.runs.values())
+        known = RunMap.build(self.row, self.runs.values())
         copied = zip(self.source.visible, self.target.ours, strict=False)
         exact = exact_places([(r.offset, downstream, 1) for r, (downstream, _) in copied]) if self.target.ours else {}
         found = {u: known.translate(UpstreamOffset(u)) for u in exact}

@@ -125,7 +125,7 @@ def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
         replace(COPIED, source_topic_id="new"),
         replace(COPIED, target_topic_id="new"),
     ):
-        assert not other.is_of_the_chain_of(row)
+        assert not other.continues(row)
         assert not other.is_outdated_by(row), "another chain"
 
 
@@ -134,10 +134,10 @@ def test_until_it_is_copied_again_no_group_is_placed_by_the_former_chain(offset:
     (row,) = altered_rows([COPIED], "A", [change(offset)])
     places = RunTranslator()
     topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
-    places.begin([topic, replace(COPIED, phase="copying"), row])
+    places.load([topic, replace(COPIED, phase="copying"), row])
     assert places.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(None, why="nothing is copied yet")
     begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
-    places.take(begun)
+    places.apply(begun)
     found = places.translate("orders", 3, UpstreamOffset(60))
     assert isinstance(found, TranslatedOffset)
     assert (found.at, found.behind) == (100, 49), "no further than what will be appended"

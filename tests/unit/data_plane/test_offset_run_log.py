@@ -133,7 +133,7 @@ def test_thinned_runs_keep_to_the_bound(
         if part < deaths:
             partition.dies_and_goes_on()
     partition.writes()
-    known = RunMap.of(partition.progress, ()).fold_progress(partition.log[-1])  # type: ignore[arg-type]  # progress is last
+    known = RunMap.build(partition.progress, ()).fold_progress(partition.log[-1])  # type: ignore[arg-type]  # progress is last
     for row in partition.present().values():
         known = known.fold(row) if isinstance(row, OffsetRuns) else known
     assert sum(len(runs) for _, runs in known.chunks.values()) <= CHUNK * RING
@@ -200,7 +200,7 @@ def test_two_slots_at_one_time_and_the_next_one_keeps_what_both_wrote() -> None:
     mixed = [both[0].present()["runs/t/0/1"], both[1].present()["runs/t/0/0"]]
     rows = [row for row in mixed if isinstance(row, OffsetRuns)]
     log = RunLog(100).continued(both[1].progress, rows)
-    known = RunMap.of(both[1].progress, log.due())
+    known = RunMap.build(both[1].progress, log.due())
     places = exact_places(stretches)
     wanted = stretches[256:556]
     assert [run for run in known.runs if run.upstream <= wanted[-1][0]] == [Run(*stretch) for stretch in wanted]

@@ -47,7 +47,7 @@ A->B.topics = orders.*
 
 # -- what the code scanner looks for -----------------------------------------------------------------------------------
 
-EVENT_CALLS = ("event", "_event", "Happened", "Answer")
+EVENT_CALLS = ("event", "_event", "TopicEvent", "Answer")
 """Their first text is an event's kind, or (`Answer`) a verb's answer; the rest is its detail."""
 NO_DETAIL = {"text", "loud", "quiet", "answers", "level"}
 """Keywords of these calls that are not in the event."""

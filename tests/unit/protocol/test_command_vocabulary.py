@@ -22,7 +22,7 @@ SOURCE = {"topic-sync", "acl-sync", "data-plane"}
 names = st.text(st.characters(codec="ascii", categories=["L", "N"], include_characters="._-"), min_size=1, max_size=12)
 scopes = st.one_of(
     st.just(FLOW),
-    st.builds(Scope.of, st.sampled_from(Connector)),
+    st.builds(Scope.for_connector, st.sampled_from(Connector)),
     st.builds(lambda n: Scope(ScopeKind.SLOT, number=n), st.integers(0, 99)),
     st.builds(lambda t: Scope(ScopeKind.TOPIC, t), names),
     st.builds(lambda t, n: Scope(ScopeKind.PARTITION, t, n), names, st.integers(0, 9_999)),
@@ -40,7 +40,7 @@ def test_a_scope_reads_as_it_prints(scope: Scope) -> None:
     [
         ("", FLOW),
         ("flow", FLOW),
-        ("connector:A->B.MirrorSourceConnector", Scope.of(Connector.SOURCE)),
+        ("connector:A->B.MirrorSourceConnector", Scope.for_connector(Connector.SOURCE)),
         ("partition:orders-2026-3", Scope(ScopeKind.PARTITION, "orders-2026", 3)),
         ("topic:a:b", Scope(ScopeKind.TOPIC, "a:b")),
         ("group:a/b c", Scope(ScopeKind.GROUP, "a/b c")),
@@ -75,9 +75,9 @@ def test_what_is_no_scope_is_told_what_is(text: str, why: str) -> None:
 )
 def test_what_is_wanted_of_the_work_each_connectors_owner_answers(verb: str) -> None:
     assert asked(verb, FLOW) == OWNERS
-    assert asked(verb, Scope.of(Connector.SOURCE)) == {"topic-sync"}
-    assert asked(verb, Scope.of(Connector.CHECKPOINT)) == {"checkpoint"}
-    assert asked(verb, Scope.of(Connector.HEARTBEAT)) == {"heartbeat"}
+    assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"topic-sync"}
+    assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
+    assert asked(verb, Scope.for_connector(Connector.HEARTBEAT)) == {"heartbeat"}
     assert asked(verb, Scope.parse("slot:1")) == {"topic-sync"}
 
 
@@ -89,16 +89,16 @@ def test_topics_and_partitions_are_topic_syncs(verb: str) -> None:
 
 def test_a_refresh_is_everybodys_or_a_connectors() -> None:
     assert asked(command_vocabulary.REFRESH, FLOW) == set(command_vocabulary.SERVICES)
-    assert asked(command_vocabulary.REFRESH, Scope.of(Connector.SOURCE)) == SOURCE
-    assert asked(command_vocabulary.REFRESH, Scope.of(Connector.HEARTBEAT)) == {"heartbeat"}
+    assert asked(command_vocabulary.REFRESH, Scope.for_connector(Connector.SOURCE)) == SOURCE
+    assert asked(command_vocabulary.REFRESH, Scope.for_connector(Connector.HEARTBEAT)) == {"heartbeat"}
 
 
 @pytest.mark.parametrize(
     "verb", [command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, command_vocabulary.OFFSETS_RESET]
 )
 def test_offsets_are_asked_of_who_keeps_them(verb: str) -> None:
-    assert asked(verb, Scope.of(Connector.SOURCE)) == {"data-plane"}
-    assert asked(verb, Scope.of(Connector.CHECKPOINT)) == {"checkpoint"}
+    assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"data-plane"}
+    assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
     with pytest.raises(ValueError, match="only for connector"):
         asked(verb, FLOW)
 

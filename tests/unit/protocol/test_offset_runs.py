@@ -144,7 +144,7 @@ def test_in_any_order_they_say_the_same(stretches: list[Stretch], data: st.DataO
     assert read(data.draw(st.permutations(log))).runs == read(log).runs
     rows = [row for row in log if isinstance(row, OffsetRuns)]
     progress = next(row for row in reversed(log) if isinstance(row, PartitionProgress))
-    assert RunMap.of(progress, rows).runs == read(log).runs
+    assert RunMap.build(progress, rows).runs == read(log).runs
 
 
 @given(logs(), st.booleans(), st.booleans(), st.data())
@@ -237,26 +237,26 @@ def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress
 def test_mm2_166_where_nothing_was_appended_the_first_record_has_a_place(
     upstream: int, wanted: tuple[int, bool, int] | None
 ) -> None:
-    found = RunMap.of(waiting(99, 56)).translate(UpstreamOffset(upstream))
+    found = RunMap.build(waiting(99, 56)).translate(UpstreamOffset(upstream))
     assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
 
 
 def test_mm2_166_the_group_of_an_empty_partition_stands_at_0() -> None:
-    assert RunMap.of(waiting(-1, -1)).translate(UpstreamOffset(0)) == Translation(DownstreamOffset(0), False, 0)
+    assert RunMap.build(waiting(-1, -1)).translate(UpstreamOffset(0)) == Translation(DownstreamOffset(0), False, 0)
 
 
 def test_what_is_passed_over_before_the_first_record_is_decided() -> None:
     """Two rows of one epoch, in either order: between what they say nothing lies downstream."""
     rows = waiting(99, 56), waiting(103, 56)
     for first, second in (rows, rows[::-1]):
-        known = RunMap.of(first).fold_progress(second)
+        known = RunMap.build(first).fold_progress(second)
         assert known.translate(UpstreamOffset(100)) == Translation(DownstreamOffset(57), False, 0)
         assert known.translate(UpstreamOffset(104)) == Translation(DownstreamOffset(57), False, 0)
         assert known.translate(UpstreamOffset(105)) == Translation(DownstreamOffset(57), True, 0)
 
 
 def test_a_partition_that_was_halted_before_it_began_says_nothing() -> None:
-    assert RunMap.of(waiting(99, -1, phase="halted")).translate(UpstreamOffset(100)) is None
+    assert RunMap.build(waiting(99, -1, phase="halted")).translate(UpstreamOffset(100)) is None
 
 
 # -- back --------------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_translation_back(downstream: int, wanted: tuple[int, bool, int] | None)
 
 def test_no_runs_translate_nothing_back() -> None:
     assert translate_back((), DownstreamOffset(0)) is None
-    assert RunMap.of(waiting(99, 56)).translate_back(DownstreamOffset(57)) == BackTranslation(
+    assert RunMap.build(waiting(99, 56)).translate_back(DownstreamOffset(57)) == BackTranslation(
         UpstreamOffset(100), False, 0
     )
 

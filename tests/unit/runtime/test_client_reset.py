@@ -5,11 +5,11 @@ from lockstep_runtime.kafka.client_reset import ClientReset
 
 def test_another_client_is_tried_now_and_then() -> None:
     unanswered = ClientReset()
-    assert [n for n in range(1, 25) if unanswered.again()] == [2, 4, 8, 16, 24]
+    assert [n for n in range(1, 25) if unanswered.is_due()] == [2, 4, 8, 16, 24]
 
 
 def test_an_answer_begins_it_anew() -> None:
     unanswered = ClientReset()
-    assert not unanswered.again()
+    assert not unanswered.is_due()
     unanswered.answered()
-    assert [unanswered.again() for _ in range(3)] == [False, True, False]
+    assert [unanswered.is_due() for _ in range(3)] == [False, True, False]

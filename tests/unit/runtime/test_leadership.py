@@ -23,7 +23,7 @@ def test_holding_the_partition_alone_is_not_leading() -> None:
     me = Leadership("topic-sync")
     me.assigned({0, 1, 2})
     assert me.to_claim() == (0,)
-    assert me.standing() is LeadPhase.CLAIMING
+    assert me.phase_of() is LeadPhase.CLAIMING
     assert (me.leads(), me.term()) == (False, 0)
 
 
@@ -59,7 +59,7 @@ def test_without_partition_0_we_stand_by() -> None:
     me = Leadership("topic-sync")
     me.assigned({1, 2, 3})
     assert me.to_claim() == ()
-    assert me.standing() is LeadPhase.IDLE
+    assert me.phase_of() is LeadPhase.IDLE
 
 
 def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_the_partition() -> None:
@@ -113,7 +113,7 @@ def test_others_who_claimed_since_a_term_are_known_also_when_we_did_again() -> N
     me.saw_leader("topic-sync", "three", 10)
     me.saw_leader("data-plane", "one", 11)
     assert [me.others_since(term, "one") for term in (7, 8, 9, 11)] == [True, True, False, False]
-    me.forget()
+    me.reset()
     assert not me.others_since(7, "one")
 
 

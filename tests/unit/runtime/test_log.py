@@ -26,7 +26,7 @@ def written(log_format: LogFormat, level: str = "info") -> tuple[FlowLog, io.Str
 
 def test_the_line_for_people() -> None:
     log, stream = written("text")
-    log.say("topic created", "orders -> A.orders (8 partitions)", topic="orders")
+    log.info("topic created", "orders -> A.orders (8 partitions)", topic="orders")
     log.warn("cluster unreachable", "cluster B at b:9092 cannot be reached: refused")
     first, second = stream.getvalue().splitlines()
     assert first[8:] == " topic-sync A->B  topic created  orders -> A.orders (8 partitions)"
@@ -37,7 +37,7 @@ def test_the_line_for_people() -> None:
 
 def test_the_line_for_machines() -> None:
     log, stream = written("json")
-    log.say("topic created", "orders", topic="orders", partitions=8)
+    log.info("topic created", "orders", topic="orders", partitions=8)
     body = json.loads(stream.getvalue())
     assert body.pop("at").endswith("Z")
     assert body == {

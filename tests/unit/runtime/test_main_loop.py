@@ -44,7 +44,7 @@ class Scene:
 
 async def test_it_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    going = asyncio.create_task(scene.work.go_on())
+    going = asyncio.create_task(scene.work.run_forever())
     await scene.until(["begins"])
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))
     await scene.until(["begins", "ends"])
@@ -59,14 +59,14 @@ async def test_it_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> No
 async def test_what_is_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))
-    going = asyncio.create_task(scene.work.go_on())
+    going = asyncio.create_task(scene.work.run_forever())
     await scene.until([])
     going.cancel()
 
 
 async def test_who_pauses_itself_only_ends_when_stopped(tmp_path: Path) -> None:
     scene = Scene(tmp_path, pauses_itself=True)
-    going = asyncio.create_task(scene.work.go_on())
+    going = asyncio.create_task(scene.work.run_forever())
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))
     await scene.until(["begins"])
     scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
@@ -77,7 +77,7 @@ async def test_who_pauses_itself_only_ends_when_stopped(tmp_path: Path) -> None:
 async def test_a_restart_is_one_new_begin_and_other_rows_are_none(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, restart="before"))
-    going = asyncio.create_task(scene.work.go_on())
+    going = asyncio.create_task(scene.work.run_forever())
     await scene.until(["begins"])
     scene.write(Wanted(scope=CONNECTOR, restart="c1"))
     scene.write(Wanted(scope=CONNECTOR, restart="c1", at_ms=5))
@@ -91,7 +91,7 @@ async def test_what_it_raises_gets_out(tmp_path: Path, failure: Exception) -> No
     scene = Scene(tmp_path)
     scene.raises.append(failure)
     with pytest.raises(type(failure), match=str(failure)):
-        await asyncio.wait_for(scene.work.go_on(), 5.0)
+        await asyncio.wait_for(scene.work.run_forever(), 5.0)
 
 
 async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
@@ -105,12 +105,12 @@ async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
             raise RuntimeError("a mistake of ours")
 
     work = MainLoop(scene.ctx, drains_badly)
-    going = asyncio.create_task(work.go_on())
+    going = asyncio.create_task(work.run_forever())
     await asyncio.sleep(0.01)
     going.cancel()
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         await going
-    going = asyncio.create_task(work.go_on())
+    going = asyncio.create_task(work.run_forever())
     await asyncio.sleep(0.01)
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))
     with pytest.raises(RuntimeError, match="a mistake of ours"):
@@ -120,7 +120,7 @@ async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
 async def test_what_has_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Restarts(owner="heartbeat", count=4, phase="failed", asked=("",)))
-    going = asyncio.create_task(scene.work.go_on())
+    going = asyncio.create_task(scene.work.run_forever())
     await scene.until([])
     scene.write(Wanted(scope=CONNECTOR, phase="paused", restart="c1"))
     await scene.until([])
@@ -149,7 +149,7 @@ class Resting(Scene):
 async def test_while_it_is_stopped_it_does_what_is_left_to_do(tmp_path: Path) -> None:
     scene = Resting(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
-    going = asyncio.create_task(scene.work.go_on())
+    going = asyncio.create_task(scene.work.run_forever())
     await scene.until(["rests"])
     scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped"))
     await scene.until(["rests"])
@@ -168,4 +168,4 @@ async def test_what_it_raises_then_gets_out(tmp_path: Path) -> None:
     scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
     scene.raises.append(ClusterUnreachable("B", "b:9092", "refused"))
     with pytest.raises(ClusterUnreachable):
-        await asyncio.wait_for(scene.work.go_on(), 5.0)
+        await asyncio.wait_for(scene.work.run_forever(), 5.0)

@@ -26,25 +26,25 @@ def shown(metrics: Metrics) -> dict[tuple[str, ...], float]:
 
 def test_a_counter_begins_at_zero_and_bears_its_suffix() -> None:
     metrics = Metrics()
-    done = metrics.of(DONE, "A->B")
+    done = metrics.series(DONE, "A->B")
     assert shown(metrics) == {("done_total", "A->B"): 0}
     done.add()
-    metrics.of(DONE, "A->B").add(2)
+    metrics.series(DONE, "A->B").add(2)
     assert shown(metrics) == {("done_total", "A->B"): 3}
 
 
 def test_a_gauge_has_no_series_before_it_has_a_value() -> None:
     metrics = Metrics()
-    level = metrics.of(LEVEL, "A->B")
+    level = metrics.series(LEVEL, "A->B")
     assert shown(metrics) == {}
     level.set(5)
-    metrics.of(LEVEL, "B->A").follow(lambda: 7)
+    metrics.series(LEVEL, "B->A").follow(lambda: 7)
     assert shown(metrics) == {("level", "A->B"): 5, ("level", "B->A"): 7}
 
 
 def test_as_many_label_values_as_labels() -> None:
     with pytest.raises(ValueError, match="level has the labels"):
-        Metrics().of(LEVEL)
+        Metrics().series(LEVEL)
 
 
 def test_what_an_owner_does_not_name_any_more_is_gone() -> None:

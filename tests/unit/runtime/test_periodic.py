@@ -159,7 +159,7 @@ async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -
     go_on.set()
     with pytest.raises(LookupError):
         await work
-    rounds.forget()
+    rounds.reset()
     await asyncio.wait_for(rounds.refresh(), 5.0)  # nothing is left to wait for
 
 

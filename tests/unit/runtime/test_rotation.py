@@ -71,7 +71,7 @@ class Flows:
 
     async def looks(self, times: int = 3) -> None:
         for _ in range(times):
-            await self.rotation.look()
+            await self.rotation.check()
 
     @property
     def uses(self) -> list[str]:

@@ -10,20 +10,20 @@ from lockstep_runtime.util.stall_detector import StallDetector
 
 def test_it_takes_two_looks_at_the_same_position() -> None:
     standstill = StallDetector()
-    assert standstill.look({0: 5, 1: 7}, {0: 9, 1: 7}) == []
-    assert standstill.look({0: 5, 1: 7}, {0: 12, 1: 8}) == [0]
-    assert standstill.look({0: 6, 1: 7}, {0: 12, 1: 8}) == [1]
-    assert standstill.look({0: 6, 1: 8}, {0: 12, 1: 8}) == [0]
+    assert standstill.check({0: 5, 1: 7}, {0: 9, 1: 7}) == []
+    assert standstill.check({0: 5, 1: 7}, {0: 12, 1: 8}) == [0]
+    assert standstill.check({0: 6, 1: 7}, {0: 12, 1: 8}) == [1]
+    assert standstill.check({0: 6, 1: 8}, {0: 12, 1: 8}) == [0]
 
 
 def test_where_beginning_anew_does_not_help_it_looks_ever_more_seldom_until_something_moves() -> None:
     standstill = StallDetector(10.0)
     every = []
     for _ in range(8):
-        standstill.look({0: 5}, {0: 9})
+        standstill.check({0: 5}, {0: 9})
         every.append(standstill.every)
     assert every == [10.0, 20.0, 40.0, 80.0, 160.0, 240.0, 240.0, 240.0]
-    standstill.look({0: 9}, {0: 9})
+    standstill.check({0: 9}, {0: 9})
     assert standstill.every == 10.0
 
 
@@ -41,6 +41,6 @@ def test_who_has_read_everything_or_moves_is_never_stuck(steps: list[tuple[int, 
         before = position
         position = min(end, position + got)
         end += new
-        found = standstill.look({0: position}, {0: end})
+        found = standstill.check({0: position}, {0: end})
         if position == end or position != before:
             assert found == []

@@ -28,8 +28,8 @@ def rounds(turns: ConfigScanSchedule, topics: list[str], since: float, until: fl
     compared: dict[str, list[float]] = {name: [] for name in topics}
     now = since
     while now <= until:
-        for name in turns.begin(topics, now):
-            if turns.looked(name, 1, now):
+        for name in turns.start_round(topics, now):
+            if turns.record_scan(name, 1, now):
                 turns.compared(name, 1, now)
                 compared[name].append(now)
         now += turns.every
@@ -40,9 +40,9 @@ def test_few_topics_are_all_looked_at_in_every_round() -> None:
     turns = ConfigScanSchedule(WHOLE)
     assert turns.every == LOOK_EVERY
     for at in (0.0, LOOK_EVERY, 2 * LOOK_EVERY):
-        assert sorted(turns.begin(names(AT_ONCE), at)) == names(AT_ONCE)
+        assert sorted(turns.start_round(names(AT_ONCE), at)) == names(AT_ONCE)
         for name in names(AT_ONCE):
-            turns.looked(name, 1, at)
+            turns.record_scan(name, 1, at)
 
 
 @pytest.mark.parametrize(("count", "within"), [(1, 8.0), (1_000, 8.0), (2_000, 16.0), (10_000, 80.0)])
@@ -51,13 +51,13 @@ def test_each_topic_is_looked_at_within_a_time_that_grows_only_with_their_number
     looked: dict[str, float] = {}
     for n in range(60):
         now = n * turns.every
-        turn = turns.begin(topics, now)
+        turn = turns.start_round(topics, now)
         assert len(turn) <= AT_ONCE
         for name in turn:
             assert now - looked.get(name, 0.0) <= within
             looked[name] = now
             turns.compared(name, 1, now)
-            turns.looked(name, 1, now)
+            turns.record_scan(name, 1, now)
     assert looked.keys() == set(topics)
     assert all(now - at < within for at in looked.values())
 
@@ -78,55 +78,55 @@ def test_each_topic_is_compared_within_the_setting_and_not_much_more_often(whole
 def test_a_slow_cluster_gets_larger_slices_so_that_the_whole_stays_within_the_setting() -> None:
     turns = ConfigScanSchedule(60.0)
     topics = names(10_000)
-    assert len(turns.begin(topics, 0.0)) == 1_429  # 8 s of 60, in whole rounds
-    assert len(turns.begin(topics, 12.0)) == 2_000  # the last round took 12
+    assert len(turns.start_round(topics, 0.0)) == 1_429  # 8 s of 60, in whole rounds
+    assert len(turns.start_round(topics, 12.0)) == 2_000  # the last round took 12
 
 
 def test_a_change_is_compared_at_once_and_an_unchanged_topic_is_not() -> None:
     turns = ConfigScanSchedule(WHOLE)
-    turns.begin(["a"], 0.0)
-    assert turns.looked("a", 1, 0.0)  # never compared
+    turns.start_round(["a"], 0.0)
+    assert turns.record_scan("a", 1, 0.0)  # never compared
     turns.compared("a", 1, 0.0)
-    turns.begin(["a"], 4.0)
-    assert not turns.looked("a", 1, 4.0)
-    turns.begin(["a"], 8.0)
-    assert turns.looked("a", 2, 8.0)
-    turns.begin(["a"], 12.0)
-    assert turns.looked("a", 2, 12.0)  # what was to be done about it failed: not said to be compared
+    turns.start_round(["a"], 4.0)
+    assert not turns.record_scan("a", 1, 4.0)
+    turns.start_round(["a"], 8.0)
+    assert turns.record_scan("a", 2, 8.0)
+    turns.start_round(["a"], 12.0)
+    assert turns.record_scan("a", 2, 12.0)  # what was to be done about it failed: not said to be compared
     turns.compared("a", 2, 12.0)
-    assert not turns.looked("a", 2, 16.0)
+    assert not turns.record_scan("a", 2, 16.0)
 
 
 def test_what_changed_last_comes_first_and_in_every_round() -> None:
     turns, topics = ConfigScanSchedule(WHOLE), names(5_000)
     for n in range(10):
-        for name in turns.begin(topics, n * 4.0):
-            turns.looked(name, 1, n * 4.0)
+        for name in turns.start_round(topics, n * 4.0):
+            turns.record_scan(name, 1, n * 4.0)
             turns.compared(name, 1, n * 4.0)
     for at, name in ((41.0, "t00007"), (42.0, "t00003"), (43.0, "t00009")):
-        turns.looked(name, 2, at)
+        turns.record_scan(name, 2, at)
     for at in (44.0, 48.0):
-        turn = turns.begin(topics, at)
+        turn = turns.start_round(topics, at)
         assert turn[:3] == ["t00009", "t00003", "t00007"]
         assert len(turn) <= AT_ONCE + 3
     for name in topics[:1_000]:
-        turns.looked(name, 3, 50.0)
-    assert len(turns.begin(topics, 52.0)) <= AT_ONCE + LATELY
-    assert turns.begin(topics, 50.0 + WHOLE)[0] not in topics[:1_000]
+        turns.record_scan(name, 3, 50.0)
+    assert len(turns.start_round(topics, 52.0)) <= AT_ONCE + LATELY
+    assert turns.start_round(topics, 50.0 + WHOLE)[0] not in topics[:1_000]
 
 
 def test_retries_come_first_and_what_waits_not_at_all() -> None:
     turns = ConfigScanSchedule(WHOLE)
-    assert turns.begin(["a", "b", "c"], 0.0, first=["c", "gone"], not_now={"a"}) == ["c", "b"]
+    assert turns.start_round(["a", "b", "c"], 0.0, first=["c", "gone"], not_now={"a"}) == ["c", "b"]
 
 
 def test_a_topic_that_is_gone_is_forgotten() -> None:
     turns = ConfigScanSchedule(WHOLE)
-    turns.begin(["a"], 0.0)
+    turns.start_round(["a"], 0.0)
     turns.compared("a", 1, 0.0)
-    turns.begin([], 4.0)
-    turns.begin(["a"], 8.0)
-    assert turns.looked("a", 1, 8.0)
+    turns.start_round([], 4.0)
+    turns.start_round(["a"], 8.0)
+    assert turns.record_scan("a", 1, 8.0)
 
 
 def test_a_topic_set_again_and_again_is_left_alone_for_longer_and_longer() -> None:
@@ -134,9 +134,9 @@ def test_a_topic_set_again_and_again_is_left_alone_for_longer_and_longer() -> No
     turns, now, mark = ConfigScanSchedule(WHOLE), 0.0, 0
     times = []
     while now < 3_600.0:
-        for name in turns.begin(["a"], now):
+        for name in turns.start_round(["a"], now):
             mark += 1
-            assert turns.looked(name, mark, now)
+            assert turns.record_scan(name, mark, now)
             turns.compared(name, mark, now)
             turns.altered(name, now)
             times.append(now)
@@ -165,9 +165,9 @@ def test_nothing_is_held_for_longer_than_the_setting() -> None:
 def test_a_turn_names_only_topics_that_are_there_and_each_once(counts: list[int], step: float, whole: float) -> None:
     turns = ConfigScanSchedule(whole)
     for n, count in enumerate(counts):
-        turn = turns.begin(names(count), n * step)
+        turn = turns.start_round(names(count), n * step)
         assert len(set(turn)) == len(turn)
         assert set(turn) <= set(names(count))
         assert len(turn) >= min(count, AT_ONCE)
         for name in turn:
-            turns.looked(name, n, n * step)
+            turns.record_scan(name, n, n * step)

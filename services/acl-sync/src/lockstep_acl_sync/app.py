@@ -58,8 +58,8 @@ class AclSync:
         self._status = AclStatus(phase="failing", reason="not looked yet")
         self._mirrored: set[str] = set()
         self._reported: frozenset[AclBinding] = frozenset()
-        self._added = ctx.metrics.of(metrics.ADDED, str(ctx.flow))
-        self._deleted = ctx.metrics.of(metrics.DELETED, str(ctx.flow))
+        self._added = ctx.metrics.series(metrics.ADDED, str(ctx.flow))
+        self._deleted = ctx.metrics.series(metrics.DELETED, str(ctx.flow))
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
@@ -89,15 +89,15 @@ class AclSync:
         try:
             await self._sync()
         except NoAuthorizer as none:
-            await self._stand("no-authorizer", str(none))
+            await self._set_phase("no-authorizer", str(none))
         except OAuthRules as oauth:
-            await self._stand("oauth", str(oauth))
+            await self._set_phase("oauth", str(oauth))
         except NotPermitted as denied:
-            await self._stand("not-permitted", str(denied))
+            await self._set_phase("not-permitted", str(denied))
         except ClusterUnreachable:
             raise
         except RequestRefused as refused:
-            await self._stand("failing", str(refused))
+            await self._set_phase("failing", str(refused))
 
     async def _sync(self) -> None:
         ctx = self._ctx
@@ -110,12 +110,12 @@ class AclSync:
         added = await self._add(found.missing)
         reviewed = review(self._own.held(), source, target, found.wanted, self._resources)
         decided = self._decide(reviewed)
-        deleted = await self._take_back(reviewed, decided)
+        deleted = await self._delete_owned(reviewed, decided)
 
         note(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
         troubles = [*added.refused.values(), *deleted.refused.values()]
         phase, reason = _how(troubles)
-        await self._stand(
+        await self._set_phase(
             phase,
             reason,
             copied=found.present + len(added.done),
@@ -166,7 +166,7 @@ class AclSync:
             target=ctx.flow.target,
         )
 
-    async def _take_back(self, found: Review, decided: Deletions) -> AclsChanged:
+    async def _delete_owned(self, found: Review, decided: Deletions) -> AclsChanged:
         gone = {one.binding for one in found.gone}
         begun = {binding for binding in gone if self._own.being_deleted(binding)}
         await self._own.release(sorted(gone - begun), "not on the target any more")
@@ -174,7 +174,7 @@ class AclSync:
         due = [one.binding for one in decided.due]
         if not due:
             return AclsChanged()
-        deleted = await self._own.take_back(due)
+        deleted = await self._own.delete(due)
         await self._gone(deleted.done)
         return deleted
 
@@ -191,7 +191,7 @@ class AclSync:
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown
 
-    async def _stand(self, phase: str, reason: str, *, notes: tuple[str, ...] = (), **found: Any) -> None:
+    async def _set_phase(self, phase: str, reason: str, *, notes: tuple[str, ...] = (), **found: Any) -> None:
         """Keep the row true; say it once when the phase, its reason or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
         row = AclStatus(phase=phase, reason=reason, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
@@ -199,13 +199,13 @@ class AclSync:
         note(phase=phase, copied=row.copied)
         counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
         for state, count in counts.items():
-            self._ctx.metrics.of(metrics.ACLS, str(self._ctx.flow), state).set(count)
+            self._ctx.metrics.series(metrics.ACLS, str(self._ctx.flow), state).set(count)
         if not await self._ctx.state.write_if_changed(row):
             return
         if before is None or (before.phase, before.reason) != (phase, reason):
             text = reason or f"{row.copied} bindings on {self._ctx.flow.target}, {row.left_out} of the source left out"
             level = logging.WARNING if phase in ("not-permitted", "failing") else logging.INFO
-            self._ctx.log.say(f"ACLs {phase}", text, level=level, phase=phase)
+            self._ctx.log.info(f"ACLs {phase}", text, level=level, phase=phase)
         for remark in row.notes:
             if before is None or remark not in before.notes:
                 self._ctx.log.warn("ACLs", remark)

@@ -48,7 +48,7 @@ class BindingLedger:
         row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
         return row is not None and row.phase == DELETING
 
-    async def take_back(self, due: Collection[AclBinding]) -> AclsChanged:
+    async def delete(self, due: Collection[AclBinding]) -> AclsChanged:
         """Delete them on the target. Raises StoodDown, with nothing deleted, if somebody else leads.
 
         A write returns when it is read back, and with it every record before it. So whoever acts behind that led at the

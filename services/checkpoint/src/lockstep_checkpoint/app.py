@@ -76,22 +76,22 @@ class CheckpointFlow:
         )
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = self._offset_syncs()
-        self._report = GroupReport(ctx, lambda group: self._memory.written.of(group))
+        self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
         self._not_replicated: frozenset[str] | None = None
         self._exact = RunTranslator()
-        ctx.state.listen(self._exact.take)
+        ctx.state.listen(self._exact.apply)
         self._settled: dict[str, tuple[object, TranslationState]] = {}
         self._looks: dict[str, tuple[float, TargetGroupState]] = {}
-        self._emitted = ctx.metrics.of(metrics.EMITTED, str(ctx.flow))
-        self._moved = ctx.metrics.of(metrics.SYNCED, str(ctx.flow))
+        self._emitted = ctx.metrics.series(metrics.EMITTED, str(ctx.flow))
+        self._moved = ctx.metrics.series(metrics.SYNCED, str(ctx.flow))
         self._latencies = CheckpointLatencies(ctx.flow)
         ctx.metrics.ask(self._samples)
 
     async def run(self) -> None:
-        self._exact.begin(self._ctx.state.rows.values())
+        self._exact.load(self._ctx.state.rows.values())
         self._settled.clear()
         self._looks.clear()
-        self._report.forget()
+        self._report.reset()
         self._latencies.only(())
         following = [self._opposite.run()] if self._opposite is not None else []
         # Offset syncs are read only when it is known whether checkpoints can be.
@@ -104,7 +104,7 @@ class CheckpointFlow:
         store = self._syncs.store
         return {
             "groups": dict(self._report.phases()),
-            "places": dict(self._report.standing()),
+            "places": dict(self._report.count_places()),
             "group_offsets_synced": self._settings.sync_group_offsets,
             "left_alone": dict(self._report.held_back()),
             "held": dict(self._report.held_for()),
@@ -128,7 +128,7 @@ class CheckpointFlow:
             return
         for phase, count in self._report.phases().items():
             yield Sample(metrics.GROUPS, (flow, phase), count)
-        for place, count in self._report.standing().items():
+        for place, count in self._report.count_places().items():
             yield Sample(metrics.PLACES, (flow, place), count)
         store = self._syncs.store
         yield Sample(metrics.HISTORIES, (flow,), 0 if store is None else len(store.histories))
@@ -175,11 +175,11 @@ class CheckpointFlow:
         await self._syncs.verify()
         if self._opposite is not None:
             await self._opposite.verify()
-        look = await self._groups.look(self._ctx.clock.monotonic(), self._ctx.owns)
+        look = await self._groups.read(self._ctx.clock.monotonic(), self._ctx.owns)
         standing, refused = await self._write(look)
         failed = {**{group: str(trouble) for group, trouble in look.failed.items()}, **refused}
         note(groups=len(look.committed), groups_failing=len(failed))
-        found = await self._report.looked_at(standing, failed, self._ctx.owns)
+        found = await self._report.on_source_read(standing, failed, self._ctx.owns)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(look.not_replicated)
@@ -208,7 +208,7 @@ class CheckpointFlow:
         """
         planned_at = self._ctx.clock.wall_ms()
         store = self._syncs.store
-        opposite = None if self._opposite is None else self._opposite.known()
+        opposite = None if self._opposite is None else self._opposite.translation()
         places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, partial(came_from, self._rule))
         syncs = self._syncs.trouble if store is None else store.position
         translation = (self._memory.generation, self._syncs.generation, syncs)
@@ -220,7 +220,7 @@ class CheckpointFlow:
             if group in self._settled and self._settled[group][0] == seen:
                 settled[group] = self._settled[group]
                 continue
-            written = self._memory.written.of(group)
+            written = self._memory.written.for_group(group)
             plan = plan_checkpoints(group, committed, written, self._rule, places.translate)
             try:
                 for checkpoint in plan.due:
@@ -282,15 +282,15 @@ class CheckpointFlow:
         for group, trouble in looked.failed.items():
             self._looks.pop(group, None)
             await self._report.held(group, REFUSED, str(trouble))
-        self._looks = {group: look for group, look in self._looks.items() if group in looked.looks}
-        await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.looks.items()))
+        self._looks = {group: look for group, look in self._looks.items() if group in looked.states}
+        await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.states.items()))
 
     async def _sync_one(self, group: str, look: TargetGroupState, partitions: Mapping[str, int]) -> None:
         now = self._ctx.clock.monotonic()
         since, before = self._looks.get(group, (now, None))
         if before is not None and now - since < self._settings.sync_group_offsets_every.total_seconds() / 2:
             return  # this round came early, for the sake of another group
-        written = self._memory.written.of(group)
+        written = self._memory.written.for_group(group)
         rewound = self._report.rewound(group)
         follow = self._settings.follow_rewinds
         sync = plan_group_sync(written.values(), before, look, partitions, rewound, follow=follow)

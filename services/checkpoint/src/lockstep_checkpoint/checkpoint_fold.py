@@ -57,6 +57,6 @@ class WrittenCheckpoints:
         for at, checkpoint in zip(offsets, checkpoints, strict=True):
             self.written(at, checkpoint)
 
-    def of(self, group: str) -> Mapping[TargetPartition, Checkpoint]:
+    def for_group(self, group: str) -> Mapping[TargetPartition, Checkpoint]:
         """The last checkpoints of a group by target partition; empty for a group without."""
         return self._groups.get(group, NOTHING)

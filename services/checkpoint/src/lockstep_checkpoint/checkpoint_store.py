@@ -82,7 +82,7 @@ class CheckpointStore:
     async def _follow(self, backoff: Backoff) -> None:
         ctx = self._ctx
         for name in await ensure_control_topics(ctx.target, [self._topic]):
-            ctx.log.say("topic created", f"{name} on {ctx.target.alias}", topic=name)
+            ctx.log.info("topic created", f"{name} on {ctx.target.alias}", topic=name)
         written = WrittenCheckpoints()
 
         def fold(records: Sequence[Record]) -> None:

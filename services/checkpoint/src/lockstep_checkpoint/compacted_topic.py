@@ -136,7 +136,7 @@ class CompactedTopic(Generic[F]):
         self._changed.clear()
         self.fold = None
         if self._create and await ensure_control_topics(self._admin, [self._topic]):
-            self._log.say("topic created", f"{self.topic} on {self._admin.alias}", topic=self.topic)
+            self._log.info("topic created", f"{self.topic} on {self._admin.alias}", topic=self.topic)
         described = await self._admin.topic(self.topic)
         if described is None:
             raise TopicMissing(self._admin.alias, self.topic)

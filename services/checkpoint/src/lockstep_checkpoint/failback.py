@@ -33,8 +33,8 @@ def place_back(
     if isinstance(found, str):
         return TranslatedOffset(None, why=found)
     there = DownstreamOffset(found.upstream)
-    beyond = max(0, position - found.told)
-    untold = beyond - forth.copied_between(ours, partition, found.told, position) if beyond else 0
+    beyond = max(0, position - found.known_until)
+    untold = beyond - forth.copied_between(ours, partition, found.known_until, position) if beyond else 0
     if forth.copy_of(ours) is None:
         return TranslatedOffset(there, behind=untold)
     mine = forth.translate(ours, partition, position)

@@ -41,7 +41,7 @@ class _GroupView:
     """What this process knows of a group beside its checkpoints."""
 
     trouble: str = ""
-    standing: TranslationState = TranslationState()
+    translation: TranslationState = TranslationState()
     synced: bool = False
     held: str = ""
     """One of `HELD`, with the reason beside it."""
@@ -86,7 +86,7 @@ class GroupReport:
         self._sayings = LogDedup()
         self._writing = asyncio.Lock()
 
-    async def looked_at(
+    async def on_source_read(
         self, standing: Mapping[str, TranslationState], failed: Mapping[str, str], owned: Callable[[str], bool]
     ) -> tuple[str, ...]:
         """A round looked at the source: these groups are there (and stand so), these could not be looked at.
@@ -103,7 +103,7 @@ class GroupReport:
         self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
         for group, trouble in failed.items():
             if not self._view(group).trouble:
-                quiet = self._one_of_many("more groups failing", trouble)
+                quiet = self._is_repeated("more groups failing", trouble)
                 await self._ctx.event(
                     "GroupFailing", group, f"{group}: {trouble}", loud=True, quiet=quiet, reason=trouble
                 )
@@ -111,9 +111,9 @@ class GroupReport:
         for group, how in standing.items():
             if self._view(group).trouble:
                 await self._ctx.event("GroupRecovered", group)
-            self._views[group] = replace(self._view(group), trouble="", standing=how)
+            self._views[group] = replace(self._view(group), trouble="", translation=how)
             if syncs and self._view(group).synced:
-                await self._went_back(group)
+                await self._record_rewind(group)
         await self._write(group for group in (*standing, *failed))
         await self._bury(standing.keys() | failed.keys(), owned)
         return tuple(found)
@@ -142,7 +142,7 @@ class GroupReport:
                 f"{group} on {self._ctx.flow.target}: {len(where)} partitions moved",
                 offsets=where,
             )
-        await self._looked_on_target(group, "", "", ahead, synced=True)
+        await self._record_target_state(group, "", "", ahead, synced=True)
 
     async def held(self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...] = ()) -> None:
         """The target's group is left as it is, for a reason of `HELD`. Said once for each reason. Without effect on one
@@ -151,17 +151,17 @@ class GroupReport:
         if self._is_gone(group):
             return
         if view.held_reason != why:
-            level = logging.DEBUG if self._one_of_many("more groups left alone", why) else logging.INFO
+            level = logging.DEBUG if self._is_repeated("more groups left alone", why) else logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {why}"
-            self._ctx.log.say("group left alone", text, level=level, group=group, reason=why)
-        await self._looked_on_target(group, kind, why, ahead, synced=view.synced)
+            self._ctx.log.info("group left alone", text, level=level, group=group, reason=why)
+        await self._record_target_state(group, kind, why, ahead, synced=view.synced)
 
-    async def _looked_on_target(
+    async def _record_target_state(
         self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...], *, synced: bool
     ) -> None:
         """The row says what a look at the target found. Of rewinds those stay that still show: a group that had members
         there, or stands elsewhere, goes by its own positions."""
-        await self._say_ahead(group, ahead)
+        await self._log_ahead(group, ahead)
         marks = self.rewound(group)
         shown = {one.where for one in ahead if one.state == REWOUND_ON_SOURCE}
         left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}
@@ -170,7 +170,7 @@ class GroupReport:
             self._views[group] = view
             await self._write([group])
 
-    async def _went_back(self, group: str) -> None:
+    async def _record_rewind(self, group: str) -> None:
         """A group that went back on the source stands, on the target, where it was moved to before, until a look tells
         more."""
         marks, written, ahead = self.rewound(group), self._written(group), self._view(group).ahead
@@ -181,26 +181,26 @@ class GroupReport:
             if where in written and where not in known
         ]
         if new:
-            await self._say_ahead(group, new)
+            await self._log_ahead(group, new)
             self._views[group] = replace(self._view(group), ahead=(*self._view(group).ahead, *new))
 
-    async def _say_ahead(self, group: str, ahead: Iterable[Ahead]) -> None:
+    async def _log_ahead(self, group: str, ahead: Iterable[Ahead]) -> None:
         known = {(one.where, one.state) for one in self._view(group).ahead}
         new = [one for one in ahead if (one.where, one.state) not in known]
         if new:
             skips = _joined(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: whoever goes on there skips records: {skips}"
-            quiet = self._one_of_many("more groups ahead", new[0].state)
+            quiet = self._is_repeated("more groups ahead", new[0].state)
             await self._ctx.event("GroupAhead", group, text, loud=True, quiet=quiet, states=_states(new))
 
-    def _one_of_many(self, message: str, why: str) -> bool:
+    def _is_repeated(self, message: str, why: str) -> bool:
         """Whether enough others lack the same permission that this one is not worth a line."""
         count = self._sayings.count(why)
         if count == SAID + 1:
             self._ctx.log.warn(message, "for the same reason; lockstep status names them")
         return count > SAID
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Our share of the groups may be another one from now on. What was said stands in the state topic."""
         self._views.clear()
 
@@ -219,12 +219,12 @@ class GroupReport:
             counts[self._row(group).phase] += 1
         return counts
 
-    def standing(self) -> Mapping[str, int]:
+    def count_places(self) -> Mapping[str, int]:
         """How many partitions of groups that could be looked at are exact, behind, waiting or beyond their places."""
         counts = dict.fromkeys(("exact", "behind", "waiting", AHEAD_ON_TARGET, REWOUND_ON_SOURCE), 0)
         for view in self._views.values():
             ahead = {one.where: one.state for one in view.ahead}
-            for where, place in view.standing.places:
+            for where, place in view.translation.places:
                 kind = "exact" if place.exact else "waiting" if place.at is None else "behind"
                 counts[ahead.get(where, kind)] += 1
         return counts
@@ -260,20 +260,20 @@ class GroupReport:
         if view.trouble:
             phase, reason = "failing", view.trouble
         else:
-            phase, reason = "translated" if written else "waiting", _joined(view.standing.untranslated)
+            phase, reason = "translated" if written else "waiting", _joined(view.translation.untranslated)
         positions = tuple(
             (topic, partition, int(one.upstream), int(one.downstream))
             for (topic, partition), one in sorted(written.items())
         )
         ahead = {one.where for one in view.ahead}
-        behind, waiting = _behind(view.standing, ahead), _waiting(view.standing)
+        behind, waiting = _behind(view.translation, ahead), _waiting(view.translation)
         return GroupStatus(
             group=group,
             phase=phase,
             reason=reason,
             synced=view.synced,
             positions=positions,
-            exact=sum(place.exact for where, place in view.standing.places if where not in ahead),
+            exact=sum(place.exact for where, place in view.translation.places if where not in ahead),
             behind=behind[:LISTED],
             waiting=waiting[:LISTED],
             more_behind=len(behind[LISTED:]),

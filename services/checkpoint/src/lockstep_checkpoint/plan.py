@@ -33,7 +33,7 @@ TargetPartition: TypeAlias = tuple[str, int]
 """Topic by its name on the target, and partition."""
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
-"""`Places.translate`, or whatever answers like it."""
+"""`OffsetTranslator.translate`, or whatever answers like it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class ReverseFlow(CompactedTopic[_State]):
             optional=True,
         )
 
-    def known(self) -> ReverseTranslation:
+    def translation(self) -> ReverseTranslation:
         """What is known of it now."""
         if self.fold is not None:
             return ReverseTranslation(self.fold.places)
@@ -61,7 +61,7 @@ class ReverseFlow(CompactedTopic[_State]):
         """For /status."""
         return {"topic": self.topic, "read": self.fold is not None, "trouble": self.trouble}
 
-    def _take(self, state: _State, records: Sequence[Record]) -> None:
+    def _apply(self, state: _State, records: Sequence[Record]) -> None:
         for record in records:
             try:
                 row = state.rows.fold(record.offset, record.key, record.value)
@@ -69,4 +69,4 @@ class ReverseFlow(CompactedTopic[_State]):
                 self._log.warn("state row ignored", f"{self.topic} offset {record.offset}: {exc}")
                 continue
             if row is not None:
-                state.places.take(row)
+                state.places.apply(row)

@@ -55,7 +55,7 @@ class UpstreamPosition:
     """Nothing that the flow copied to the position or beyond, or is still to copy, lies before it."""
     follows: bool
     """The position is behind a record that the flow is known to have copied; else before the first such record."""
-    told: int
+    known_until: int
     """What the flow copied before the position lies before this offset downstream, as far as runs tell."""
     since: int = 0
     """Unless the position follows a record: what was copied before it lay, upstream, before this offset."""
@@ -67,9 +67,9 @@ class RunTranslator:
     """
 
     def __init__(self) -> None:
-        self.begin(())
+        self.load(())
 
-    def begin(self, rows: Iterable[Row]) -> None:
+    def load(self, rows: Iterable[Row]) -> None:
         """Forget everything and take in these: what the state topic holds now."""
         self._topics: dict[str, MirroredTopic] = {}
         self._progress: dict[_Partition, PartitionProgress] = {}
@@ -77,9 +77,9 @@ class RunTranslator:
         self._maps: dict[_Partition, RunMap] = {}
         self._changes: Counter[str] = Counter()
         for row in rows:
-            self.take(row)
+            self.apply(row)
 
-    def take(self, row: Row) -> None:
+    def apply(self, row: Row) -> None:
         """One more row, in log order; kinds that are of no concern are passed over."""
         match row:
             case MirroredTopic():
@@ -90,7 +90,7 @@ class RunTranslator:
                 before, known = self._progress.get(where), self._maps.get(where)
                 if before is not None and row.is_outdated_by(before):
                     return
-                if known is not None and before is not None and row.is_of_the_chain_of(before):
+                if known is not None and before is not None and row.continues(before):
                     self._maps[where] = known.fold_progress(row)
                 else:
                     self._maps.pop(where, None)
@@ -191,7 +191,7 @@ class RunTranslator:
     def _map(self, where: _Partition, progress: PartitionProgress) -> RunMap:
         known = self._maps.get(where)
         if known is None:
-            known = self._maps[where] = RunMap.of(progress, self._chunks.get(where, {}).values())
+            known = self._maps[where] = RunMap.build(progress, self._chunks.get(where, {}).values())
         return known
 
 
@@ -200,12 +200,14 @@ def _back(known: RunMap, downstream: int) -> UpstreamPosition | str:
     index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
     found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
     if found is not None:
-        return UpstreamPosition(found.upstream, follows=True, told=records[index].downstream_end)
+        return UpstreamPosition(found.upstream, follows=True, known_until=records[index].downstream_end)
     first = records[0] if records else None
     if first is not None and first.downstream == downstream:
-        return UpstreamPosition(UpstreamOffset(first.upstream), follows=False, told=downstream, since=first.upstream)
+        return UpstreamPosition(
+            UpstreamOffset(first.upstream), follows=False, known_until=downstream, since=first.upstream
+        )
     begin = known.begin[0] if known.begin else None
     if begin is not None and begin.downstream <= downstream:
         upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
-        return UpstreamPosition(upstream, follows=False, told=begin.downstream, since=begin.upstream)
+        return UpstreamPosition(upstream, follows=False, known_until=begin.downstream, since=begin.upstream)
     return "its position is before the first one of which the flow in the opposite direction tells"

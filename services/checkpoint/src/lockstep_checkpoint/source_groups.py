@@ -93,7 +93,7 @@ class SourceGroups:
         self._refreshed_at: float | None = None
         self._not_replicated: frozenset[str] | None = None
 
-    async def look(self, now: float, owned: Callable[[str], bool]) -> SourceGroupOffsets:
+    async def read(self, now: float, owned: Callable[[str], bool]) -> SourceGroupOffsets:
         """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
 
         Raises ClusterUnreachable when the source is away and NotPermitted when groups may not be listed at all; what

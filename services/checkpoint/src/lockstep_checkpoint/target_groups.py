@@ -25,7 +25,7 @@ MEMBERSHIPS = {"DEAD": Membership.ABSENT, "EMPTY": Membership.EMPTY}
 class TargetGroups:
     """What one look at the target found; each group asked about is in one of the two."""
 
-    looks: Mapping[str, TargetGroupState] = field(default_factory=dict)
+    states: Mapping[str, TargetGroupState] = field(default_factory=dict)
     failed: Mapping[str, ClusterError] = field(default_factory=dict)
 
 

@@ -44,7 +44,7 @@ class Heartbeats:
         self._listener: UpstreamMonitor | None = None
         self._listening_ms = 0
         self._upstreams: tuple[Upstream, ...] = ()
-        self._beats = ctx.metrics.of(metrics.BEATS, str(ctx.flow))
+        self._beats = ctx.metrics.series(metrics.BEATS, str(ctx.flow))
         ctx.metrics.ask(self._samples)
 
     async def run(self) -> None:
@@ -55,7 +55,7 @@ class Heartbeats:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(ctx.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
-                tasks.create_task(ctx.every("upstream heartbeats", LOOKED_EVERY, self._look_upstream))
+                tasks.create_task(ctx.every("upstream heartbeats", LOOKED_EVERY, self._measure_upstream))
         finally:
             await self._listener.stop()
             self._listener, self._upstreams = None, ()
@@ -80,7 +80,7 @@ class Heartbeats:
             told["trouble"] = self._listener.troubles.get(one.topic, "")
         return told
 
-    async def _look_upstream(self) -> None:
+    async def _measure_upstream(self) -> None:
         ctx = self._ctx
         self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source)
         if self._listener is not None:
@@ -96,12 +96,12 @@ class Heartbeats:
             await ctx.facts(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterError as trouble:
             self._topic_there = False  # it may have been deleted; look again
-            await self._tell(str(trouble))
+            await self._log_failure(str(trouble))
             raise
         self._beats.add()
         self._last_ms = heartbeat.timestamp_ms
         self._last_at = ctx.clock.monotonic()
-        await self._tell(None)
+        await self._log_failure(None)
 
     async def _ensure_topic(self) -> None:
         if self._topic_there:
@@ -112,7 +112,7 @@ class Heartbeats:
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_there = True
 
-    async def _tell(self, failure: str | None) -> None:
+    async def _log_failure(self, failure: str | None) -> None:
         row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
         if row is not None:
             await self._ctx.state.write(row)

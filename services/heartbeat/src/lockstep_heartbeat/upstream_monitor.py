@@ -102,12 +102,12 @@ class UpstreamMonitor:
                 self._turn_to(consumer, listening)
             message = consumer.poll(IDLE)
             if message is not None:
-                self._take(message)
+                self._on_record(message)
                 if message.error() is None:
                     heard_at = time.monotonic()
             if listening and time.monotonic() - heard_at > QUIET:
                 heard_at = time.monotonic()
-                if not self._answers(consumer, min(listening)) and self._unanswered.again():
+                if not self._answers(consumer, min(listening)) and self._unanswered.is_due():
                     text = f"heartbeats on {self._alias}: no answer"
                     log.debug("connecting anew", extra={"text": text, "cluster": self._alias})
                     return
@@ -138,7 +138,7 @@ class UpstreamMonitor:
         self.heard = {topic: known for topic, known in self.heard.items() if topic in topics}
         self.troubles = {topic: why for topic, why in self.troubles.items() if topic in topics}
 
-    def _take(self, message: Message) -> None:
+    def _on_record(self, message: Message) -> None:
         topic = message.topic() or ""
         error = message.error()
         if error is not None:

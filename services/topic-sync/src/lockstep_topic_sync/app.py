@@ -192,7 +192,7 @@ class TopicSync:
         rows = [row for row in rows if state.differs(row)]
         happened = [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
         if rows:
-            await self._say(rows, happened)
+            await self._log_changes(rows, happened)
 
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
         """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
@@ -260,7 +260,7 @@ class TopicSync:
                     replication_factor=factor,
                     configs={key: value for key, value in configs[c.source].items() if key not in left_out},
                 )
-        await self._configs.tell_refused(applied.refused)
+        await self._configs.log_refused(applied.refused)
 
     async def _replication_factor(self, rules: Rules) -> int:
         wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
@@ -331,7 +331,7 @@ class TopicSync:
                 if row is not None and state.differs(row):
                     rows.append(row)
                     events += topic_events(known, row)
-            await self._say(rows, events)
+            await self._log_changes(rows, events)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
         """Which of these the source does not list because we may not describe them (any more), and its words. They are
@@ -349,7 +349,7 @@ class TopicSync:
         rows = [row for row in rows if state.differs(row)]
         if rows:
             happened = [event for row in rows for event in topic_events(known[row.source_topic], row)]
-            await self._say(rows, happened)
+            await self._log_changes(rows, happened)
         return self._hidden
 
     async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
@@ -364,10 +364,10 @@ class TopicSync:
         known = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
         rows = gone_rows(known, topics, source)
         before = {row.source_topic: row for row in known}
-        await self._say(rows, [event for row in rows for event in topic_events(before[row.source_topic], row)])
+        await self._log_changes(rows, [event for row in rows for event in topic_events(before[row.source_topic], row)])
         self._retries.only(topics)
 
-    async def _say(self, rows: Sequence[MirroredTopic], events: Sequence[TopicEvent]) -> None:
+    async def _log_changes(self, rows: Sequence[MirroredTopic], events: Sequence[TopicEvent]) -> None:
         ctx = self._ctx
         await ctx.state.write_all(rows)
         for happened in events:
@@ -381,8 +381,8 @@ class TopicSync:
         self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
         there = ctx.state.all(MirroredTopic)
         for phase, count in count_by_phase(there).items():
-            ctx.metrics.of(metrics.TOPICS, str(ctx.flow), phase).set(count)
-        ctx.metrics.of(metrics.MISSING_PARTITIONS, str(ctx.flow)).set(sum(row.missing for row in there))
+            ctx.metrics.series(metrics.TOPICS, str(ctx.flow), phase).set(count)
+        ctx.metrics.series(metrics.MISSING_PARTITIONS, str(ctx.flow)).set(sum(row.missing for row in there))
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

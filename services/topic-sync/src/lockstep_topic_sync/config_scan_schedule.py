@@ -39,7 +39,7 @@ NEVER = float("-inf")
 
 @dataclass(slots=True)
 class _Known:
-    looked: float = NEVER
+    scanned: float = NEVER
     compared: float = NEVER
     mark: int = 0
     """Stands for the source's configs as last compared."""
@@ -60,7 +60,7 @@ class ConfigScanSchedule:
         self._began = NEVER
         self._period = 0.0
 
-    def begin(
+    def start_round(
         self, topics: Iterable[str], now: float, *, first: Iterable[str] = (), not_now: Container[str] = ()
     ) -> list[str]:
         """The topics whose turn it is in the round that begins at `now`: those of `first`, those that changed lately
@@ -75,15 +75,15 @@ class ConfigScanSchedule:
         ready = [name for name in names if name not in not_now and not self._held(name, now)]
         lately = [name for name in ready if now - self._known[name].changed < self._whole]
         lately.sort(key=lambda name: self._known[name].changed, reverse=True)
-        longest = sorted(ready, key=lambda name: self._known[name].looked)
+        longest = sorted(ready, key=lambda name: self._known[name].scanned)
         wanted = [name for name in first if name in names and name not in not_now]
         return list(dict.fromkeys([*wanted, *lately[:LATELY], *longest[:slice_]]))
 
-    def looked(self, topic: str, mark: int, now: float) -> bool:
+    def record_scan(self, topic: str, mark: int, now: float) -> bool:
         """The source's configs were read at `now`, and `mark` stands for them (equal for equal configs). Whether they
         are to be compared with the target's now: they changed, or the topic would not come up again in time."""
         known = self._known.setdefault(topic, _Known())
-        known.looked = now
+        known.scanned = now
         if known.compared == NEVER:
             return True
         if known.mark != mark:

@@ -84,7 +84,7 @@ class ConfigSync:
         now, all_of_them = ctx.clock.monotonic(), ctx.rounds.hurried(CONFIGS)
         first = topics if all_of_them else self._retries.ready(now)
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
-        asked = self._turns.begin(topics, now, first=first, not_now=not_now)
+        asked = self._turns.start_round(topics, now, first=first, not_now=not_now)
         if self._enabled:
             async for read in config_pieces(ctx.source, asked):
                 await self._follow(rules, topics, read, all_of_them=all_of_them)
@@ -94,7 +94,7 @@ class ConfigSync:
         if stale:
             await self._write({name: topics[name] for name in sorted(stale)})
 
-    async def tell_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
+    async def log_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
         """Say once for each topic which of its configs the target does not take."""
         for topic, keys in refused.items():
             if self.refused.get(topic, {}).keys() != keys.keys():
@@ -109,7 +109,7 @@ class ConfigSync:
         self._failed(read.troubles)
         due: dict[str, tuple[Config, ...]] = {}
         for name, configs in read.by_topic.items():
-            if self._turns.looked(name, hash(configs), now) or all_of_them:
+            if self._turns.record_scan(name, hash(configs), now) or all_of_them:
                 due[name] = configs
             else:
                 self._succeeded(name)
@@ -129,7 +129,7 @@ class ConfigSync:
         applied = await self._alter(wanted)
         failures.update(applied.failed)
         self._failed(failures)
-        await self.tell_refused(applied.refused)
+        await self.log_refused(applied.refused)
         for name in compared:
             if name not in applied.refused:
                 self.refused.pop(name, None)
@@ -140,7 +140,7 @@ class ConfigSync:
     async def _follow_target(self, asked: Mapping[str, str], *, all_of_them: bool) -> None:
         """Where configs are not synced the data plane has to know all the same what the target's topics are set to."""
         now = self._ctx.clock.monotonic()
-        due = {remote: name for name, remote in asked.items() if self._turns.looked(name, 0, now) or all_of_them}
+        due = {remote: name for name, remote in asked.items() if self._turns.record_scan(name, 0, now) or all_of_them}
         async for read in config_pieces(self._ctx.target, due):
             self._failed({due[remote]: why for remote, why in read.troubles.items()})
             for remote, configs in read.by_topic.items():
@@ -163,10 +163,10 @@ class ConfigSync:
                 await ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
                 self._there.pop(a.target, None)
                 self._stale.add(a.source)
-                self._say_contested(a)
+                self._log_contested(a)
         return applied
 
-    def _say_contested(self, altered: Alter) -> None:
+    def _log_contested(self, altered: Alter) -> None:
         held = self._turns.altered(altered.source, self._ctx.clock.monotonic())
         if not held:
             self._contested.discard(altered.source)

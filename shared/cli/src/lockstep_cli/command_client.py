@@ -30,7 +30,7 @@ __all__ = ["ask", "first_of", "members_of", "new_request", "producing"]
 def new_request(
     settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
 ) -> CommandRequest:
-    """`question_of` with an id that nobody used before, and the present time."""
+    """`command_request` with an id that nobody used before, and the present time."""
     return command_request(settings, verb, scope, id_=str(uuid.uuid4()), at_ms=now_ms(), arguments=arguments)
 
 
@@ -58,7 +58,7 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
         wanted = question.command.id.encode()
         for record in records:
             if record.value is not None and wanted in record.value:
-                reply.hear(decode_event(record.value))  # services write nothing else there
+                reply.add(decode_event(record.value))  # services write nothing else there
         if not reply.missing:
             answered.set()
 

@@ -129,7 +129,7 @@ def _unread(
 ) -> _Unread:
     awaited, unknown, left = [], [], []
     for tp, row in sorted(rows.items()):
-        if row.tells_end or tp in gone:
+        if row.has_end or tp in gone:
             continue
         topic = held.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
         phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"
@@ -169,7 +169,7 @@ def _awaited(held: HandBackState, unread: _Unread) -> str:
 
 def _failed(held: HandBackState) -> str:
     """What of a stopped data plane has failed too often, so that waiting does not help, as a sentence; else ""."""
-    now, source = DesiredState(held.rows, held.states), Scope.of(Connector.SOURCE)
+    now, source = DesiredState(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
         return ""
     for row in held.rows.values():

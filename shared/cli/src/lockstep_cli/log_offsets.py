@@ -57,7 +57,7 @@ class LogReader:
             earlier={} if before is None else {tp: log.end for tp, log in before.source.items()},
         )
 
-    def tells(self, rows: Mapping[str, Row], logs: LogOffsets, at_ms: int) -> bool:
+    def is_conclusive(self, rows: Mapping[str, Row], logs: LogOffsets, at_ms: int) -> bool:
         """Whether one look was enough to tell partitions at rest from those that stand still."""
         return latest([row for row in rows.values() if isinstance(row, PartitionProgress)], at_ms, logs)
 

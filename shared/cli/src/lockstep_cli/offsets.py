@@ -234,7 +234,7 @@ async def _asked(
     from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_protocol.commands.command_vocabulary import Scope
 
-    reply = CommandReply(new_request(settings, verb, Scope.of(connector), request))
+    reply = CommandReply(new_request(settings, verb, Scope.for_connector(connector), request))
     with ProgressDisplay([reply]):
         await ask(settings, reply, timeout)
     return reply

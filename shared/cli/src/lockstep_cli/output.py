@@ -37,11 +37,11 @@ class RunOutput:
         if self._closed:
             end()
 
-    def say(self, level: str, message: str, flow: str = "") -> None:
+    def info(self, level: str, message: str, flow: str = "") -> None:
         """An event of the run itself."""
         self._write(LogLine(_now(), level, RUN, flow, message))
 
-    def hear(self, service: str, text: str) -> str | None:
+    def add_line(self, service: str, text: str) -> str | None:
         """A line that a service wrote. Returns its pages' address (`http://host:port`, or `https`) when the line tells
         it."""
         if not text.strip():

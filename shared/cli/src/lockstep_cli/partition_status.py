@@ -54,7 +54,7 @@ class LogOffsets:
 class SlotOwners:
     """Who has which partition, and who has been heard lately."""
 
-    of: Mapping[tuple[str, int], int]
+    by_partition: Mapping[tuple[str, int], int]
     heard_ms: Mapping[int, int]
     """When each slot that has started spoke last."""
 
@@ -88,7 +88,7 @@ def judged(
     silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
     why = why_unknown(row, topic, source, target_end, silent=silent)
     lag = behind(row, topic, source, target_end, silent=silent)
-    slot = slots.of.get(tp, -1)
+    slot = slots.by_partition.get(tp, -1)
     standing = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
     if standing.state == UNKNOWN:
         standing = replace(standing, why=why)

@@ -138,7 +138,7 @@ class _Seen:
                 if isinstance(row, Leader) and _service_of(row.service) == service
             ]
             count = self._replicas.get(service)
-            trouble = self._failed(service, "service", (Scope.of(connector),))
+            trouble = self._failed(service, "service", (Scope.for_connector(connector),))
             word = self._wanted.connector(connector).word
             # The data plane may have no replica while it is stopped; others are needed to resume.
             if not trouble and count == 0 and (service, word) != ("data-plane", "stopped"):
@@ -146,7 +146,9 @@ class _Seen:
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
 
     def held_back(self) -> Iterable[PausedPart]:
-        of_connectors = {str(Scope.of(connector)): self._wanted.connector(connector) for connector in Connector}
+        of_connectors = {
+            str(Scope.for_connector(connector)): self._wanted.connector(connector) for connector in Connector
+        }
         for scope, phase in of_connectors.items():
             if phase is not DesiredPhase.RUNNING:
                 yield PausedPart(scope, phase.word)
@@ -176,7 +178,7 @@ class _Seen:
                 continue
             for number in range(max(topic.partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = known.get((topic.source_topic, number))
-                slot = slots.of.get((topic.source_topic, number), -1 if row is None else row.slot)
+                slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
                 wanted = self._wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
                 yield judged(
                     topic,
@@ -207,7 +209,9 @@ class _Seen:
                 row.source_topic,
                 row.target_topic,
                 row.phase,
-                self._wanted.of(Scope.of(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)).word,
+                self._wanted.phase_for(
+                    Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)
+                ).word,
                 max(row.partitions, len(mine)),
                 sum(line.phase != NOT_BEGUN for line in mine),
                 sum(line.phase == "halted" for line in mine),
@@ -222,7 +226,7 @@ class _Seen:
         rows = {row.slot: row for row in self._all(SlotStatus) if isinstance(row, SlotStatus)}
         for number, row in sorted(rows.items()):
             scope = Scope(ScopeKind.SLOT, number=number)
-            asked = (scope,), (Scope.of(Connector.SOURCE), scope)
+            asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
             word = self._wanted.slot(number).word
             trouble = self._failed("data-plane", str(scope), *asked)
             if not trouble and word != "stopped" and row.phase == "started" and row.partitions > row.resting:

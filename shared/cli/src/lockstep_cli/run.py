@@ -73,9 +73,9 @@ def run(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_form
             flow_width=width,
         )
         for settings in configuration.flows:
-            log.say("info", route(settings, services), str(settings.flow))
+            log.info("info", route(settings, services), str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
-            log.say("warning", str(problem))
+            log.info("warning", str(problem))
         return asyncio.run(_supervise(commands, log))
 
 
@@ -89,6 +89,6 @@ def run_or_say(file: Path | LegacyFiles, *, door: Door, log_level: str | None, l
 
 
 async def _supervise(commands: Mapping[str, Sequence[str]], log: RunOutput) -> int:
-    supervisor = Supervisor(commands, say=log.say, hear=log.hear)
+    supervisor = Supervisor(commands, say=log.info, hear=log.add_line)
     log.when_closed(supervisor.stop)
     return await supervisor.run()

@@ -142,7 +142,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     if "data-plane" in services:
         reader = LogReader(settings, target, timeout)
         logs = await reader.read(rows)
-        if not reader.tells(rows, logs, now_ms()):
+        if not reader.is_conclusive(rows, logs, now_ms()):
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             rows, unreadable = await read_rows(settings)
             logs = await reader.read(rows, logs)

@@ -120,7 +120,7 @@ class Supervisor:
             started_at = loop.time()
             if self._stopping.is_set():  # asked while it was being started
                 child.terminate()
-            exit_code = await self._see_to_its_end(child)
+            exit_code = await self._watch_until_ended(child)
             ended_at = loop.time()
             self._spoke[name].set()
             del self._running[name]
@@ -158,7 +158,7 @@ class Supervisor:
             for wait in waits:
                 wait.cancel()
 
-    async def _see_to_its_end(self, child: Child) -> int:
+    async def _watch_until_ended(self, child: Child) -> int:
         """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
         listening = asyncio.ensure_future(self._listen(child))
         try:

@@ -114,7 +114,7 @@ class TopicPlan:
         return sum(one.to_copy for one in self.partitions)
 
     @property
-    def begins_anew(self) -> tuple[int, ...]:
+    def without_offset(self) -> tuple[int, ...]:
         """Partitions without an offset."""
         return tuple(one.partition for one in self.partitions if one.offset is None)
 
@@ -271,7 +271,7 @@ def _refusals(
             "to run and be stopped, for it is who alters offsets: lockstep run, and lockstep stop"
         )
     rows = progress_rows(found.rows)
-    if unread := [tp for tp, _ in alters if not rows[tp].tells_end]:
+    if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
         yield (
             f"where the flow's own copy ends of {named(unread)} was not read from {target} since it was copied last, "
             "so nobody knows who is further. Let the data plane run while the flow is stopped, and ask again"

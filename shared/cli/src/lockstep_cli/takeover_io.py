@@ -124,7 +124,7 @@ async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
     await _must_be_stopped(target, flow.target, plan.place)
     if plan.alters:
         entries = listing(_change(settings.aliases.source, tp, offset) for tp, offset in plan.alters)
-        reply = CommandReply(new_request(settings, OFFSETS_ALTER, Scope.of(Connector.SOURCE), entries))
+        reply = CommandReply(new_request(settings, OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), entries))
         await ask(settings, reply, within)
         if exit_code([reply]) is not Exit.FINE:
             raise ClusterError(flow.target, "\n".join(reply.as_lines()))
@@ -212,7 +212,7 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     alias = settings.flow.target
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            await _replay(settings, topic, fold.take)
+            await _replay(settings, topic, fold.apply)
     except TopicMissing:
         return None
     except TimeoutError as exc:
@@ -228,7 +228,7 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
 class _Offsets:
     offsets: dict[tuple[str, str], dict[TopicPartition, int]] = field(default_factory=dict)
 
-    def take(self, records: Sequence[Record]) -> None:
+    def apply(self, records: Sequence[Record]) -> None:
         for record in records:
             try:
                 progress = decode_source_progress(record.key, record.value)

@@ -136,7 +136,7 @@ class _View:
     def reads_from_beginning(self) -> bool:
         return self.from_beginning or self.role == "state"
 
-    def take(self, records: Sequence[Record]) -> None:
+    def apply(self, records: Sequence[Record]) -> None:
         from lockstep_cli.record_decoder import decode
 
         for record in records:
@@ -191,7 +191,7 @@ async def _show(view: _View, no_follow: bool) -> None:
         follower = follow(
             view.conf,
             view.topic,
-            on_records=view.take,
+            on_records=view.apply,
             from_beginning=from_beginning,
             alias=view.alias,
             access=access,

@@ -31,7 +31,7 @@ class RemoteOffsets:
         """Every group that has a position."""
         return frozenset(one.group for one in self.checkpoints)
 
-    def of(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
+    def for_group(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
         """The group's checkpoints by target topic and partition; empty for one that has none.
 
         >>> RemoteOffsets().of("billing")

@@ -67,8 +67,8 @@ def translate_offsets(
     if found.malformed:
         log.warning("passed over %d of the checkpoints of %s: no such record", found.malformed, source_alias)
     if isinstance(groups, str):
-        return _positions(found.of(groups))
-    return {group: _positions(found.of(group)) for group in sorted(found.groups)}
+        return _positions(found.for_group(groups))
+    return {group: _positions(found.for_group(group)) for group in sorted(found.groups)}
 
 
 def _positions(of_group: Mapping[tuple[str, int], Checkpoint]) -> list[TopicPartition]:

@@ -231,13 +231,13 @@ class _Reader:
         self.at = 0
 
     def number(self, form: struct.Struct, field: str) -> int:
-        return int(form.unpack(self._take(form.size, field))[0])
+        return int(form.unpack(self._read_bytes(form.size, field))[0])
 
     def string(self, field: str) -> str:
         length = self.number(INT16, f"length of {field}")
         if length < 0:
             self._fail(f"{field} has length {length}, null is not allowed")
-        data = self._take(length, field)
+        data = self._read_bytes(length, field)
         try:
             return data.decode()
         except UnicodeDecodeError as exc:
@@ -250,7 +250,7 @@ class _Reader:
                 f"{self.what}: version {version}, this release reads version {RECORD_VERSION}"
             )
 
-    def _take(self, size: int, field: str) -> bytes:
+    def _read_bytes(self, size: int, field: str) -> bytes:
         taken = self.data[self.at : self.at + size]
         if len(taken) < size:
             self._fail(f"{field} needs {size} bytes at {self.at}, {len(taken)} are left")

@@ -170,7 +170,7 @@ class RunMap:
     """Everything up to this upstream offset is in the runs or was passed over, says the newest progress row."""
 
     @classmethod
-    def of(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunMap:
+    def build(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunMap:
         """What the present rows of a partition say together, in whatever order they come."""
         known = cls(progress.producer_id, progress.source_topic_id, progress.target_topic_id)
         for row in rows:

@@ -209,7 +209,7 @@ class PositionsOfGroup:
         unknown = [
             f"{topic}-{number}"
             for (topic, number), row in sorted(rows.items())
-            if (topic, number) in self._placed & self._followed and not row.tells_end
+            if (topic, number) in self._placed & self._followed and not row.has_end
         ]
         if unknown:
             text = "the target was not asked where their copies end; whoever goes on may copy some records again"

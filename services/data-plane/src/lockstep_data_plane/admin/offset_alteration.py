@@ -76,7 +76,7 @@ def not_located(rows: Iterable[PartitionProgress], topics: Iterable[MirroredTopi
     """Rows that do not say where the copy ends, of topics that are mirrored; what an operator has altered is known. In
     doubt ones come last."""
     mirrored = {topic.source_topic for topic in topics if topic.phase == "mirrored"}
-    found = [row for row in rows if row.topic in mirrored and not row.tells_end]
+    found = [row for row in rows if row.topic in mirrored and not row.has_end]
     return sorted(found, key=lambda row: (row.phase == "halted", row.topic, row.partition))
 
 

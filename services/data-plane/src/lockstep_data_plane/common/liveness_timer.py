@@ -19,7 +19,7 @@ class Silence:
     def look(self, said: object, now: float) -> float:
         """Seconds since it said something new; 0.0 as long as it says nothing. `said`: the last thing heard of it, None
         for nothing; `now` a time in seconds of a clock that does not go back."""
-        away = self._looks.away(now)
+        away = self._looks.suspended(now)
         if said != self._said or away:
             self._said, self._heard_at = said, now
         return 0.0 if said is None or self._heard_at is None else now - self._heard_at

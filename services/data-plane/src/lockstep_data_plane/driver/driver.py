@@ -90,7 +90,7 @@ class Driver:
         async with self._placing.copying():
             await self._copy()
 
-    async def rest(self) -> None:
+    async def run_while_stopped(self) -> None:
         """While it is stopped: slots that were killed find out where their copies end, and write that down. Offsets may
         be altered in between."""
         await self._unled.end()
@@ -126,8 +126,8 @@ class Driver:
             await self._control_topics()
             self._producer_id = (await flow_origin(self.ctx)).producer_id
             if ctx.settings.data_plane.tasks_max is None:
-                ctx.log.say("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
-            ctx.log.say("spark ready", await self.spark.address() or "its pages are off")
+                ctx.log.info("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
+            ctx.log.info("spark ready", await self.spark.address() or "its pages are off")
             self._refused = None  # what a row said before our time is tried again
             while True:
                 if self._group is not None:
@@ -203,7 +203,7 @@ class Driver:
             wanted.append((self.ctx.source if at_source else self.ctx.target, offset_syncs_topic(settings)))
         for admin, topic in wanted:
             for name in await ensure_control_topics(admin, [topic]):
-                self.ctx.log.say("control topic created", f"{name} on {admin.alias}", topic=name)
+                self.ctx.log.info("control topic created", f"{name} on {admin.alias}", topic=name)
 
     def _new_spec(self, slot: int) -> SlotSpec:
         """Who the next run of a slot is."""
@@ -288,7 +288,7 @@ class Driver:
         held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
         if better := self._balance.look(held, self._load.rates(), now):
             moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
-            ctx.log.say("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
+            ctx.log.info("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
             await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))
 
     async def _watch(self) -> None:

@@ -66,4 +66,4 @@ class Ends:
 def _unknown(rows: Mapping[str, Row], partitions: Iterable[TopicPartition]) -> frozenset[PartitionProgress]:
     """The rows of those that do not say where the copy ends."""
     found = (rows.get(PartitionProgress(topic=topic, partition=number).key()) for topic, number in partitions)
-    return frozenset(row for row in found if isinstance(row, PartitionProgress) and not row.tells_end)
+    return frozenset(row for row in found if isinstance(row, PartitionProgress) and not row.has_end)

@@ -49,7 +49,7 @@ class Running:
         self.ailing = Ailing(0.0)
         """Of the present run."""
         self.restarts = 0
-        self._failures = ctx.metrics.of(SLOT_RESTARTS, str(ctx.flow), str(slot))
+        self._failures = ctx.metrics.series(SLOT_RESTARTS, str(ctx.flow), str(slot))
         self.told_at: float | None = None
         """When it was told to end (`Clock.monotonic`)."""
         self.asked = starts_asked(ctx.state.rows, slot)
@@ -119,7 +119,7 @@ class Running:
                 if self.ending:
                     await self._heard_released(self.spec)
                     return
-                say, reason = ctx.log.say, "it ended by itself"
+                say, reason = ctx.log.info, "it ended by itself"
             except SlotFailed as exc:
                 reason = str(exc)
             if self._told.is_set():

@@ -206,7 +206,7 @@ class Ledger:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
         logged too."""
         loud = kind in LOUD
-        self._say.say(
+        self._say.info(
             event_words(kind), text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail
         )
         event = Event(

@@ -78,7 +78,7 @@ class SyncLog:
             self.took.add(now_ms(), 1000 * (time.monotonic() - began))
             if self._failing:
                 self._failing = False
-                self._say.say("offset syncs recovered")
+                self._say.info("offset syncs recovered")
 
     async def settle(self, within_s: float) -> None:
         """Send what waits, and wait for that and for what is on its way, at most so long; what is left is covered by

@@ -63,9 +63,9 @@ class Deciding:
         it. Raises Halt."""
         plane, name = self._settings.data_plane, partition.name
         policies = Policies(
-            gap=plane.on_gap.of(partition.topic),
-            recreate=plane.on_recreate.of(partition.topic),
-            doubt=plane.on_doubt.of(partition.topic),
+            gap=plane.on_gap.for_topic(partition.topic),
+            recreate=plane.on_recreate.for_topic(partition.topic),
+            doubt=plane.on_doubt.for_topic(partition.topic),
         )
         if found.on_target and partition.in_one_log:
             found = replace(found, held=row.downstream, target_end=await self._standing.log_end(partition) + 1)

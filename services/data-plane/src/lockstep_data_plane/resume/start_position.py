@@ -26,7 +26,7 @@ async def first_row(
 
 async def _first_offset(source: Cluster, settings: FlowSettings, tp: TopicPartition) -> int:
     plane = settings.data_plane
-    moment = plane.start_timestamp.of(tp[0])
+    moment = plane.start_timestamp.for_topic(tp[0])
     if moment is None:
         return await source.end_offset(tp, timestamp=EARLIEST if plane.auto_offset_reset == "earliest" else LATEST)
     # The end first: a record of that time that comes between the two questions is copied.

@@ -51,7 +51,7 @@ class Certificates:
                     self._said = why
                     self._say.warn("certificates not taken up", f"{why}; going on with the former ones")
                 continue
-            self._say.say("certificates changed", "connecting anew")
+            self._say.info("certificates changed", "connecting anew")
             self._renewed_at = asyncio.get_running_loop().time()
             changed.set()
 

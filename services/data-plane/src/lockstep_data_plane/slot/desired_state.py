@@ -44,17 +44,17 @@ def orders(
         return dict.fromkeys(partitions, AS_USUAL)
     now = DesiredState(wanted, states)
     named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
-    of_slot = now.of(Scope.of(Connector.SOURCE), slot_scope(slot))
+    of_slot = now.phase_for(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
     of_topics: dict[str, Order] = {}
     found: dict[TopicPartition, Order] = {}
     for topic, number in partitions:
         if topic not in of_topics:
             scope = Scope(ScopeKind.TOPIC, topic)
-            of_topics[topic] = Order(max(of_slot, now.of(scope)), _asked(now, scope))
+            of_topics[topic] = Order(max(of_slot, now.phase_for(scope)), _asked(now, scope))
         found[topic, number] = around = of_topics[topic]
         scope = Scope(ScopeKind.PARTITION, topic, number)
         if str(scope) in named:
-            found[topic, number] = Order(max(around.phase, now.of(scope)), around.asked + _asked(now, scope))
+            found[topic, number] = Order(max(around.phase, now.phase_for(scope)), around.asked + _asked(now, scope))
     return found
 
 
@@ -86,13 +86,15 @@ def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
     there."""
     now = DesiredState(rows)
     return frozenset(
-        slot for slot in range(slots) if now.of(slot_scope(slot)) is not DesiredPhase.RUNNING or has_failed(rows, slot)
+        slot
+        for slot in range(slots)
+        if now.phase_for(slot_scope(slot)) is not DesiredPhase.RUNNING or has_failed(rows, slot)
     )
 
 
 def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
     """The new starts that were asked for of a slot and of what it lies in."""
-    return DesiredState(rows).restarts(Scope.of(Connector.SOURCE), slot_scope(slot))
+    return DesiredState(rows).restarts(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
 
 
 def tries_of(rows: Mapping[str, Row], slot: int) -> Restarts:

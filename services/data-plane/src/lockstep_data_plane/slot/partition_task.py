@@ -92,7 +92,7 @@ class Tending:
         return partition.phase is Phase.DRAINING or (partition.phase is Phase.SETTLING and partition.ends_first)
 
     def _quarantines(self, partition: Partition) -> bool:
-        wanted = self.plane.on_refused.of(partition.topic) == "quarantine"
+        wanted = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
         return wanted and partition.refusal is not None and not partition.leaving
 
     async def _quarantine(self, partition: Partition, pauses: Pauses) -> None:

@@ -273,7 +273,7 @@ class Slot:
         if not self._succeeded and self._spec.is_succeeded_by(row, term):
             self._succeeded = True
             text = f"{row.instance} leads now and starts its own"
-            self._say.say(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
+            self._say.info(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
 
     def _fold_runs(self, key: bytes, value: bytes | None) -> None:
         chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})

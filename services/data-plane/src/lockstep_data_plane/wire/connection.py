@@ -253,10 +253,10 @@ class Connection(SessionConnection):
             self.close()
             raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         while self._held and self._writer is not None:
             self._put(*self._held.popleft())
-        super()._let_go()
+        super()._release()
 
     def close(self, reason: CloseReason | None = None, exc: BaseException | None = None) -> Any:
         while self._held:

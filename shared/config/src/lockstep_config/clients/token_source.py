@@ -83,7 +83,7 @@ class TokenSource:
         return self.token_and_end()[0]
 
     def token_and_end(self) -> tuple[Token, float]:
-        """The same, and the end of it to give librdkafka (`end_to_tell`)."""
+        """The same, and the end of it to give librdkafka (`expiry_to_report`)."""
         with self._lock:
             token = self._good_now()
             return token, expiry_to_report(token, self._clock(), max(self._due, self._silent_until))

@@ -73,15 +73,15 @@ class LogLevels:
     """`root`: of everybody who has none of their own in `of` (by service, or `clients`); empty: nothing is said."""
 
     root: str = ""
-    of: Mapping[str, str] = field(default_factory=dict, hash=False)
+    by_service: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def level(self, service: str) -> str:
         """debug, info, warning, error or critical; info where nothing is said."""
-        return self.of.get(service) or self.root or "info"
+        return self.by_service.get(service) or self.root or "info"
 
     def over(self, other: LogLevels) -> LogLevels:
         """What both say, this one's word before the other's."""
-        return LogLevels(self.root or other.root, {**other.of, **self.of})
+        return LogLevels(self.root or other.root, {**other.by_service, **self.by_service})
 
 
 def level_key(who: str) -> str:

@@ -24,7 +24,7 @@ class PerTopic(Generic[V]):
     default: V
     others: tuple[tuple[NameFilter, V], ...] = ()
 
-    def of(self, topic: str) -> V:
+    def for_topic(self, topic: str) -> V:
         """What holds for a topic of the source."""
         return next((value for names, value in self.others if names.matches(topic)), self.default)
 

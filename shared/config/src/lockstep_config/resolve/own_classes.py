@@ -25,7 +25,7 @@ class OwnClasses:
         """At the top of the file: for some flow; what becomes of the others is said flow by flow (`filters`)."""
         return _has(self.stood_in, flow, key)
 
-    def take(self, flow: Flow | None, key: str) -> bool:
+    def claim(self, flow: Flow | None, key: str) -> bool:
         return _has(self.keys, flow, key)
 
     def near(self, flow: Flow | None, key: str) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ LISTS = (Kind.LIST, Kind.PATTERNS)
 def check_line(
     entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses = NO_CLASSES
 ) -> None:
-    """Judge one line. `aliases` are the file's clusters; `place` is where the line belongs (`layering.place_of`)."""
+    """Judge one line. `aliases` are the file's clusters; `place` is where the line belongs (`layering.parse_key`)."""
     if place.flow is not None:
         if _known_flow(entry, place, aliases, findings):
             _check_flow_line(entry, place, findings, classes)
@@ -85,7 +85,7 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
     if (own := own_key(key)) is not None:
         _check_own_line(entry, place, *own, findings)
         return
-    if classes.take(place.flow, key) or _check_known(
+    if classes.claim(place.flow, key) or _check_known(
         entry, key, Scope.FLOW, findings, classes.stand_in(place.flow, key)
     ):
         return
@@ -178,7 +178,7 @@ def _check_top_line(
     key = place.key
     if key.startswith("config.providers."):
         return  # the providers' own check (`providers.providers_of`)
-    if classes.take(None, key) or _check_known(entry, key, Scope.TOP, findings, classes.stand_in(None, key)):
+    if classes.claim(None, key) or _check_known(entry, key, Scope.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
         _check_connection(entry, key, findings)

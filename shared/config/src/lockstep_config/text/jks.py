@@ -73,7 +73,7 @@ def read_jks(content: bytes, password: str | None) -> JksStore:
     for _ in range(cursor.number(4)):
         tag, alias, _created = cursor.number(4), cursor.text(), cursor.number(8)
         if tag == KEY_ENTRY:
-            protected = cursor.take(cursor.number(4))
+            protected = cursor.read(cursor.number(4))
             chain = tuple(cursor.certificate(version) for _ in range(cursor.number(4)))
             keys.append(KeyEntry(alias, chain, protected))
         elif tag == TRUSTED_ENTRY:
@@ -96,24 +96,24 @@ class _Cursor:
     def left(self) -> int:
         return len(self._content) - self._at
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         if size > self.left:
             raise BadStore("is damaged: it ends within an entry")
         self._at += size
         return self._content[self._at - size : self._at]
 
     def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
+        return int.from_bytes(self.read(size), "big")
 
     def text(self) -> str:
-        return self.take(self.number(2)).decode("utf-8", "replace")
+        return self.read(self.number(2)).decode("utf-8", "replace")
 
     def certificate(self, version: int) -> bytes:
         if version == 2:
             kind = self.text()
             if kind != "X.509":
                 raise BadStore(f"holds a certificate of type {kind}: only X.509 is known")
-        return self.take(self.number(4))
+        return self.read(self.number(4))
 
 
 def _characters(password: str) -> bytes:

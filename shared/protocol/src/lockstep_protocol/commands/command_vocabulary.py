@@ -108,7 +108,7 @@ class Scope:
         return partition_for(self.name.encode(), COMMANDS_PARTITIONS) if self.kind is ScopeKind.GROUP else 0
 
     @classmethod
-    def of(cls, connector: Connector) -> Scope:
+    def for_connector(cls, connector: Connector) -> Scope:
         return cls(ScopeKind.CONNECTOR, connector.value)
 
     @classmethod

@@ -42,14 +42,14 @@ class Tokens:
             return ""
         return self.tokens[index].char
 
-    def take(self, missing: str) -> Token:
+    def pop(self, missing: str) -> Token:
         """The next token, or a refusal with the sentence `missing` where there is none."""
         if self.next >= len(self.tokens):
             self.refuse(missing)
         self.next += 1
         return self.tokens[self.next - 1]
 
-    def take_if(self, chars: str) -> str:
+    def pop_if(self, chars: str) -> str:
         """The next character, taken, if it is unquoted and among `chars`; else the empty text."""
         char = self.special()
         if not char or char not in chars:
@@ -57,11 +57,11 @@ class Tokens:
         self.next += 1
         return char
 
-    def take_until(self, end: str, missing: str) -> str:
+    def pop_until(self, end: str, missing: str) -> str:
         """What stands before the next `end`, which is taken too."""
         taken = ""
-        while not self.take_if(end):
-            taken += self.take(missing).char
+        while not self.pop_if(end):
+            taken += self.pop(missing).char
         return taken
 
     def refuse(self, why: str) -> NoReturn:

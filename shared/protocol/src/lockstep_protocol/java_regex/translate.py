@@ -90,7 +90,7 @@ class _Parser(Tokens):
         while True:
             text, flags = self._branch(flags)
             branches.append(text)
-            if not self.take_if("|"):
+            if not self.pop_if("|"):
                 return "|".join(branches)
 
     def _branch(self, flags: _Flags) -> tuple[str, _Flags]:
@@ -111,20 +111,20 @@ class _Parser(Tokens):
         return text + (f"(?i:{folded})" if folded else ""), flags
 
     def _quantifier(self) -> str:
-        text = self.take_if("*+?")
-        if not text and self.take_if("{"):
-            inside = self.take_until("}", "a { without its }")
+        text = self.pop_if("*+?")
+        if not text and self.pop_if("{"):
+            inside = self.pop_until("}", "a { without its }")
             bounds = re.fullmatch(r"([0-9]+)(?:,([0-9]*))?", inside)
             if bounds is None:
                 self.refuse(f"illegal repetition {{{inside}}}")
             if bounds[2] and int(bounds[2]) < int(bounds[1]):
                 self.refuse(f"illegal repetition {{{inside}}}: the upper bound is below the lower one")
             text = f"{{{inside}}}"
-        return text + self.take_if("?+") if text else ""
+        return text + self.pop_if("?+") if text else ""
 
     def _atom(self, flags: _Flags) -> tuple[str, bool]:
         """One thing to repeat, and whether it is a leaf whose letters the flag `i` concerns."""
-        token = self.take("")
+        token = self.pop("")
         if token.quoted:
             return re.escape(token.char), True
         match token.char:
@@ -147,21 +147,21 @@ class _Parser(Tokens):
     def _group(self, flags: _Flags) -> str:
         opening = "(" + self._group_kind()
         text = opening + self._alternatives(flags)
-        if not self.take_if(")"):
+        if not self.pop_if(")"):
             self.refuse("a ( without its )")
         return text + ")"
 
     def _group_kind(self) -> str:
-        if not self.take_if("?"):
+        if not self.pop_if("?"):
             self.groups += 1
             return ""
-        if kind := self.take_if(":=!>"):
+        if kind := self.pop_if(":=!>"):
             return "?" + kind
-        if not self.take_if("<"):
+        if not self.pop_if("<"):
             self.refuse("unknown kind of group")
-        if kind := self.take_if("=!"):
+        if kind := self.pop_if("=!"):
             return "?<" + kind
-        name = self.take_until(">", "a group's name without its >")
+        name = self.pop_until(">", "a group's name without its >")
         if not re.fullmatch("[a-zA-Z][a-zA-Z0-9]*", name):
             self.refuse(f"{name!r} is no name for a group: ASCII letters and digits, a letter first")
         if name in self.names:
@@ -174,8 +174,8 @@ class _Parser(Tokens):
         """`(?i)`, which changes the flags from here on, or `(?i:...)`, which does so inside."""
         self.next += 2
         inside, on = flags, True
-        while not (end := self.take_if("):")):
-            match self.take("flags without their )").char:
+        while not (end := self.pop_if("):")):
+            match self.pop("flags without their )").char:
                 case "-" if on:
                     on = False
                 case "i":
@@ -189,16 +189,16 @@ class _Parser(Tokens):
         if end == ")":
             return "", inside
         text = "(?:" + self._alternatives(inside)
-        if not self.take_if(")"):
+        if not self.pop_if(")"):
             self.refuse("a ( without its )")
         return text + ")" + self._quantifier(), flags
 
     def _escape(self, flags: _Flags) -> tuple[str, bool]:
-        char = self.take("a \\ at the end escapes nothing").char
+        char = self.pop("a \\ at the end escapes nothing").char
         if char in "123456789":
             return self._back_reference(char), True
         if char == "k":
-            if not self.take_if("<") or (name := self.take_until(">", "a name without its >")) not in self.names:
+            if not self.pop_if("<") or (name := self.pop_until(">", "a name without its >")) not in self.names:
                 self.refuse("\\k must name a group that stands before it")
             return f"(?P={name})", True
         if char == "b" and self.special() == "{":
@@ -226,9 +226,9 @@ class _Parser(Tokens):
             return ("^" if char.isupper() else "") + BLANKS[char.lower()]
         if char not in ("p", "P"):
             return None
-        name = self.take("\\p without a name").char
+        name = self.pop("\\p without a name").char
         if name == "{":
-            name = self.take_until("}", "\\p{ without its }")
+            name = self.pop_until("}", "\\p{ without its }")
         return ("^" if char == "P" else "") + self._property(name, flags)
 
     def _property(self, name: str, flags: _Flags) -> str:
@@ -248,8 +248,8 @@ class _Parser(Tokens):
         match char:
             case "0":
                 return chr(int(self._digits("[0-3][0-7]{0,2}|[0-7]{1,2}", "\\0 needs octal digits"), 8))
-            case "x" if self.take_if("{"):
-                digits = self.take_until("}", "\\x{ without its }")
+            case "x" if self.pop_if("{"):
+                digits = self.pop_until("}", "\\x{ without its }")
                 if not re.fullmatch("[0-9a-fA-F]{1,8}", digits) or int(digits, 16) > 0x10FFFF:
                     self.refuse(f"\\x{{{digits}}} is no character")
                 return chr(int(digits, 16))
@@ -261,7 +261,7 @@ class _Parser(Tokens):
                     self.refuse("half of a surrogate pair: write the character itself or \\x{...}")
                 return chr(point)
             case "c":
-                return chr(ord(self.take("\\c without a character").char) ^ 64)
+                return chr(ord(self.pop("\\c without a character").char) ^ 64)
         if char in CONTROLS:
             return CONTROLS[char]
         if char.isascii() and char.isalpha():
@@ -278,9 +278,9 @@ class _Parser(Tokens):
 
     def _class(self, flags: _Flags) -> str:
         """After its `[`. Unions, intersections and, since Java 9, a negation that concerns all of it."""
-        negated = bool(self.take_if("^"))
+        negated = bool(self.pop_if("^"))
         operands = [self._operand(flags, first=True)]
-        while not self.take_if("]"):
+        while not self.pop_if("]"):
             self.next += 2  # the && at which an operand ended
             operands.append(self._operand(flags, first=False))
         if any(len(operand) > 1 for operand in operands[1:-1]):
@@ -305,13 +305,13 @@ class _Parser(Tokens):
                 break
             if self.special() == "]" and (members or parts or not first):
                 break
-            token = self.take("a [ without its ]")
+            token = self.pop("a [ without its ]")
             if not token.quoted and token.char == "[":
                 parts.append(self._class(flags))
                 continue
             char = token.char
             if not token.quoted and char == "\\":
-                char = self.take("a \\ at the end escapes nothing").char
+                char = self.pop("a \\ at the end escapes nothing").char
                 if (found := self._set_escape(char, flags)) is not None:
                     if found.startswith("^"):
                         parts.append(f"[{found}]")
@@ -326,10 +326,10 @@ class _Parser(Tokens):
         if self.special() != "-" or self.special(1) in ("[", "]") or self.next + 1 >= len(self.tokens):
             return re.escape(first)
         self.next += 1
-        token = self.take("")
+        token = self.pop("")
         last = token.char
         if not token.quoted and last == "\\":
-            last = self._char_escape(self.take("a \\ at the end escapes nothing").char)
+            last = self._char_escape(self.pop("a \\ at the end escapes nothing").char)
         if last < first:
             self.refuse(f"illegal range {first}-{last}: its end comes before its beginning")
         return f"{re.escape(first)}-{re.escape(last)}"

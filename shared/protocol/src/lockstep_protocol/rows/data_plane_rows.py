@@ -106,7 +106,7 @@ class PartitionProgress(Row):
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
 
-    def is_of_the_chain_of(self, known: PartitionProgress) -> bool:
+    def continues(self, known: PartitionProgress) -> bool:
         """Whether both are about the same two logs and the same producer id, in whatever epochs."""
         return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
             known.producer_id,
@@ -117,10 +117,10 @@ class PartitionProgress(Row):
     def is_outdated_by(self, known: PartitionProgress) -> bool:
         """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
         what no longer holds."""
-        return self.is_of_the_chain_of(known) and self.producer_epoch < known.producer_epoch
+        return self.continues(known) and self.producer_epoch < known.producer_epoch
 
     @property
-    def tells_end(self) -> bool:
+    def has_end(self) -> bool:
         """Whether it says where the copy ends: the target's log was asked since records were appended last, or an
         operator has said where the copy begins."""
         return self.located or bool(self.begins)

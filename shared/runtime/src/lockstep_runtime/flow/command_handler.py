@@ -152,7 +152,7 @@ class CommandHandler:
     async def _want(self, command: Command, scope: Scope) -> Answer:
         """Write down what is wanted. That it is done, the state of whoever does it says."""
         ctx = self._ctx
-        about = Scope.of(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
+        about = Scope.for_connector(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
         if why := doubts(command.verb, about, ctx.state.rows):
             raise ValueError(why)
         stated = ctx.wanted.stated(ctx.connector)

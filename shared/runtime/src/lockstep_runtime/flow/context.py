@@ -62,7 +62,7 @@ class FlowService(Protocol):
         """The main loop: started each time we begin to act, cancelled when we stand down or end (then drain, within 5
         s).
 
-        Returning early ends nothing else. A `ClusterTrouble` that gets out is logged, and run is started again with
+        Returning early ends nothing else. A `ClusterError` that gets out is logged, and run is started again with
         back-off; any other exception ends the process with exit code 1.
         """
 
@@ -79,7 +79,7 @@ class FlowService(Protocol):
 class IdleWork(Protocol):
     """A service that has something to do while its connector is stopped."""
 
-    async def rest(self) -> None:
+    async def run_while_stopped(self) -> None:
         """Started each time we begin to act for a stopped connector, or it is stopped; cancelled as `run` is. What gets
         out is treated as what `run` raises, but that no restart is counted."""
 
@@ -180,7 +180,7 @@ class FlowContext:
 
     @property
     def standing(self) -> LeadPhase:
-        return max((self.leadership.standing(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
+        return max((self.leadership.phase_of(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
 
     def _term_of(self, row: Row) -> int:
         self.must_act()
@@ -220,7 +220,7 @@ class FlowContext:
         if answers:
             keys["answers"] = answers
         level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
-        self.log.say(event_words(kind), text or subject, level=level, **keys)
+        self.log.info(event_words(kind), text or subject, level=level, **keys)
         happened(kind, subject=subject)
         event = Event(
             kind=kind,
@@ -254,8 +254,8 @@ class FlowContext:
 
     def _round_ended(self, name: str, failed: bool) -> None:
         labels = (str(self.flow), self.service, name)
-        self.metrics.of(ROUNDS, *labels).add()
-        self.metrics.of(ROUND_FAILURES, *labels).add(failed)
+        self.metrics.series(ROUNDS, *labels).add()
+        self.metrics.series(ROUND_FAILURES, *labels).add(failed)
 
     def _traced(self, name: str) -> AbstractContextManager[None]:
         """One name for all rounds of a kind, whatever the flow."""

@@ -31,7 +31,7 @@ class MainLoop:
         self._ctx = ctx
         self._run = run
         self._rest = rest
-        self._scope = Scope.of(ctx.connector)
+        self._scope = Scope.for_connector(ctx.connector)
         self._changed = asyncio.Event()
         self._allowed = allowed_for(ctx.connector, ctx.settings.auto_restart)
         ctx.state.listen(self._saw)
@@ -40,12 +40,12 @@ class MainLoop:
         if isinstance(row, Wanted):
             self._changed.set()
 
-    async def go_on(self) -> None:
+    async def run_forever(self) -> None:
         """For ever: the main loop while its connector is to run. What it raises gets out, a ClusterTrouble after it
         was counted where restarts are limited."""
         ctx = self._ctx
         while True:
-            await self._may_begin()
+            await self._may_start()
             began, asked = ctx.clock.monotonic(), self._asked
             try:
                 await self._until_unwanted(asked)
@@ -53,13 +53,13 @@ class MainLoop:
                 if (trouble := _trouble_in(exc)) is not None:
                     await self._count(ctx.clock.monotonic() - began, str(trouble))
                 raise
-            ctx.rounds.forget()
+            ctx.rounds.reset()
 
     @property
     def _asked(self) -> tuple[str, ...]:
         return self._ctx.wanted.restarts(self._scope)
 
-    async def _may_begin(self) -> None:
+    async def _may_start(self) -> None:
         ctx = self._ctx
         said = False
         while True:
@@ -70,16 +70,16 @@ class MainLoop:
                 break
             if not said:
                 word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
-                ctx.log.say("not running", f"{ctx.connector.value} is {word}")
+                ctx.log.info("not running", f"{ctx.connector.value} is {word}")
                 said = True
-            if self._rest is not None and self._rests():
-                await self._while(self._rests, self._rest)
+            if self._rest is not None and self._has_idle_work():
+                await self._while(self._has_idle_work, self._rest)
             else:
                 await self._changed.wait()
         if row.reason:
             await ctx.state.write_if_changed(again(row, self._asked))
         if said:
-            ctx.log.say("running again", ctx.connector.value)
+            ctx.log.info("running again", ctx.connector.value)
 
     async def _until_unwanted(self, asked: tuple[str, ...]) -> None:
         """The main loop, until it is no longer to run, or to begin anew; it has drained when this returns."""
@@ -106,7 +106,7 @@ class MainLoop:
         finally:
             await _drained(running)
 
-    def _rests(self) -> bool:
+    def _has_idle_work(self) -> bool:
         """Whether what there is to do while it is stopped is to be done now."""
         wanted = self._ctx.wanted.connector(self._ctx.connector)
         return wanted is DesiredPhase.STOPPED and not is_spent(self._restarts(), self._asked)

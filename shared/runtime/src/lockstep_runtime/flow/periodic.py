@@ -50,10 +50,10 @@ class FailureTracker:
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
-        elif str(before) != str(trouble) and not self._said(name, trouble):
-            self._say_failing(name, trouble)
+        elif str(before) != str(trouble) and not self._is_repeated(name, trouble):
+            self._log_failing(name, trouble)
         self._now[name] = trouble
-        self._say_reached(before)
+        self._log_reached(before)
 
     def over(self, name: str) -> None:
         """`name` works (again). Cheap to say when it never failed."""
@@ -61,10 +61,10 @@ class FailureTracker:
         if before is None:
             return
         del self._now[name]
-        self._say_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._said(name, before))
-        self._say_reached(before)
+        self._log_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._is_repeated(name, before))
+        self._log_reached(before)
 
-    def _say_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
+    def _log_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         about = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
         if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
             self._named.add(name)
@@ -82,17 +82,17 @@ class FailureTracker:
         self._others.add(name)
         self._log.debug(f"{name} failing", f"{trouble}; trying again", **about)
 
-    def _say_recovered(self, name: str, *, quietly: bool) -> None:
+    def _log_recovered(self, name: str, *, quietly: bool) -> None:
         self._named.discard(name)
         if name in self._others:
             self._others.discard(name)
             self._log.debug(f"{name} recovered")
             if not self._others:
-                self._log.say("others recovered", f"all that were not named, {self._ever:,}")
+                self._log.info("others recovered", f"all that were not named, {self._ever:,}")
         elif not quietly:
-            self._log.say(f"{name} recovered")
+            self._log.info(f"{name} recovered")
 
-    def _said(self, name: str, trouble: ClusterError | ClassFailed) -> bool:
+    def _is_repeated(self, name: str, trouble: ClusterError | ClassFailed) -> bool:
         """Whether another one lacks the same permission: it was said when that began, and its end is said with the
         last one's."""
         if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
@@ -105,9 +105,9 @@ class FailureTracker:
         away = (trouble.alias for trouble in self._now.values() if isinstance(trouble, ClusterUnreachable))
         return alias in self._others_say or alias in away
 
-    def _say_reached(self, before: ClusterError | ClassFailed | None) -> None:
+    def _log_reached(self, before: ClusterError | ClassFailed | None) -> None:
         if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
-            self._log.say("cluster reachable again", before.alias, cluster=before.alias)
+            self._log.info("cluster reachable again", before.alias, cluster=before.alias)
 
 
 class PeriodicTasks:
@@ -197,7 +197,7 @@ class PeriodicTasks:
         if futures:
             await asyncio.gather(*futures)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """We stood down: nobody works on rounds any more."""
         for futures in self._waiting.values():
             for future in futures:

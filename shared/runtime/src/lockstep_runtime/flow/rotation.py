@@ -107,9 +107,9 @@ class Rotation:
         """Look, for ever."""
         while True:
             await asyncio.sleep(to_next_tick(LOOK_EVERY_S))
-            await self.look()
+            await self.check()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """One look, and what follows from it."""
         seen = await asyncio.to_thread(contents, self._files)
         if not self._steady.differs(seen) and not (self._due and time.monotonic() >= self._not_before):
@@ -117,15 +117,15 @@ class Rotation:
         try:
             newer = await asyncio.to_thread(self._reload)
         except ConfigurationError as exc:
-            self._does_not_serve(exc)
+            self._report_unusable(exc)
             return
         files = newer.sources.files
         content = await asyncio.to_thread(contents, files)
         if any(content.get(file, one) != one for file, one in seen.items()):
             return  # changed while it was read: the next look
-        self._serves()
+        self._is_usable()
         self._compare(newer)
-        await self._take_up(newer, content)
+        await self._apply(newer, content)
         self._files = files
         self._steady.taken = content
         self._due = bool(self._waits)
@@ -136,7 +136,7 @@ class Rotation:
 
     # -- what cannot be taken up ---------------------------------------------------------------------------------------
 
-    def _does_not_serve(self, exc: ConfigurationError) -> None:
+    def _report_unusable(self, exc: ConfigurationError) -> None:
         self._due = True
         now = time.monotonic()
         self._broken_since = self._broken_since or now
@@ -145,9 +145,9 @@ class Rotation:
             self._said = mistakes
             self._log.warn("changed configuration not taken up", f"{mistakes}; going on with the former one")
 
-    def _serves(self) -> None:
+    def _is_usable(self) -> None:
         if self._said:
-            self._log.say("changed configuration can be read again")
+            self._log.info("changed configuration can be read again")
         self._broken_since, self._said = None, ""
 
     def _compare(self, newer: Configuration) -> None:
@@ -161,7 +161,7 @@ class Rotation:
 
     # -- what can ------------------------------------------------------------------------------------------------------
 
-    async def _take_up(self, newer: Configuration, content: Mapping[Path, str]) -> None:
+    async def _apply(self, newer: Configuration, content: Mapping[Path, str]) -> None:
         served = {settings.flow: settings for settings in newer.flows}
         tried: dict[tuple[str, Identity], str] = {}
         waits: dict[str, str] = {}
@@ -190,7 +190,7 @@ class Rotation:
     async def _renew(self, known: _Known, settings: FlowSettings, sides: Sequence[Side]) -> None:
         flow = settings.flow
         aliases = " and ".join(flow.source if side == "source" else flow.target for side in sides)
-        self._log.say("credentials changed", f"{flow}: connecting anew to {aliases}")
+        self._log.info("credentials changed", f"{flow}: connecting anew to {aliases}")
         known.settings = settings
         self._renewed_ms = time.time_ns() // 1_000_000
         await self._flows[flow].renew(settings)

@@ -228,7 +228,7 @@ class AdminRequests:
             why = self._complaints[-1] if self._complaints else error.str()
             unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
             self._complaints.clear()
-            if self._unanswered.again():
+            if self._unanswered.is_due():
                 self._give_up_client()
             if unnamed is not None:
                 return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)

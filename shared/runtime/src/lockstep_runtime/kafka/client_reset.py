@@ -20,7 +20,7 @@ class ClientReset:
         """The cluster is there, and the client too."""
         self._times = 0
 
-    def again(self) -> bool:
+    def is_due(self) -> bool:
         """Nobody answered once more. Whether to ask with another client from now on: at the second time in a row, the
         fourth and each eighth, for the cluster may be away for long."""
         self._times += 1

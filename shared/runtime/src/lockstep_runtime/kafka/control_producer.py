@@ -148,7 +148,7 @@ class ControlProducer:
                 self._producer.poll(0)
             if self._lost:
                 self._lost = False
-                if self._unanswered.again():
+                if self._unanswered.is_due():
                     self._replace()
 
     def _replace(self) -> None:

@@ -127,9 +127,9 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         except Exception as exc:  # noqa: BLE001  # whatever it is, the connection ends with it, and who asks is told
             self.close(CloseReason.AUTH_FAILURE, exc)
         finally:
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """What was held back may go out."""
         self._open.set()
 

@@ -189,7 +189,7 @@ class TopicFollower:
                 else:
                     future.set_exception(exc)
 
-    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+    def _call_loop(self, call: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(call, *args)
         except RuntimeError:  # the loop is closed: nobody is left to tell
@@ -201,18 +201,18 @@ class TopicFollower:
         try:
             self._reader.open()
         except ClusterUnreachable as exc:
-            self._tell(self._end, exc)
+            self._call_loop(self._end, exc)
             return
         try:
             self._read()
         except ClusterError as exc:
-            self._tell(self._end, exc)
+            self._call_loop(self._end, exc)
         except KafkaException as exc:
-            self._tell(self._end, self._reader.told(exc.args[0]))
+            self._call_loop(self._end, self._reader.as_cluster_error(exc.args[0]))
         except Exception as exc:  # noqa: BLE001 - a mistake of ours: raised by `failed`, not lost with the thread
-            self._tell(self._end, exc)
+            self._call_loop(self._end, exc)
         else:
-            self._tell(self._end, None)
+            self._call_loop(self._end, None)
         finally:
             self._reader.close()
 
@@ -222,8 +222,8 @@ class TopicFollower:
             return
         if not self._from_beginning:
             ends = {p: (end, end) for p, (_, end) in ends.items()}
-        self._tell(self._expect, ends)
-        self._tell(self._deliver, (), {})
+        self._call_loop(self._expect, ends)
+        self._call_loop(self._deliver, (), {})
         self._room.acquire()
         # Never at OFFSET_END, which would be looked up later, past what was appended meanwhile.
         self._reader.begin({p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning)
@@ -235,4 +235,4 @@ class TopicFollower:
                 continue
             said.update(came[1])
             self._room.acquire()
-            self._tell(self._deliver, *came)
+            self._call_loop(self._deliver, *came)

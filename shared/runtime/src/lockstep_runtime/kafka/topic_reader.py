@@ -117,7 +117,7 @@ class TopicReader:
                 if not _passes(error):
                     raise
                 self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
-                if classify(error.code()) is ErrorVerdict.UNREACHABLE and self._unanswered.again():
+                if classify(error.code()) is ErrorVerdict.UNREACHABLE and self._unanswered.is_due():
                     self._connect_anew(error.str())
         return None
 
@@ -132,7 +132,7 @@ class TopicReader:
         in which nothing came."""
         if time.monotonic() - self._looked_at >= self._standstill.every:
             self._looked_at = time.monotonic()
-            self._go_on()
+            self._recover()
         # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
         first = self._consumer.poll(IDLE)
         if first is None:
@@ -141,7 +141,7 @@ class TopicReader:
         self._at.update(reached)
         return records, reached
 
-    def told(self, error: KafkaError, partition: int = 0) -> ClusterError:
+    def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
         """What ended the reading, in words of ours."""
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
             return TopicMissing(self._alias, self._topic)
@@ -177,7 +177,7 @@ class TopicReader:
         self._consumer.assign(partitions)
         self._consumer.resume(partitions)
 
-    def _go_on(self) -> None:
+    def _recover(self) -> None:
         """Begin anew, where it stands, what librdkafka no longer fetches, and with another client where this one is not
         answered. Whatever it holds is fetched again."""
         at = self._at
@@ -186,11 +186,11 @@ class TopicReader:
             for number in self._standstill.unmoved(at):
                 ends[number] = bounds(self._consumer, self._topic, number, QUICK)[1]
         except KafkaException as exc:
-            if self._unanswered.again() and self._connect_anew(exc.args[0].str()):
+            if self._unanswered.is_due() and self._connect_anew(exc.args[0].str()):
                 self._assign(at)
             return
         self._unanswered.answered()
-        if stuck := self._standstill.look(at, ends):
+        if stuck := self._standstill.check(at, ends):
             where = ", ".join(f"{self._topic}-{p} at {at[p]} of {ends[p]}" for p in stuck)
             log.warning(
                 "reading anew", extra={"text": f"nothing came of what is there: {where}", "cluster": self._alias}
@@ -224,7 +224,7 @@ class TopicReader:
                 reached[partition] = max(offset, reached.get(partition, 0))
                 self.trouble = ""
             elif not _passes(error):
-                raise self.told(error, partition)
+                raise self.as_cluster_error(error, partition)
         return records, reached
 
 

@@ -106,7 +106,7 @@ class FaustMembership:
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
         self._listen_to_heartbeats()
-        self._runner.heard(self._runner.ctx.clock.monotonic())
+        self._runner.on_heartbeat(self._runner.ctx.clock.monotonic())
         self._runner.assigned(frozenset(tp.partition for tp in assigned))
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
@@ -149,7 +149,7 @@ class FaustMembership:
             asked = self._runner.ctx.clock.monotonic()
             answered: bool = await beat()
             if answered:
-                self._runner.heard(asked)
+                self._runner.on_heartbeat(asked)
             elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.heard):
                 # The session has not ended, so our place went to a member that joined under our instance's name. To
                 # join under it again would put that one out, which would put us out, and so on.

@@ -84,7 +84,7 @@ class FlowRunner:
     ) -> None:
         self.ctx = ctx
         self._service = service
-        self._work = MainLoop(ctx, service.run, service.rest if isinstance(service, IdleWork) else None)
+        self._work = MainLoop(ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None)
         self._whole = f"the whole of {ctx.service}"
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
         self._memberships = memberships
@@ -168,7 +168,7 @@ class FlowRunner:
                 async with asyncio.TaskGroup() as tasks:
                     pulse = tasks.create_task(self._pulse())
                     try:
-                        await self._take_up()
+                        await self._apply_settings()
                         await self._live()
                     finally:
                         pulse.cancel()
@@ -184,7 +184,7 @@ class FlowRunner:
                 self.ctx.rounds.troubles.began("target", ClusterError(self.ctx.target.alias, str(_first(group))))
             await self._wait(self._backoff.next())
 
-    async def _take_up(self) -> None:
+    async def _apply_settings(self) -> None:
         """Use the settings that came in meanwhile. Nobody has a client now."""
         self._renewing.clear()
         settings = self._renewed
@@ -230,7 +230,7 @@ class FlowRunner:
         factor = settings.control.replication_factor
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
-            ctx.log.say("control topic created", f"{name} on {ctx.target.alias}", topic=name)
+            ctx.log.info("control topic created", f"{name} on {ctx.target.alias}", topic=name)
         conf = client_settings.target_producer(settings, ctx.service)
         facts = ControlProducer(ctx.target.alias, conf, access=ctx.target.access)
         acts = ControlProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
@@ -249,13 +249,13 @@ class FlowRunner:
     async def _replay_and_serve(self, facts: ControlProducer) -> None:
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
-        ctx.leadership.forget()
+        ctx.leadership.reset()
         ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
         async with self._follow(topic, ctx.state.receive) as follower:
             await follower.caught_up()
             if not self._replayed:
                 self._replayed = True
-                ctx.log.say("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
+                ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
             membership = self._memberships(self)
             self.rebalancing = True
             try:
@@ -265,7 +265,7 @@ class FlowRunner:
                     tasks.create_task(membership.ended())
                     tasks.create_task(self._watch_reach(follower))
                     tasks.create_task(self._watch_group(follower))
-                    tasks.create_task(self._keep_standing(tasks))
+                    tasks.create_task(self._keep_claiming(tasks))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
                 self.ctx.rounds.troubles.began("target", _first(group))
@@ -320,7 +320,7 @@ class FlowRunner:
         await self._stand_down()
         self._nudged.set()
 
-    def heard(self, asked_at: float) -> None:
+    def on_heartbeat(self, asked_at: float) -> None:
         """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
         lay in the socket while the process was frozen says nothing about now. May be called from any thread."""
         self.ctx.heard_at = asked_at
@@ -340,7 +340,7 @@ class FlowRunner:
             self._lead_changes.saw(label, instance, now)
         self._nudged.set()
 
-    async def _keep_standing(self, tasks: asyncio.TaskGroup) -> None:
+    async def _keep_claiming(self, tasks: asyncio.TaskGroup) -> None:
         ctx = self.ctx
         while True:
             self._nudged.clear()
@@ -354,7 +354,7 @@ class FlowRunner:
                 await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
             if ctx.acting and self._loop_task is None:
                 who = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
-                ctx.log.say("leading", f"{ctx.instance}, {who}", term=ctx.term)
+                ctx.log.info("leading", f"{ctx.instance}, {who}", term=ctx.term)
                 self._loop_task = tasks.create_task(self._act())
             elif not ctx.acting and self._loop_task is not None:
                 await self._stand_down()
@@ -374,12 +374,12 @@ class FlowRunner:
         if task is None:
             return
         if not task.done():
-            self.ctx.log.say("standing down", self.ctx.instance)
+            self.ctx.log.info("standing down", self.ctx.instance)
             task.cancel()
             _, late = await asyncio.wait({task}, timeout=DRAIN)
             if late:
                 self.ctx.log.warn("main loop did not end in time", f"after {DRAIN:.0f} s")
-        self.ctx.rounds.forget()
+        self.ctx.rounds.reset()
 
     async def _act(self) -> None:
         """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
@@ -390,7 +390,7 @@ class FlowRunner:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._attend())
-                    tasks.create_task(self._work.go_on())
+                    tasks.create_task(self._work.run_forever())
             except* LeadershipLost as group:
                 # `_keep_standing` cancels us, unless the group is heard from again before it looks.
                 self.ctx.log.debug("stood down", str(_first(group)))

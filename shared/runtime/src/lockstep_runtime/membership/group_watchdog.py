@@ -20,7 +20,7 @@ class GroupWatchdog:
     def lost(self, heard: bool, reachable: bool, now: float) -> bool:
         """Whether we have been deaf for too long. `heard`: the group has answered lately; `reachable`: the cluster
         answers others of us; `now`: seconds of a clock that does not go back."""
-        away = self._looks.away(now)
+        away = self._looks.suspended(now)
         if self._well_at is None or heard or not reachable or away:
             self._well_at = now
         return now - self._well_at > DEAF_AFTER

@@ -15,7 +15,7 @@ OFTEN = 5
 
 
 class LeadChanges:
-    """Counts claims by label, one label for the service or for each share of its work (`leadership.label_of`)."""
+    """Counts claims by label, one label for the service or for each share of its work (`leadership.leader_label`)."""
 
     def __init__(self) -> None:
         self._claims: dict[str, deque[tuple[float, str]]] = {}

@@ -139,7 +139,7 @@ def service_command(
         configuration = seen(_load(read))
         if log_level is None:
             levels = configuration.log
-            logs.configure(service, levels.level(service), log_format, libraries=levels.of.get(CLIENTS))
+            logs.configure(service, levels.level(service), log_format, libraries=levels.by_service.get(CLIENTS))
         settings = _chosen(service, configuration, flows, needs)
         for remark in () if remarks_told else (*configuration.notes, *configuration.unused):
             _log.warning("%s", remark)

@@ -133,10 +133,10 @@ class Process:
         try:
             address = await pages.open(self.place.door)
         except DoorUnusable as exc:
-            self.log.say("cannot start", str(exc), level=logging.ERROR)
+            self.log.info("cannot start", str(exc), level=logging.ERROR)
             return UNUSABLE
         flows = ", ".join(str(r.ctx.flow) for r in self.runners)
-        self.log.say("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
+        self.log.info("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
         for warning in self.place.door.warnings():
             self.log.warn("pages are not on this machine alone", f"{address}: {warning}")
         work = asyncio.create_task(self._flows())
@@ -153,14 +153,14 @@ class Process:
         stopping.cancel()
         await pages.close()
         await asyncio.to_thread(self._tracing.end, LAST_SPANS)
-        self.log.say("ended")
+        self.log.info("ended")
         return code
 
     def _about_certificate(self, why: str) -> None:
         if why:
             self.log.warn("certificate not taken up", f"{why}; the one of before serves on")
         else:
-            self.log.say("certificate taken up", str(self.place.door.certificate))
+            self.log.info("certificate taken up", str(self.place.door.certificate))
 
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -174,12 +174,12 @@ class Process:
             logging.shutdown()
             os._exit(130)
         if not stop.is_set():
-            self.log.say("ending", name.name)
+            self.log.info("ending", name.name)
         stop.set()
 
     def _crash(self, exc: BaseException | None) -> int:
         if (told := _shutdown_requested(exc)) is not None:
-            self.log.say("ended as configured", str(told), level=logging.ERROR)
+            self.log.info("ended as configured", str(told), level=logging.ERROR)
             return TOLD
         while isinstance(exc, BaseExceptionGroup):
             exc = exc.exceptions[0]

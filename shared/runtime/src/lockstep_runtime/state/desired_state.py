@@ -49,7 +49,7 @@ class DesiredState:
         known = self._rows.get(Wanted(scope=str(scope)).key())
         return known if isinstance(known, Wanted) else Wanted(scope=str(scope))
 
-    def of(self, *scopes: Scope) -> DesiredPhase:
+    def phase_for(self, *scopes: Scope) -> DesiredPhase:
         """What is wanted of something that lies in all of `scopes`."""
         return max(
             (max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
@@ -68,14 +68,14 @@ class DesiredState:
         return f"{phase.word} by {stated.key}" if stated is not None and by_file else phase.word
 
     def connector(self, connector: Connector) -> DesiredPhase:
-        return self.of(Scope.of(connector))
+        return self.phase_for(Scope.for_connector(connector))
 
     def slot(self, slot: int) -> DesiredPhase:
-        return self.of(Scope.of(Connector.SOURCE), Scope(ScopeKind.SLOT, number=slot))
+        return self.phase_for(Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.SLOT, number=slot))
 
     def partition(self, topic: str, partition: int, slot: int | None = None) -> DesiredPhase:
         """What is wanted of a source partition; `slot`: while that one has it."""
-        return self.of(*scopes_containing(topic, partition, slot))
+        return self.phase_for(*scopes_containing(topic, partition, slot))
 
     def _by_file(self, scope: Scope) -> DesiredPhase:
         stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
@@ -88,7 +88,7 @@ class DesiredState:
 
 def scopes_containing(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
     """Everything that a source partition lies in."""
-    yield Scope.of(Connector.SOURCE)
+    yield Scope.for_connector(Connector.SOURCE)
     if slot is not None:
         yield Scope(ScopeKind.SLOT, number=slot)
     yield Scope(ScopeKind.TOPIC, topic)

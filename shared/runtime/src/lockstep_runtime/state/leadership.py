@@ -52,7 +52,7 @@ def leader_label(service: str, partition: int, *, divided: bool) -> str:
 
 @dataclass(slots=True)
 class _Claim:
-    standing: LeadPhase = LeadPhase.CLAIMING
+    phase: LeadPhase = LeadPhase.CLAIMING
     term: int = -1
 
 
@@ -85,7 +85,7 @@ class Leadership:
         """The group takes everything back (it may give it again at once)."""
         self.assigned(())
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """The state topic is read anew, perhaps another one under the same name: offsets read so far mean nothing."""
         self._highest.clear()
         self._claimants.clear()
@@ -94,7 +94,7 @@ class Leadership:
 
     def to_claim(self) -> tuple[int, ...]:
         """Partitions for which a leader row has to be appended now."""
-        return tuple(sorted(p for p, c in self._claims.items() if c.standing is LeadPhase.CLAIMING and c.term < 0))
+        return tuple(sorted(p for p, c in self._claims.items() if c.phase is LeadPhase.CLAIMING and c.term < 0))
 
     def claimed(self, partition: int, term: int) -> None:
         """Our leader row was acknowledged at offset `term`. Ignored when the partition was given up meanwhile."""
@@ -120,17 +120,17 @@ class Leadership:
         if claim.term < 0:
             return
         if highest == claim.term:
-            claim.standing = LeadPhase.LEADING
+            claim.phase = LeadPhase.LEADING
         elif highest > claim.term:
             # Somebody claimed after us while we hold the partition: the group decides, so claim again.
             self._claims[partition] = _Claim()
 
-    def standing(self, partition: int = 0) -> LeadPhase:
+    def phase_of(self, partition: int = 0) -> LeadPhase:
         claim = self._claims.get(partition)
-        return LeadPhase.IDLE if claim is None else claim.standing
+        return LeadPhase.IDLE if claim is None else claim.phase
 
     def leads(self, partition: int = 0) -> bool:
-        return self.standing(partition) is LeadPhase.LEADING
+        return self.phase_of(partition) is LeadPhase.LEADING
 
     def leading(self) -> frozenset[int]:
         """Partitions we lead."""

@@ -120,7 +120,7 @@ class FlowLog:
         self._log = logging.getLogger(f"lockstep.{service}")
         self._extra = {SERVICE: service, FLOW: str(flow)}
 
-    def say(self, message: str, text: str = "", *, level: int = logging.INFO, **keys: Any) -> None:
+    def info(self, message: str, text: str = "", *, level: int = logging.INFO, **keys: Any) -> None:
         """One line. `message` is constant per kind of event, `text` for people, `keys` for machines (JSON values)."""
         self._log.log(level, message, extra=self._with(text, keys))
 

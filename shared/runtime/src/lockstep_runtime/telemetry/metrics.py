@@ -80,7 +80,7 @@ class Metrics(Collector):
         self._values: dict[Metric, dict[tuple[str, ...], float | Callable[[], float]]] = {}
         self._owners: list[Callable[[], Iterable[Sample]]] = []
 
-    def of(self, metric: Metric, *labels: str) -> Series:
+    def series(self, metric: Metric, *labels: str) -> Series:
         """The series with these label values, shown from now on (a counter begins at 0). Raises ValueError where they
         are not as many as the metric's labels."""
         if len(labels) != len(metric.labels):

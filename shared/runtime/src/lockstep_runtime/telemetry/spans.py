@@ -108,7 +108,7 @@ class _ReportingExporter(SpanExporter):
         result = self._exporter.export(spans)
         if result is SpanExportResult.SUCCESS:
             if self._lost:
-                self._log.say("spans arrive again", f"{self._endpoint}; {self._lost} were lost", lost=self._lost)
+                self._log.info("spans arrive again", f"{self._endpoint}; {self._lost} were lost", lost=self._lost)
             self._lost = 0
         else:
             if not self._lost and not self.quiet:

@@ -29,5 +29,5 @@ def start_tracing(service: str, instance: str, environment: Mapping[str, str], l
     except ValueError as exc:
         log.warn("tracing is off", f"a variable OTEL_... cannot be understood: {exc}")
         return NO_TRACING
-    log.say("tracing", f"as {choice.service_name} to {choice.endpoint}", endpoint=choice.endpoint)
+    log.info("tracing", f"as {choice.service_name} to {choice.endpoint}", endpoint=choice.endpoint)
     return tracing

@@ -34,7 +34,7 @@ def is_unlimited(allowed: AutoRestart) -> bool:
 
 def next_after(known: Restarts, allowed: AutoRestart, worked_s: float, reason: str, asked: tuple[str, ...]) -> Restarts:
     """The row after one more failure, of a start that had worked for `worked_s` seconds. `asked`: the restarts asked
-    for by now (`WantedNow.restarts`)."""
+    for by now (`DesiredState.restarts`)."""
     failures = 1 + (known.count if worked_s < WORKS_AFTER and known.asked == asked else 0)
     limit = allowed.max_restarts if allowed.enabled else 0
     spent = limit is not None and failures > limit

@@ -33,7 +33,7 @@ class StallDetector:
         self._known = dict(positions)
         return same
 
-    def look(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
+    def check(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
         """Those that were behind their `ends` at this position before, and still are."""
         behind = {number: positions[number] for number, end in ends.items() if end > positions[number]}
         stuck = [number for number, at in behind.items() if self._behind.get(number) == at]

@@ -14,7 +14,7 @@ class SuspendDetector:
     def __init__(self) -> None:
         self._at: float | None = None
 
-    def away(self, now: float) -> bool:
+    def suspended(self, now: float) -> bool:
         """Look; whether the time since the last look was spent frozen, so that what was said then is yet to be heard.
         `now`: seconds of a clock that does not go back."""
         before, self._at = self._at, now
