@@ -108,10 +108,6 @@ class Unleased:
         for slot, process in self._running.items():
             assert process.poll() is None, f"slot {slot} ended with {process.returncode}"
 
-    def text(self) -> str:
-        """What all of them have said."""
-        return "".join(log.read_text() for log in sorted(self._config.parent.glob("slot-*.log")))
-
     def appended_by(self) -> set[int]:
         """The slots that wrote down to have appended records, now or earlier."""
         found = (decode_row(r.key or b"", r.value) for r in read_topic(self._flow.target, state_topic(self._flow.flow)))

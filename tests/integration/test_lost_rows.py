@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.resume.sequence_recovery import chain_end, remembered_by
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
 from lockstep_data_plane.wire.produce_codec import answer_of, produce_request
-from lockstep_protocol.names import state_topic, transactional_id
+from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.support.batch_bytes import batch_bytes, record
@@ -28,7 +26,6 @@ from tests.support.clusters import (
     create_topic,
     end_offsets,
     produce,
-    produce_transaction,
     read_topic,
     unique_name,
 )
@@ -203,24 +200,3 @@ def test_one_that_never_comes_is_for_somebody_to_decide(there: MirroredFlow) -> 
     twice = [r.value for r in numbered(HELD) + numbered(THERE)]
     assert [r.value for r in read_topic(there.target, there.remote(goes_on))] == twice
     assert there.progress(goes_on)[0].producer_epoch == 1
-
-
-@pytest.mark.long
-def test_behind_markers_a_lost_row_is_doubt_as_well(pair: Pair, tmp_path: Path) -> None:
-    """Each chain begins at 0 there, so its sequences tell nothing of the former ones."""
-    mark = f"m{uuid.uuid4().hex[:6]}"
-    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
-    with Mirror.one_flow(tmp_path, mark, a, b, "lockstep.fence = marker") as mirror:
-        flow = mirror.flow
-        topic = unique_name(mark)
-        remote = create_topic(flow.target, flow.remote(topic))
-        its_id = transactional_id(flow.flow, flow.group_id, topic, 0)
-        produce_transaction(flow.target, remote, numbered(HELD), transactional_id=its_id)
-        create_topic(flow.source, topic)
-        produce(flow.source, topic, numbered(THERE))
-        halted = flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
-        assert "of which our row does not tell" in halted.detail["reason"]
-        mirror.kill_data_plane()
-        mirror.data_plane.start()
-        wait_until(lambda: len(flow.events("PartitionHalted", topic)) == 2, within=SOON, what="it halts again")
-        assert [r.value for r in flow.copy_of(topic)] == [r.value for r in numbered(HELD)]

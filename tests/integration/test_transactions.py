@@ -210,14 +210,13 @@ def test_the_way_of_copying_is_changed_between_kills(pair: Pair, tmp_path: Path)
     mark, topic = unique_name("w"), ""
     stopping = threading.Event()
     writer: threading.Thread | None = None
-    ways = ("chain", "transactions", "chain", "marker", "transactions", "marker", "chain")
+    ways = ("chain", "transactions", "chain", "transactions")
     try:
         for turn, way in enumerate(ways):
             folder = tmp_path / str(turn)
             folder.mkdir()
             enabled = "enabled" if way == "transactions" else "disabled"
-            fence = f"s{mark}->t{mark}.lockstep.fence = {'marker' if way == 'marker' else 'chain'}"
-            with transactional(folder, pair, fence, mark=mark, enabled=enabled) as mirror:
+            with transactional(folder, pair, mark=mark, enabled=enabled) as mirror:
                 if not topic:
                     topic = topic_of(mirror.flow, "switched", partitions=2)
                     writer = threading.Thread(target=_write_on, args=(mirror.flow, topic, stopping), daemon=True)
@@ -246,12 +245,11 @@ def test_an_altered_offset_holds_whatever_way_the_copy_goes_on(pair: Pair, tmp_p
     mark, topic = unique_name("x"), ""
     copies: list[Record] = []
     begin: int | None = None
-    for turn, way in enumerate(("chain", "transactions", "transactions", "marker", "marker", "chain", "marker")):
+    for turn, way in enumerate(("chain", "transactions", "transactions", "chain", "chain")):
         folder = tmp_path / str(turn)
         folder.mkdir()
         enabled = "enabled" if way == "transactions" else "disabled"
-        fence = f"s{mark}->t{mark}.lockstep.fence = {'marker' if way == 'marker' else 'chain'}"
-        with transactional(folder, pair, fence, mark=mark, enabled=enabled) as mirror:
+        with transactional(folder, pair, mark=mark, enabled=enabled) as mirror:
             flow = mirror.flow
             topic = topic or topic_of(flow, "altered")
             flow.ask("resume", SOURCE_CONNECTOR)

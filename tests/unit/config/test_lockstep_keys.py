@@ -119,6 +119,23 @@ def test_groups_that_go_back_on_the_source_stay_on_the_target_unless_they_are_to
     assert ab(load_text, "A->B.lockstep.groups.on.rewind = follow\n").checkpoint.follow_rewinds
 
 
+@pytest.mark.parametrize("key", ["lockstep.fence", "A->B.lockstep.fence"])
+@pytest.mark.parametrize("more", ["", "exactly.once.source.support = enabled\n", "A->B.enabled = false\n"])
+def test_a_marker_is_refused_with_what_takes_its_place(mistakes_of: MistakesOf, key: str, more: str) -> None:
+    (told,) = mistakes_of(f"{key} = Marker\n{more}")
+    assert told == (
+        f"5 {key}: is 'Marker', which was removed: transactions cost 4 to 9 % and close the window that the marker "
+        "only narrows; set exactly.once.source.support=enabled instead (docs/transactions.md), or remove this line"
+    )
+
+
+def test_what_is_left_of_the_fence_is_accepted(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    loaded = load_text("lockstep.fence = Chain\n")
+    assert loaded.notes == loaded.unused == ()
+    (told,) = mistakes_of("lockstep.fence = lease\n")
+    assert told == "5 lockstep.fence: is 'lease': it takes chain"
+
+
 def test_progress_is_kept_under_a_connectors_name(load_text: LoadText) -> None:
     assert ab(load_text, "").control.progress_connector == "MirrorSourceConnector"
     strimzi = ab(load_text, "lockstep.progress.connector = A->B.MirrorSourceConnector\n")

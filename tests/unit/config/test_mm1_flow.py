@@ -55,11 +55,6 @@ def test_places_in_the_target_are_told_by_nobody_where_keys_choose_partitions(
     load_text(BY_KEY + f"A->B.{key} = false\n")
 
 
-def test_a_fence_of_its_own_changes_nothing_where_keys_choose_partitions(load_text: LoadText) -> None:
-    loaded = load_text(BY_KEY + "A->B.lockstep.fence = marker\n")
-    assert [problem.key for problem in loaded.unused] == ["A->B.lockstep.fence"]
-
-
 def test_partitions_by_key_and_several_origins_exclude_each_other(mistakes_of: MistakesOf) -> None:
     lines = BY_KEY + "B->A.enabled = true\nB->A.lockstep.legacy.group = mm2\nA->B.lockstep.provenance = relay\n"
     [told] = mistakes_of(lines)

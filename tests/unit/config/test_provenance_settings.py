@@ -69,11 +69,7 @@ def test_transactions_cannot_pass_on_what_comes_back(load_text: LoadText, mistak
     for text in (IDENTITY + once + "lockstep.provenance = relay\n", PAIR + once + "A->B.lockstep.provenance = relay\n"):
         (found,) = mistakes_of(text)
         assert "is relay for A->B, and exactly.once.source.support=enabled for B" in found
-    marker = "lockstep.fence = marker\n"
-    assert load_text(PAIR + marker).flow(AB).data_plane.provenance == "local"
-    (found,) = mistakes_of(PAIR + marker + "A->B.lockstep.provenance = relay\n")
-    assert "is relay for A->B, and lockstep.fence=marker" in found
-    assert found.endswith("set A->B.lockstep.provenance=local, or A->B.lockstep.fence=chain")
+        assert found.endswith("set A->B.lockstep.provenance=local, or B.exactly.once.source.support=disabled")
 
 
 def test_what_does_not_arrive_is_said(load_text: LoadText) -> None:

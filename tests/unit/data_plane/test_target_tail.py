@@ -63,20 +63,6 @@ class TestWhatWasRemoved:
         assert (end.last, end.behind) == (ours(100, 10), 3)
 
 
-@pytest.mark.parametrize(
-    ("log", "strangers"),
-    [
-        pytest.param([ours(100, 10)], 0, id="none"),
-        pytest.param([ours(100, 10), ours(102, 5, count=3, producer_id=7)], 3, id="of somebody"),
-        pytest.param([ours(100, 10), ours(102, 12, count=3, epoch=0)], 3, id="of a former epoch of ours"),
-        pytest.param([ours(100, 5, producer_id=7), ours(102, 10)], 0, id="before one of ours, whose receipt tells"),
-        pytest.param([ours(100, 0, count=1, attributes=CONTROL)], 0, id="a marker is nobody's record"),
-    ],
-)
-def test_what_others_wrote_behind_our_last_record_is_counted(log: list[Batch], strangers: int) -> None:
-    assert read(*log, end=log[-1].last_offset + 1).end.strangers == strangers
-
-
 class TestWhereOurLastRecordLay:
     @pytest.mark.parametrize(
         "there",
@@ -84,7 +70,7 @@ class TestWhereOurLastRecordLay:
             pytest.param(ours(98, 8), id="it lies there"),
             pytest.param(ours(98, 8, count=5), id="inside of a batch"),
             pytest.param(batch([record(98)], last_offset=99, producer=(OURS, EPOCH, 8)), id="its batch does, cleaned"),
-            pytest.param(ours(99, 0, count=1, producer_id=7, attributes=CONTROL), id="a marker that begins a chain"),
+            pytest.param(ours(99, 0, count=1, producer_id=7, attributes=CONTROL), id="the marker of a transaction"),
             pytest.param(ours(120, 30), id="nothing does any more"),
         ],
     )

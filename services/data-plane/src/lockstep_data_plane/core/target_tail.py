@@ -23,8 +23,7 @@ class ChainEnd:
     `read_to` is known.
 
     `last`: the last batch of ours that was read and still holds a record; `behind`: so many records of ours were
-    appended behind that batch, none of which is left. `strangers`: so many of others were read behind our last one, of
-    our own former epochs too.
+    appended behind that batch, none of which is left.
     """
 
     sequence: int
@@ -33,7 +32,6 @@ class ChainEnd:
     others: tuple[tuple[int, int], ...] = ()
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
-    strangers: int = field(default=0, compare=False)
 
     def sequence_of(self, producer_id: int, own: int) -> int:
         """Under this producer id, of which `own` is the partition's own; -1: nothing."""
@@ -105,7 +103,6 @@ class Tail:
         self._row = row
         self._others = others
         self._next = row.downstream + 1
-        self._strangers = 0
         self.end = ChainEnd(row.sequence, row.downstream, others=row.others)
         self.removed = -1
         """The last offset behind all that was seen of ours which no batch covers any more: what lay there, retention or
@@ -125,15 +122,13 @@ class Tail:
             self._next = batch.last_offset + 1
             end = end_from_log(self.end, (batch,), self._row.producer_id, self._row.producer_epoch, self._others)
             if end != self.end:
-                self.end, self.removed, self._strangers = end, -1, 0
-            elif not batch.attributes & CONTROL:
-                self._strangers += batch.last_offset - max(batch.base_offset - 1, self._row.downstream)
+                self.end, self.removed = end, -1
 
     def ends(self, end: int) -> None:
         """The log ends there, nothing more is to come."""
         if self._next < end:
             self.removed, self._next = end - 1, end
-        self.end = replace(self.end, read_to=end - 1, strangers=self._strangers)
+        self.end = replace(self.end, read_to=end - 1)
 
     def remembered(self, ends: Mapping[int, int]) -> ChainEnd:
         """The chain's end, where the leader remembers these last sequences of ours, by producer id: what the log does

@@ -68,8 +68,6 @@ class Resuming:
             return await self._as_told(partition, topic, row)
         if self._transacting.wanted:
             return await self._stand(partition, topic, await self._fenced(partition, topic, row))
-        if self._transacting.marks:
-            return await self._marked(partition, topic, row)
         if row is None:
             return await self._new(partition, topic)
         if row.producer_id != self._producer_id:
@@ -127,23 +125,21 @@ class Resuming:
         """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
         not looked at: neither its end nor what was committed of it says where this one begins."""
         producer = None
-        if self._transacting.marks and not self._transacting.wanted:
-            producer = await self._transacting.mark(partition)
-        elif self._transacting.wanted or told.transactional:
+        if self._transacting.wanted or told.transactional:
             producer, _ = await self._transacting.fence(partition)  # what was open ends uncommitted
         altered = told.begins == ALTERED
         known = told.upstream if altered else await self._transacting.progress(partition)
         row = await self._first(partition, topic, known)
         used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
         row = _same_life(row, told)
-        if producer is not None and (self._transacting.wanted or self._transacting.marks):
-            row = replace(row, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used)
-            row = replace(row, transactional=self._transacting.wanted)
-        else:
-            row = replace(row, producer_epoch=used + 1)
-        if row.transactional:
+        if producer is not None and self._transacting.wanted:
+            row = replace(
+                row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used
+            )
             # Progress first: from the moment the row says so, it is what counts.
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
+        else:
+            row = replace(row, producer_epoch=used + 1)
         await self._ledger.write(row)
         partition.durable.know(row)
         return await self._stand(partition, topic, row)
@@ -166,7 +162,7 @@ class Resuming:
         progress says how far the copy is (`kafka-wire.md` §2, line 12). Where a chain without transactions came before,
         its end is found first, as if it were to go on."""
         if row is not None and not row.transactional:
-            row, _ = await self._ended(partition.in_its_place(), topic, row)
+            row = await self._ended(partition.in_its_place(), topic, row)
         if row is not None and not partition.in_one_log:
             row = replace(row, downstream=-1)
         producer, progress = await self._transacting.fence(partition)
@@ -181,44 +177,13 @@ class Resuming:
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
-    async def _marked(
-        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
-    ) -> tuple[PartitionProgress, ChainEnd]:
-        """A new chain behind a marker that fences whoever had the partition, whatever the target has forgotten of the
-        former one, for as long as it remembers the marker (`lockstep.fence=marker`)."""
-        committed = await self._committed(partition, row) if row is not None and row.transactional else None
-        producer = await self._transacting.mark(partition)
-        ended = None
-        if row is None:
-            row = await self._first(partition, topic, await self._transacting.progress(partition))
-            row, _ = await self._ended(partition, topic, replace(row, producer_id=producer.id))
-        elif committed is not None:
-            row = _same_life(replace(await self._first(partition, topic, committed), left_epoch=row.left_epoch), row)
-        else:
-            row, ended = await self._ended(partition, topic, row)
-        end = await self._target.end_offset(partition.target_tp) - 1
-        if ended is not None and ended.strangers and not partition.others_append:
-            # Whoever had the partition may be among them: a leader that has forgotten the last marker let it in.
-            text = (
-                f"somebody else wrote {ended.strangers} records behind our last one, before the marker at offset {end}"
-            )
-            name = partition.target_name
-            await self._ledger.event("ForeignWrite", name, f"{name}: {text}", records=ended.strangers, before=end)
-        row = replace(
-            row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1, downstream=end, upstream_epoch=-1
-        )
-        await self._ledger.write(row)
-        return row, ChainEnd(-1, end)
-
-    async def _ended(
-        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress
-    ) -> tuple[PartitionProgress, ChainEnd]:
+    async def _ended(self, partition: Partition, topic: MirroredTopic, row: PartitionProgress) -> PartitionProgress:
         """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
         the records themselves tell where it ended."""
         partition.misnumbered = True
         row, end = await self._stand(partition, topic, row)
         left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
-        return replace(row, downstream=end.downstream, left_epoch=left), end
+        return replace(row, downstream=end.downstream, left_epoch=left)
 
     async def _committed(self, partition: Partition, row: PartitionProgress) -> int:
         """How far a copy in transactions has got that is to go on without. Raises what passes."""
@@ -236,7 +201,7 @@ class Resuming:
         if former.transactional:
             row = await self._first(partition, topic, await self._committed(partition, former))
         else:
-            former, _ = await self._ended(partition, topic, former)
+            former = await self._ended(partition, topic, former)
             row = await self._first(partition, topic, former.upstream)
         row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
         await self._ledger.write(row)

@@ -66,11 +66,6 @@ class Transacting:
         """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
         return self._settings.data_plane.exactly_once
 
-    @property
-    def marks(self) -> bool:
-        """Whether the file asks for a marker at each take-over (`lockstep.fence=marker`)."""
-        return self._settings.data_plane.fence == "marker"
-
     async def fence(self, partition: Partition) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
         ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
@@ -78,33 +73,14 @@ class Transacting:
         if (task := self._tasks.get(partition)) is not None:
             task.cancel()
             await asyncio.wait([task])
-        return await self._take(partition), await self.progress(partition)
+        producer = await self._coordinators.fence(self._id(partition))
+        await partition.traces.own(producer.id)  # before the first batch that bears it
+        return producer, await self.progress(partition)
 
     async def progress(self, partition: Partition) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
         none. Raises kafka_error, BrokerUnreachable."""
         return await self._progress.newest(partition.tp)
-
-    async def mark(self, partition: Partition) -> Producer:
-        """As `fence`, for a partition whose batches go without transactions: the marker of an empty transaction stands
-        in the target's log, and the partition's leader takes nothing any more from whoever had the id (`kafka-wire.md`
-        §3). Returns what the id stands for now, which is written down as the flow's own. Raises kafka_error,
-        BrokerUnreachable, ClusterTrouble, and Fenced where somebody takes the id over meanwhile."""
-        name, producer = self._id(partition), await self._take(partition)
-        await self._coordinators.open(name, producer, [partition.target_tp])
-        await self._coordinators.end(name, producer, commit=False)
-        # Waits until the marker is there. Fenced instead, somebody between would go on behind our marker, and we behind
-        # theirs, where none of ours stands.
-        renewed = await self._coordinators.renew(name, producer)
-        await partition.traces.own(renewed.id)
-        return renewed
-
-    async def _take(self, partition: Partition) -> Producer:
-        """Ours from now on, and written down before the first batch that bears it. A marker is a batch too: whoever
-        fetches it on the other side asks whose it is."""
-        producer = await self._coordinators.fence(self._id(partition))
-        await partition.traces.own(producer.id)
-        return producer
 
     def begin(self, partition: Partition) -> Transactions:
         """The transactions of a partition that has just been fenced."""

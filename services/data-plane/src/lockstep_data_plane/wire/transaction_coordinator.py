@@ -52,21 +52,10 @@ class Coordinators:
     async def fence(self, transactional_id: str) -> Producer:
         """The id is ours from now on: who had it cannot append any more, and what was open has ended one way or the
         other."""
-        return await self._next_epoch(transactional_id)
-
-    async def renew(self, transactional_id: str, producer: Producer) -> Producer:
-        """What is ours already stays ours under an epoch of its own, once the last transaction has ended. Raises Fenced
-        where somebody has taken the id over since we have it as `producer` (KIP-360)."""
-        return await self._next_epoch(transactional_id, producer_id=producer.id, producer_epoch=producer.epoch)
-
-    async def _next_epoch(self, transactional_id: str, **ours: int) -> Producer:
-        """Of whoever has the id now, or only of `ours`."""
         answer = await self._ask(
             transactional_id,
             "init_producer_id",
-            lambda m: m.InitProducerIdRequest(
-                transactional_id=transactional_id, transaction_timeout=self._timeout, **ours
-            ),
+            lambda m: m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=self._timeout),
         )
         return Producer(int(answer.producer_id), int(answer.producer_epoch))
 

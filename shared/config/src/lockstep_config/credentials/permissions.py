@@ -178,9 +178,8 @@ def _ours(settings: FlowSettings) -> list[Grant]:
     if "quarantine" in {plane.on_refused.default, *(value for _, value in plane.on_refused.others)}:
         why = "what the target refuses is kept (lockstep.on.refused=quarantine)"
         grants += _topic(quarantine_topic(flow, instance), why, "Create", "Write")
-    if plane.exactly_once or plane.fence == "marker":
-        key = "exactly.once.source.support" if plane.exactly_once else "lockstep.fence=marker"
-        key = "lockstep.legacy.partitioning=key" if plane.by_key else key
+    if plane.exactly_once:
+        key = "lockstep.legacy.partitioning=key" if plane.by_key else "exactly.once.source.support"
         prefix = f"lockstep-{instance + '-' if instance else ''}{flow.source}-{flow.target}-"
         grants.append(Grant("transactional-id", prefix, "Write", f"transactions ({key})", PREFIXED))
     return grants

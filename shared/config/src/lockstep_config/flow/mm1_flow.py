@@ -120,11 +120,6 @@ def _check_by_key(of: Reader, findings: Diagnostics) -> None:
                 f"is true, but with {LEGACY_PARTITIONING}=key an offset of {of.flow.source} has no place on "
                 f"{of.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
             )
-    fence = of.found("lockstep.fence")
-    if fence is not None and of.choice("lockstep.fence") != "chain":
-        findings.without_effect(
-            fence.entry, f"{of.flow} copies in transactions ({LEGACY_PARTITIONING}=key), which fence by themselves"
-        )
 
 
 def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, layers: Layers) -> None:

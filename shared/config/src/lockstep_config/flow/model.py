@@ -249,7 +249,6 @@ class DataPlaneSettings:
     mm2_flushes_every: timedelta = timedelta(seconds=60)
     provenance: Literal["local", "relay"] | None = None
     feeding: tuple[str, ...] = ()
-    fence: str = "chain"
     exactly_once: bool = False
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)

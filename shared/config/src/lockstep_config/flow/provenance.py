@@ -55,8 +55,7 @@ def with_provenance(
     for path in unreached(links, modes):
         findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
     for settings in flows:
-        plane = settings.data_plane
-        if (plane.exactly_once or plane.fence == "marker") and modes.get(settings.flow) == "relay":
+        if settings.data_plane.exactly_once and modes.get(settings.flow) == "relay":
             _one_id_only(settings, links, stated, modes, findings)
     state = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.flow in modes}
     return tuple(_settled(layers, settings, links, modes, state, aliases, findings) for settings in flows)
@@ -93,12 +92,9 @@ def _one_id_only(
     if settings.data_plane.by_key:
         other, instead = "lockstep.legacy.partitioning=key", "preserve"
         key = f"{flow}.lockstep.legacy.partitioning"
-    elif settings.data_plane.exactly_once:
+    else:
         other, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
         key = f"{flow.target}.exactly.once.source.support"
-    else:
-        other, instead = "lockstep.fence=marker", "chain"
-        key = f"{flow}.lockstep.fence"
     message = (
         f"is relay for {flow}, and {other}: a transactional id cannot tell several origins apart; set "
         f"{flow}.{KEY}=local, or {key}={instead}"

@@ -11,6 +11,7 @@ from lockstep_protocol.versions import DEFAULT_VERSION
 
 __all__ = [
     "CYCLES",
+    "FENCE",
     "HEARTBEATS_TOPICS",
     "LEGACY_ABORT",
     "LEGACY_COMMIT_EVERY",
@@ -27,6 +28,7 @@ __all__ = [
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
 CYCLES = "lockstep.cycles"
+FENCE = "lockstep.fence"
 HEARTBEATS_TOPICS = "lockstep.heartbeats.topics"
 TRACING = "lockstep.tracing"
 UNKNOWN_KEYS = "lockstep.unknown.keys"
@@ -242,12 +244,12 @@ OUR_KEYS = (
         "written, which may double records",
     ),
     Key(
-        name="lockstep.fence",
+        name=FENCE,
         default="chain",
-        choices=("chain", "marker"),
+        choices=("chain",),
         scopes=CONNECTOR,
-        meaning="how a slot that takes a partition over keeps out who had it: chain, by the sequence of appends, or "
-        "marker, by that of a transaction, which holds for records older than the target's producer.id.expiration.ms",
+        meaning="how a slot that takes a partition over keeps out who had it: by the sequence of appends; marker was "
+        "removed, and exactly.once.source.support=enabled takes its place",
     ),
     _policy(
         "lockstep.on.refused",

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lockstep_config.keys.key_types import Key, Kind
-from lockstep_config.keys.lockstep_keys import LEGACY_GROUP, MM2_VERSION, START_TIMESTAMP
+from lockstep_config.keys.lockstep_keys import FENCE, LEGACY_GROUP, MM2_VERSION, START_TIMESTAMP
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.per_topic import per_topic
 from lockstep_config.keys.python_classes import class_of
 from lockstep_config.keys.spark_settings import MASTER, check_master
@@ -28,11 +29,21 @@ def _check_group(text: str) -> None:
         raise BadValue("is missing: name the consumer group whose positions on the source count, MirrorMaker 1's")
 
 
+def _check_fence(text: str) -> None:
+    if text.strip().lower() == "marker":
+        raise BadValue(
+            f"is {text.strip()!r}, which was removed: transactions cost 4 to 9 % and close the window that the marker "
+            "only narrows; set exactly.once.source.support=enabled instead (docs/transactions.md), or remove this line"
+        )
+    choice(text, KEYS[FENCE].choices)
+
+
 _OF_THEIR_OWN: Mapping[str, Callable[[str], object]] = {
     MASTER: check_master,
     MM2_VERSION: version,
     START_TIMESTAMP: moment,
     LEGACY_GROUP: _check_group,
+    FENCE: _check_fence,
 }
 _OF_KINDS: Mapping[Kind, Callable[[str], object]] = {
     Kind.BOOLEAN: boolean,

@@ -50,8 +50,8 @@ class PartitionProgress(Row):
     """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
     `upstream` is what is known to be committed."""
     left_epoch: int = -1
-    """While another producer id than the flow's own is used (transactions, `lockstep.fence=marker`): the epoch of the
-    own one that was used here last; a chain that goes back to it begins behind."""
+    """While another producer id than the flow's own is used (transactions; releases that knew `lockstep.fence=marker`):
+    the epoch of the own one that was used here last; a chain that goes back to it begins behind."""
     sequence: int = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
     others: tuple[tuple[int, int], ...] = ()
