@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Matcher", "NotSteady", "matcher_of", "member"]
+__all__ = ["Matcher", "NotSteady", "matcher_of", "member", "parser"]
 
 # Python has no public parser of its own syntax; what is used of this one has been the same since 3.11.
-_parser: Any = importlib.import_module("re._parser")
+parser: Any = importlib.import_module("re._parser")
 
 MOST_STATES = 20_000
 MOST_REMEMBERED = 20_000
@@ -41,7 +41,7 @@ class Matcher(Protocol):
 
 def matcher_of(pattern: str) -> Matcher:
     """For a pattern in Python's syntax (`java_regex.to_python`). Raises NotSteady, and re.error."""
-    tree = list(_parser.parse(pattern))
+    tree = list(parser.parse(pattern))
     # The elements of a list are tried one after another, and nothing follows them that could be tried anew.
     alone = len(tree) == 1 and str(tree[0][0]) == "BRANCH"
     if max(map(_choices, tree[0][1][1] if alone else [tree])) < FEW_CHOICES:
@@ -79,7 +79,7 @@ class _Steps:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self._ways = _Ways()
-        self._ways.end = self._ways.sequence(_parser.parse(pattern), 0, frozenset("a"))
+        self._ways.end = self._ways.sequence(parser.parse(pattern), 0, frozenset("a"))
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -182,7 +182,7 @@ class _Ways:
             begin = self.sequence(inner, self._free_place(begin), flags)
         end = self.place()
         self.free[begin].append((end, None))
-        if most == _parser.MAXREPEAT:
+        if most == parser.MAXREPEAT:
             loop = self._free_place(begin)
             self.free[self.sequence(inner, self._free_place(loop), flags)] += [(loop, None), (end, None)]
             return end

@@ -6,18 +6,14 @@ topic's configs. A pattern that needs another character selects nothing, ever.
 
 from __future__ import annotations
 
-import importlib
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lockstep_protocol.java_regex.translate import to_python
-from lockstep_protocol.linear_regex import member
+from lockstep_protocol.linear_regex import member, parser
 
 __all__ = ["LEGAL", "needed_but_illegal"]
-
-# As in `steady_patterns`: Python has no public parser of its own syntax.
-_parser: Any = importlib.import_module("re._parser")
 
 LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
 """Characters of which topics' names consist."""
@@ -32,7 +28,7 @@ def needed_but_illegal(pattern: str) -> tuple[str, ...]:
     Raises UntranslatablePattern.
     """
     try:
-        return tuple(dict.fromkeys(_needed(_parser.parse(to_python(pattern)))))
+        return tuple(dict.fromkeys(_needed(parser.parse(to_python(pattern)))))
     except RecursionError:
         return ()
 
