@@ -35,8 +35,8 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_protocol.rows.state_rows import ROWS, Row
-from lockstep_runtime.http.access import Door
-from lockstep_runtime.http.server import Pages
+from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.service import service
 from lockstep_runtime.telemetry import log, tracing
@@ -178,7 +178,7 @@ def _processes() -> Iterator[service.Process]:
                 lambda: configuration,
                 [flow],
                 app.build,
-                service.Instance("host-1", Door()),
+                service.Instance("host-1", AccessPolicy()),
                 divided=name == "checkpoint",
                 pauses_itself=name == "data-plane",
             )
@@ -210,14 +210,13 @@ async def _heard() -> list[tuple[str, str]]:
     said: Mapping[str, Any] = {"service": "topic-sync"}
     found = []
     for method, path, token in ASKED:
-        served = Pages(Metrics(), live=lambda: None, ready=lambda: "not read yet", status=lambda: said)
-        address = await served.open(Door(token="secret" if token else ""))
+        served = PageServer(Metrics(), live=lambda: None, ready=lambda: "not read yet", status=lambda: said)
+        address = await served.open(AccessPolicy(token="secret" if token else ""))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
         bearer = f"Authorization: Bearer {token}\r\n" if token else ""
         writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{bearer}\r\n".encode())
         found.append((f"{method} {path} {token}".rstrip(), (await reader.read()).decode()))
         writer.close()
-        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=5.0)  # the server's own
         await served.close()
     return found
 

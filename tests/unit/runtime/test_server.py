@@ -5,21 +5,19 @@ import contextlib
 import json
 import shutil
 import ssl
-import subprocess
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 
 from lockstep_cli.service_process import answers_ready
-from lockstep_runtime.http import server as module
-from lockstep_runtime.http.access import Door, DoorUnusable
-from lockstep_runtime.http.server import Pages
-from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_runtime.http import guard, server
+from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
+from lockstep_runtime.http.answers import page
+from lockstep_runtime.http.server import PageServer
+from tests.support.pages import WITHIN, certificate, crowd, got, sent, served
 
-WITHIN = 20.0
 NOTHING_BUT_STATUS = [
     "/",
     "/statu",
@@ -38,60 +36,8 @@ NOTHING_BUT_STATUS = [
 ]
 
 
-@asynccontextmanager
-async def served(
-    door: Door, warn: Callable[[str], None] = lambda _: None, why_not: str | None = "not read yet: A->B"
-) -> AsyncIterator[str]:
-    """Its address while the pages are open; the process is live, and not ready for a reason."""
-    pages = Pages(Metrics(), live=lambda: None, ready=lambda: why_not, status=lambda: {"service": "x"}, warn=warn)
-    address = await pages.open(door)
-    try:
-        yield address
-    finally:
-        await pages.close()
-
-
-async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
-    """All that comes back."""
-    host, _, port = address.partition("://")[2].rpartition(":")
-    async with asyncio.timeout(WITHIN):
-        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, limit=1 << 20)
-        try:
-            writer.write(request)
-            return await reader.read()
-        finally:
-            writer.close()
-
-
-async def got(
-    address: str, path: str, token: str = "", method: str = "GET", tls: ssl.SSLContext | None = None
-) -> tuple[int, str]:
-    """Status and body."""
-    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
-    request = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{authorization}\r\n".encode()
-    head, _, body = (await sent(address, request, tls)).decode().partition("\r\n\r\n")
-    return int(head.split()[1]), body
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A new certificate for `localhost` and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
-    made, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-keyout", str(key), "-out", str(made)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return made, key
-
-
 async def test_the_four_pages_and_no_other() -> None:
-    async with served(Door()) as address:
+    async with served(AccessPolicy()) as address:
         assert await got(address, "/live") == (200, "live\n")
         assert await got(address, "/ready") == (503, "not read yet: A->B\n")
         assert json.loads((await got(address, "/status"))[1]) == {"service": "x"}
@@ -101,13 +47,13 @@ async def test_the_four_pages_and_no_other() -> None:
 
 
 async def test_nothing_but_get_and_head() -> None:
-    async with served(Door()) as address:
+    async with served(AccessPolicy()) as address:
         assert await got(address, "/status", method="HEAD") == (200, "")
         assert await got(address, "/nowhere", method="HEAD") == (404, "")
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"):
             assert (await got(address, "/status", method=method))[0] == 405
         body = b"x" * 50_000
-        posted = await sent(address, b"POST /status HTTP/1.1\r\nContent-Length: 50000\r\n\r\n" + body)
+        posted = await sent(address, b"POST /status HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + body)
         assert posted.startswith(b"HTTP/1.1 405 ")
         assert b"Server:" not in posted
 
@@ -115,7 +61,7 @@ async def test_nothing_but_get_and_head() -> None:
 async def test_a_token_is_asked_for_except_by_probes_which_say_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("s3cret\n")
-    async with served(Door(token_file=file)) as address:
+    async with served(AccessPolicy(token_file=file)) as address:
         for path in ("/status", "/metrics"):
             assert (await got(address, path))[0] == 401
             assert (await got(address, path, token="s3cre"))[0] == 401
@@ -129,14 +75,14 @@ async def test_a_token_is_asked_for_except_by_probes_which_say_nothing_else(tmp_
         assert (await got(address, "/status", token="another"))[0] == 200
         file.unlink()
         assert (await got(address, "/status", token="another"))[0] == 401
-    async with served(Door(token="given")) as address:
+    async with served(AccessPolicy(token="given")) as address:
         assert (await got(address, "/status", token="given"))[0] == 200
         assert (await got(address, "/status"))[0] == 401
 
 
 async def test_who_sends_too_much_or_too_slowly_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.3)
-    async with served(Door()) as address:
+    monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.3)
+    async with served(AccessPolicy()) as address:
         large = b"GET /live HTTP/1.1\r\n" + b"A: " + b"x" * 20_000 + b"\r\n\r\n"
         assert (await sent(address, large)).startswith(b"HTTP/1.1 431 ")
         began = time.monotonic()
@@ -146,29 +92,11 @@ async def test_who_sends_too_much_or_too_slowly_is_turned_away(monkeypatch: pyte
         assert await got(address, "/live") == (200, "live\n")
 
 
-Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-@asynccontextmanager
-async def crowd(address: str, number: int, says: bytes) -> AsyncIterator[list[Opened]]:
-    """So many connections that have sent this and wait."""
-    host, _, port = address.partition("://")[2].rpartition(":")
-    opened: list[Opened] = []
-    try:
-        for _ in range(number):
-            opened.append(await asyncio.open_connection(host, int(port)))
-            opened[-1][1].write(says)
-        yield opened
-    finally:
-        for _, writer in opened:
-            writer.transport.abort()
-
-
 SLOW_CLIENTS = {
     "send nothing": b"",
     "send half a request": b"GET /live HTTP/1.1\r\nHost:",
-    "keep the connection after the answer": b"GET /metrics HTTP/1.1\r\n\r\n",
-    "are refused and stay": b"POST /status HTTP/1.1\r\nContent-Length: 50000\r\n\r\n",
+    "keep the connection after the answer": b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+    "are refused and stay": b"POST /status HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n",
     "begin a handshake": b"\x16\x03\x01\x02\x00\x01",
 }
 
@@ -176,27 +104,27 @@ SLOW_CLIENTS = {
 @pytest.mark.parametrize("says", SLOW_CLIENTS.values(), ids=SLOW_CLIENTS)
 @pytest.mark.parametrize("tls", [False, True])
 async def test_live_is_answered_at_once_under_a_crowd_of_slow_clients(tmp_path: Path, says: bytes, tls: bool) -> None:
-    door, trusted = Door(), None
+    access, trusted = AccessPolicy(), None
     if tls:
         made, key = certificate(tmp_path, "one")
-        door, trusted = Door(certificate=made, key=key), ssl.create_default_context(cafile=str(made))
-    async with served(door) as address, crowd(address, module.CONNECTIONS + 20, says):
+        access, trusted = AccessPolicy(certificate=made, key=key), ssl.create_default_context(cafile=str(made))
+    async with served(access) as address, crowd(address, guard.CONNECTIONS + 20, says):
         for _ in range(20):
             async with asyncio.timeout(2.0):
                 assert await got(address, "/live", tls=trusted) == (200, "live\n")
 
 
 async def test_a_client_that_does_not_take_its_answer_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECTIONS", 3)
-    monkeypatch.setattr(Pages, "_answer", lambda *_: b"x" * (1 << 24))
-    async with served(Door()) as address, crowd(address, 3, b"GET /live HTTP/1.1\r\n\r\n"):
+    monkeypatch.setattr(guard, "CONNECTIONS", 3)
+    monkeypatch.setattr(PageServer, "_answer_probe", lambda *_: page(HTTPStatus.OK, b"x" * (1 << 24)))
+    async with served(AccessPolicy()) as address, crowd(address, 3, b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n"):
         await asyncio.sleep(0.1)
-        assert len(await sent(address, b"GET /live HTTP/1.1\r\n\r\n")) == 1 << 24
+        assert (await sent(address, b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n")).count(b"x") > 1 << 24
 
 
 async def test_the_oldest_connection_without_a_request_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECTIONS", 3)
-    async with served(Door()) as address, crowd(address, 3, b"") as opened:
+    monkeypatch.setattr(guard, "CONNECTIONS", 3)
+    async with served(AccessPolicy()) as address, crowd(address, 3, b"") as opened:
         await asyncio.sleep(0.1)
         assert await got(address, "/live") == (200, "live\n")
         async with asyncio.timeout(1.0):
@@ -216,10 +144,10 @@ async def _write_for_ever(writer: asyncio.StreamWriter) -> None:
 
 
 async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEAD_WITHIN_S", 0.3)
-    monkeypatch.setattr(module, "LEFT_OVER_WITHIN_S", 0.2)
-    for says in (b"", b"BREW / HTTP/1.1\r\n\r\n", b"GET /nowhere HTTP/1.1\r\n\r\n"):
-        async with served(Door()) as address, crowd(address, 1, says) as opened:
+    monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.3)
+    monkeypatch.setattr(guard, "LEFT_OVER_WITHIN_S", 0.2)
+    for says in (b"", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"):
+        async with served(AccessPolicy()) as address, crowd(address, 1, says) as opened:
             await asyncio.sleep(0.9)
             reader, writer = opened[0]
             assert (await reader.read()).startswith(b"HTTP/1.1 4")
@@ -228,11 +156,11 @@ async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monke
 
 
 async def test_over_tls_and_a_renewed_certificate_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(server, "LOOK_EVERY_S", 0.05)
     made, key = certificate(tmp_path, "first")
     (next_made, next_key), heard = certificate(tmp_path, "second"), list[str]()
     first, second = (ssl.create_default_context(cafile=str(one)) for one in (made, next_made))
-    async with served(Door(certificate=made, key=key), heard.append) as address:
+    async with served(AccessPolicy(certificate=made, key=key), heard.append) as address:
         assert address.startswith("https://127.0.0.1:")
         assert await got(address, "/live", tls=first) == (200, "live\n")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError, IndexError)):
@@ -254,10 +182,14 @@ async def test_over_tls_and_a_renewed_certificate_is_taken_up(tmp_path: Path, mo
 
 async def test_the_run_sees_whether_a_service_is_ready_whatever_its_door(tmp_path: Path) -> None:
     made, key = certificate(tmp_path, "one")
-    for door in (Door(), Door(token="s3cret"), Door(certificate=made, key=key, token="s3cret")):
-        async with served(door, why_not=None) as address:
+    for access in (
+        AccessPolicy(),
+        AccessPolicy(token="s3cret"),
+        AccessPolicy(certificate=made, key=key, token="s3cret"),
+    ):
+        async with served(access, why_not=None) as address:
             assert await answers_ready(address)
-        async with served(door) as address:
+        async with served(access) as address:
             assert not await answers_ready(address)
         assert not await answers_ready(address)
 
@@ -267,29 +199,34 @@ async def test_a_door_that_cannot_be_is_refused_with_what_to_do(tmp_path: Path) 
     _, other = certificate(tmp_path, "other")
     empty = tmp_path / "empty"
     empty.write_text("\n")
-    for door, words in [
-        (Door(certificate=made), "--tls-cert and --tls-key go together"),
-        (Door(certificate=made, key=other), "cannot be used"),
-        (Door(certificate=made, key=tmp_path / "none"), "cannot be used"),
-        (Door(token_file=empty), "cannot be read or is empty"),
-        (Door(token_file=tmp_path / "none"), "cannot be read or is empty"),
-        (Door(token_file=made, token="x"), "keep one"),
-        (Door(host="192.0.2.1"), "cannot listen on 192.0.2.1:0"),
+    for access, words in [
+        (AccessPolicy(certificate=made), "--tls-cert and --tls-key go together"),
+        (AccessPolicy(certificate=made, key=other), "cannot be used"),
+        (AccessPolicy(certificate=made, key=tmp_path / "none"), "cannot be used"),
+        (AccessPolicy(token_file=empty), "cannot be read or is empty"),
+        (AccessPolicy(token_file=tmp_path / "none"), "cannot be read or is empty"),
+        (AccessPolicy(token_file=made, token="x"), "keep one"),
+        (AccessPolicy(host="192.0.2.1"), "cannot listen on 192.0.2.1:0"),
     ]:
-        with pytest.raises(DoorUnusable, match=words):
-            async with served(door):
+        with pytest.raises(PagesUnusable, match=words):
+            async with served(access):
                 pass
-    async with served(Door()) as address:
-        with pytest.raises(DoorUnusable, match="is in use: choose another with --port"):
-            async with served(Door(port=int(address.rpartition(":")[2]))):
+    async with served(AccessPolicy()) as address:
+        with pytest.raises(PagesUnusable, match="is in use: choose another with --port"):
+            async with served(AccessPolicy(port=int(address.rpartition(":")[2]))):
                 pass
 
 
 def test_a_door_for_others_says_what_it_lacks() -> None:
     made, key = Path("c"), Path("k")
-    assert Door().warnings() == Door(host="::1").warnings() == Door(host="localhost").warnings() == ()
-    assert len(Door(host="0.0.0.0").warnings()) == 2
-    assert "clear text" in Door(host="0.0.0.0", token="x").warnings()[0]
-    assert len(Door(host="metrics.example.org", certificate=made, key=key).warnings()) == 1
-    assert Door(host="0.0.0.0", token="x", certificate=made, key=key).warnings() == ()
-    assert "x1y2" not in repr(Door(token="x1y2"))
+    assert (
+        AccessPolicy().warnings()
+        == AccessPolicy(host="::1").warnings()
+        == AccessPolicy(host="localhost").warnings()
+        == ()
+    )
+    assert len(AccessPolicy(host="0.0.0.0").warnings()) == 2
+    assert "clear text" in AccessPolicy(host="0.0.0.0", token="x").warnings()[0]
+    assert len(AccessPolicy(host="metrics.example.org", certificate=made, key=key).warnings()) == 1
+    assert AccessPolicy(host="0.0.0.0", token="x", certificate=made, key=key).warnings() == ()
+    assert "x1y2" not in repr(AccessPolicy(token="x1y2"))

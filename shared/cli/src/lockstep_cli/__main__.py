@@ -9,7 +9,7 @@ import click
 
 from lockstep_cli import config, control_commands, legacy, migrate_commands, offsets, probe, rack, status, watch
 from lockstep_cli.options import file_argument, run_options
-from lockstep_runtime.http.access import Door
+from lockstep_runtime.http.access import AccessPolicy
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def main() -> None:
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
-def run(file: Path, door: Door, log_level: str | None, log_format: str) -> None:
+def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str) -> None:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
@@ -68,7 +68,7 @@ def run(file: Path, door: Door, log_level: str | None, log_format: str) -> None:
     """
     from lockstep_cli import run as running
 
-    sys.exit(running.run_or_say(file, door=door, log_level=log_level, log_format=log_format))
+    sys.exit(running.run_or_say(file, access=access, log_level=log_level, log_format=log_format))
 
 
 if __name__ == "__main__":

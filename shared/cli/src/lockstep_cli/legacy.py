@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lockstep_cli.options import run_options
-from lockstep_runtime.http.access import Door
+from lockstep_runtime.http.access import AccessPolicy
 
 __all__ = ["command"]
 
@@ -52,11 +52,11 @@ def _options(command: Any) -> Any:
     name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
 )
 @_options
-def command(door: Door, log_level: str | None, log_format: str, **legacy: Any) -> None:
+def command(access: AccessPolicy, log_level: str | None, log_format: str, **legacy: Any) -> None:
     from lockstep_cli import run as running
     from lockstep_runtime.service.mm1_options import mm1_files
 
     files = mm1_files(legacy)
     if files is None:
         raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
-    sys.exit(running.run_or_say(files, door=door, log_level=log_level, log_format=log_format))
+    sys.exit(running.run_or_say(files, access=access, log_level=log_level, log_format=log_format))

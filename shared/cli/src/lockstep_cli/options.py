@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lockstep_runtime.http.options import door_options
+from lockstep_runtime.http.options import page_options
 from lockstep_runtime.service.config_options import beside_configuration
 from lockstep_runtime.service.mm1_options import PARAMETERS, legacy_options, mm1_files
 
@@ -96,7 +96,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Lines for people, or one JSON object a line.",
     )
-    return door_options("--http-host")(level(form(command)))
+    return page_options("--http-host")(level(form(command)))
 
 
 def timeout_option(seconds: float, about: str) -> Callable[[F], F]:

@@ -15,7 +15,7 @@ from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_servi
 from lockstep_cli.supervisor import Supervisor
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
-from lockstep_runtime.http.access import Door, DoorUnusable
+from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java
 
@@ -51,18 +51,20 @@ def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
     return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
 
 
-def run(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_format: str) -> int:
+def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
     """Run everything for `file` until asked to end; returns the exit code. Raises CannotStart before any process."""
     configuration, services = check(file, os.environ)
     try:
-        door.check()
-    except DoorUnusable as exc:
+        access.check()
+    except PagesUnusable as exc:
         raise CannotStart(str(exc)) from exc
     config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
     levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
     with held_instance_name() as instance:
         commands = {
-            plan.name: arguments(plan, config=config, instance=instance, door=door, debug=levels[plan.name] == "debug")
+            plan.name: arguments(
+                plan, config=config, instance=instance, access=access, debug=levels[plan.name] == "debug"
+            )
             for plan in services
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)
@@ -79,10 +81,10 @@ def run(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_form
         return asyncio.run(_supervise(commands, log))
 
 
-def run_or_say(file: Path | LegacyFiles, *, door: Door, log_level: str | None, log_format: str) -> int:
+def run_or_say(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
     """`run` for a command: what stands against a start is on standard error, and the exit code is 2."""
     try:
-        return run(file, door=door, log_level=log_level, log_format=log_format)
+        return run(file, access=access, log_level=log_level, log_format=log_format)
     except CannotStart as exc:
         click.echo(str(exc), err=True)
         return 2

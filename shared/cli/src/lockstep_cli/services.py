@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
-from lockstep_runtime.http.access import Door
+from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.service.config_options import REMARKS_TOLD
 
 __all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
@@ -48,7 +48,9 @@ def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     return tuple(plans)
 
 
-def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, door: Door, debug: bool) -> Sequence[str]:
+def arguments(
+    plan: ServicePlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
+) -> Sequence[str]:
     """The command line of a service behind `python -m`. `config`: the options that name its configuration. Port
     0: it takes a free one and says which.
 
@@ -56,11 +58,11 @@ def arguments(plan: ServicePlan, *, config: Sequence[str], instance: str, door: 
     Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see. Remarks on
     the configuration are the run's own.
     """
-    files = {"--tls-cert": door.certificate, "--tls-key": door.key, "--token-file": door.token_file}
+    files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
     return (
         *(plan.module, *config, *flows),
-        *("--instance", instance, "--host", door.host, "--port", "0"),
+        *("--instance", instance, "--host", access.host, "--port", "0"),
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
         *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_TOLD),
     )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockstep_runtime.http.parser import same_token
-
-__all__ = ["Certificate", "Door", "DoorUnusable"]
+__all__ = ["AccessPolicy", "Certificate", "PagesUnusable", "same_token"]
 
 
-class DoorUnusable(Exception):
+class PagesUnusable(Exception):
     """The pages cannot be served so; the text says what is wrong and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class AccessPolicy:
     """Where the pages are and who may read them. Port 0: a free one. Without a token whoever reaches the port may read
     everything; with one, `/live` and `/ready` stay open and say nothing but the word."""
 
@@ -33,7 +32,7 @@ class Door:
         """Whether a token is asked for."""
         return bool(self.token_file or self.token)
 
-    def wanted_token(self) -> str:
+    def read_token(self) -> str:
         """The token, as its file says now; "" where nobody is let in because the file cannot be read. Raises nothing:
         a file that is just being exchanged is no reason to end."""
         if self.token_file is None:
@@ -45,19 +44,19 @@ class Door:
 
     def admits(self, token: str) -> bool:
         """Whether who comes with this token may read what is not for everybody."""
-        return not self.guarded or same_token(token, self.wanted_token())
+        return not self.guarded or same_token(token, self.read_token())
 
     def check(self) -> None:
-        """Raises DoorUnusable for a token that is none, and for half of a certificate's pair."""
+        """Raises PagesUnusable for a token that is none, and for half of a certificate's pair."""
         if self.token_file is not None and self.token:
-            raise DoorUnusable("--token-file and LOCKSTEP_TOKEN both give a token: keep one")
-        if self.token_file is not None and not self.wanted_token():
-            raise DoorUnusable(f"--token-file {self.token_file} cannot be read or is empty: write the token into it")
+            raise PagesUnusable("--token-file and LOCKSTEP_TOKEN both give a token: keep one")
+        if self.token_file is not None and not self.read_token():
+            raise PagesUnusable(f"--token-file {self.token_file} cannot be read or is empty: write the token into it")
         if (self.certificate is None) != (self.key is None):
-            raise DoorUnusable("--tls-cert and --tls-key go together: give both, or neither")
+            raise PagesUnusable("--tls-cert and --tls-key go together: give both, or neither")
 
     def warnings(self) -> tuple[str, ...]:
-        """What is better known of a door that others can reach."""
+        """What is better known of pages that others can reach."""
         if _is_loopback(self.host):
             return ()
         found = []
@@ -76,7 +75,7 @@ class Certificate:
     """A server's TLS with a certificate and its key from files. `context` stays the same object for ever."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises DoorUnusable where the two do not serve."""
+        """Raises PagesUnusable where the two do not serve."""
         self._certificate = certificate
         self._key = key
         self._seen = self._stamps()
@@ -85,7 +84,7 @@ class Certificate:
         try:
             self._load(self.context)
         except (OSError, ssl.SSLError) as exc:
-            raise DoorUnusable(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {exc}") from exc
+            raise PagesUnusable(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {exc}") from exc
 
     def renew(self) -> str | None:
         """Use the files' new content for connections from now on, if they changed. None: they did not; "": they do
@@ -111,6 +110,11 @@ class Certificate:
             return tuple((s.st_mtime_ns, s.st_size, s.st_ino) for s in (self._certificate.stat(), self._key.stat()))
         except OSError:
             return ()
+
+
+def same_token(given: str, wanted: str) -> bool:
+    """Whether they are the same, in a time that tells nothing of where they differ. No token is never the right one."""
+    return bool(wanted) and hmac.compare_digest(given.encode(), wanted.encode())
 
 
 def _is_loopback(host: str) -> bool:

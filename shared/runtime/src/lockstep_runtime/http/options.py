@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from lockstep_runtime.http.access import Door
+from lockstep_runtime.http.access import AccessPolicy
 
-__all__ = ["door_options"]
+__all__ = ["page_options"]
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def door_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds `host` (an option's name), `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable,
-    and hands the command what they and LOCKSTEP_TOKEN describe, as `door`, on a free port."""
+    and hands the command what they and LOCKSTEP_TOKEN describe, as `access`, on a free port."""
     options = [
         click.option(
             host,
@@ -47,15 +47,15 @@ def door_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def with_door(
+        def with_access(
             *, host: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None, **others: Any
         ) -> Any:
             token = os.environ.get("LOCKSTEP_TOKEN", "").strip()
-            return command(door=Door(host, 0, tls_cert, tls_key, token_file, token), **others)
+            return command(access=AccessPolicy(host, 0, tls_cert, tls_key, token_file, token), **others)
 
-        opened: Callable[..., Any] = with_door
+        guarded: Callable[..., Any] = with_access
         for option in reversed(options):
-            opened = option(opened)
-        return opened
+            guarded = option(guarded)
+        return guarded
 
     return add

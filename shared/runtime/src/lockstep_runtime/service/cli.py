@@ -23,8 +23,8 @@ from lockstep_config.keys.log_levels import CLIENTS
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_protocol.commands.command_vocabulary import connector_of
 from lockstep_protocol.names import Flow
-from lockstep_runtime.http.access import Door
-from lockstep_runtime.http.options import door_options
+from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.http.options import page_options
 from lockstep_runtime.service.config_options import REMARKS_TOLD, beside_configuration
 from lockstep_runtime.service.mm1_options import legacy_options, mm1_files
 from lockstep_runtime.telemetry import log as logs
@@ -92,7 +92,7 @@ def service_command(
         type=FlowName(),
         help="Serve this flow, written 'A->B' with the quotes; repeat for more. Default: all that need it.",
     )
-    @door_options("--host")
+    @page_options("--host")
     @click.option(
         "--port",
         default=0,
@@ -124,7 +124,7 @@ def service_command(
     def command(
         path: Path | None,
         flows: tuple[Flow, ...],
-        door: Door,
+        access: AccessPolicy,
         port: int,
         instance: str,
         log_level: str | None,
@@ -148,7 +148,7 @@ def service_command(
         from lockstep_runtime.service.service import Instance, serve  # Faust takes half a second: not for --help
 
         builder = _named(build)
-        place = Instance(instance, replace(door, port=port))
+        place = Instance(instance, replace(access, port=port))
         memory.collect_seldom()
         _dump_stacks()
         code = serve(

@@ -23,8 +23,8 @@ from lockstep_config.flow.model import Cluster
 from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
-from lockstep_runtime.http.access import Door, DoorUnusable
-from lockstep_runtime.http.server import Pages
+from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
+from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.sasl_session import renew_sessions
 from lockstep_runtime.membership.faust_membership import FaustMembership
@@ -48,7 +48,7 @@ ENDS_WITHIN = 9.0
 LAST_SPANS = 0.8
 """Seconds for the spans of the last moments; they do not hold up the end."""
 
-LOCAL = Door()
+LOCAL = AccessPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Instance:
     """As whom this process runs, and where its pages are. `instance` tells replicas apart and survives restarts."""
 
     instance: str
-    door: Door = LOCAL
+    access: AccessPolicy = LOCAL
 
 
 class Process:
@@ -129,15 +129,17 @@ class Process:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._signalled, name, stop)
-        pages = Pages(self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate)
+        pages = PageServer(
+            self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate
+        )
         try:
-            address = await pages.open(self.place.door)
-        except DoorUnusable as exc:
+            address = await pages.open(self.place.access)
+        except PagesUnusable as exc:
             self.log.info("cannot start", str(exc), level=logging.ERROR)
             return UNUSABLE
         flows = ", ".join(str(r.ctx.flow) for r in self.runners)
         self.log.info("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
-        for warning in self.place.door.warnings():
+        for warning in self.place.access.warnings():
             self.log.warn("pages are not on this machine alone", f"{address}: {warning}")
         work = asyncio.create_task(self._flows())
         stopping = asyncio.create_task(stop.wait())
@@ -160,7 +162,7 @@ class Process:
         if why:
             self.log.warn("certificate not taken up", f"{why}; the one of before serves on")
         else:
-            self.log.info("certificate taken up", str(self.place.door.certificate))
+            self.log.info("certificate taken up", str(self.place.access.certificate))
 
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:

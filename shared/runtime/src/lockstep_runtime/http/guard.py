@@ -1,0 +1,129 @@
+"""The guard of the pages: how many connections there are, and how long each may take. aiohttp gets whole heads only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from http import HTTPStatus
+from typing import Any, cast
+
+from aiohttp import web
+
+from lockstep_runtime.http.answers import refusal_bytes
+
+__all__ = ["GuardedConnection"]
+
+HEAD_BYTES = 8_192
+"""A request's line and headers at most; answered with 431 beyond."""
+
+HEAD_WITHIN_S = 5.0
+"""The TLS handshake is over, and a request's head is here, by then; answered with 408 beyond."""
+
+ANSWERED_WITHIN_S = 10.0
+"""The client has taken its answer by then."""
+
+LEFT_OVER_WITHIN_S = 1.0
+"""A body that nobody asked for is read and thrown away for so long, that the answer is not lost with the connection."""
+
+CONNECTIONS = 64
+"""At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one): a probe sends its
+request with its connection, so slow clients never keep it waiting."""
+
+
+class GuardedConnection(web.RequestHandler):
+    """aiohttp's connection behind the limits above. They hold from its first byte on, TLS handshake included. `crowd`
+    are all connections of the server, oldest first."""
+
+    def __init__(self, server: web.Server, crowd: dict[GuardedConnection, None], tls: ssl.SSLContext | None) -> None:
+        options: dict[str, Any] = {"access_log": None, "keepalive_timeout": 0, "lingering_time": LEFT_OVER_WITHIN_S}
+        options |= {"max_line_size": HEAD_BYTES, "max_field_size": HEAD_BYTES, "auto_decompress": False}
+        options |= {"logger": logging.getLogger(__name__)}  # aiohttp's own is silent
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._crowd, self._tls, self._head, self._asking = crowd, tls, b"", True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = cast(asyncio.Transport, transport)
+        self._deadline = self._loop.call_later(HEAD_WITHIN_S, self._end_late)
+        if len(self._crowd) >= CONNECTIONS:
+            next((one for one in self._crowd if one._asking), next(iter(self._crowd))).abort()
+        self._crowd[self] = None
+        if self._tls is None:
+            super().connection_made(transport)
+        else:
+            self._handshake = self._loop.create_task(self._start_tls(self._tls))
+
+    async def _start_tls(self, tls: ssl.SSLContext) -> None:
+        encrypted = None
+        with contextlib.suppress(OSError):  # a client that goes away, or that speaks no TLS
+            if not self._wire.is_closing():
+                encrypted = await self._loop.start_tls(
+                    self._wire, self, tls, server_side=True, ssl_shutdown_timeout=LEFT_OVER_WITHIN_S
+                )
+        if encrypted is None or encrypted.is_closing():
+            self.abort()
+        else:
+            super().connection_made(encrypted)
+            self.data_received(b"")
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asking:
+            return super().data_received(data)
+        self._head = (self._head + data).lstrip(b"\r\n")
+        head, end, _ = self._head.partition(b"\r\n\r\n")
+        if self.transport is None:  # bytes that came with the end of the handshake
+            return None
+        if len(head) > HEAD_BYTES:
+            return self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if end:
+            self._answer_within(ANSWERED_WITHIN_S)
+            super().data_received(self._head)
+        return None
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for a bool, aiohttp always says None
+        """A client may end its half of the connection with its request. TLS has no halves."""
+        return self._tls is None and not self._asking and self.transport is not None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.abort()
+        super().connection_lost(exc)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._deadline.cancel()
+        self._crowd.pop(self, None)
+        self._wire.abort()
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """Answer what aiohttp cannot parse, or what a page raised, with our own refusal."""
+        if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.logger.error("page failed", exc_info=exc)
+        self._refuse(HTTPStatus(status))
+        return web.Response(status=status)  # never sent: aiohttp has no transport any more
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """A body that is none is no news of ours."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        if self.transport is not None:
+            transport, self.transport = self.transport, None
+            self.close()
+            self._answer_within(LEFT_OVER_WITHIN_S)
+            transport.write(refusal_bytes(status))
+            transport.write_eof() if transport.can_write_eof() else transport.close()
+
+    def _answer_within(self, seconds: float) -> None:
+        self._asking = False
+        self._deadline.cancel()
+        self._deadline = self._loop.call_later(seconds, self._end_late)
+
+    def _end_late(self) -> None:
+        if self._asking and self.transport is not None:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+        else:
+            self.abort()

@@ -1,0 +1,89 @@
+"""The pages over real sockets: a server, requests as bytes, certificates, and crowds of clients."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.http.server import PageServer
+from lockstep_runtime.telemetry.metrics import Metrics
+
+__all__ = ["WITHIN", "certificate", "crowd", "got", "sent", "served"]
+
+WITHIN = 20.0
+
+
+@asynccontextmanager
+async def served(
+    access: AccessPolicy, warn: Callable[[str], None] = lambda _: None, why_not: str | None = "not read yet: A->B"
+) -> AsyncIterator[str]:
+    """Its address while the pages are open; the process is live, and not ready for a reason."""
+    pages = PageServer(Metrics(), live=lambda: None, ready=lambda: why_not, status=lambda: {"service": "x"}, warn=warn)
+    address = await pages.open(access)
+    try:
+        yield address
+    finally:
+        await pages.close()
+
+
+async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
+    """All that comes back."""
+    host, _, port = address.partition("://")[2].rpartition(":")
+    async with asyncio.timeout(WITHIN):
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, limit=1 << 20)
+        try:
+            writer.write(request)
+            return await reader.read()
+        finally:
+            writer.close()
+
+
+async def got(
+    address: str, path: str, token: str = "", method: str = "GET", tls: ssl.SSLContext | None = None
+) -> tuple[int, str]:
+    """Status and body."""
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+    request = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{authorization}\r\n".encode()
+    head, _, body = (await sent(address, request, tls)).decode().partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A new certificate for `localhost` and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    made, key = folder / f"{name}.crt", folder / f"{name}.key"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(made)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return made, key
+
+
+Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def crowd(address: str, number: int, says: bytes) -> AsyncIterator[list[Opened]]:
+    """So many connections that have sent this and wait."""
+    host, _, port = address.partition("://")[2].rpartition(":")
+    opened: list[Opened] = []
+    try:
+        for _ in range(number):
+            opened.append(await asyncio.open_connection(host, int(port)))
+            opened[-1][1].write(says)
+        yield opened
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
