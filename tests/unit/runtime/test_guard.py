@@ -137,6 +137,18 @@ async def test_a_handshake_has_the_time_of_a_head(
                 await asyncio.sleep(0.01)
 
 
+async def test_the_oldest_handshake_gives_way_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "CONNECTIONS", 3)
+    made, key = certificate(tmp_path, "one")
+    trusted = ssl.create_default_context(cafile=str(made))
+    async with served(AccessPolicy(certificate=made, key=key)) as address, crowd(address, 3, b"\x16\x03") as opened:
+        await asyncio.sleep(0.1)
+        assert await got(address, "/live", tls=trusted) == (200, "live\n")
+        assert await closes_within(1.0, opened[0][0]) == b""
+        with pytest.raises(TimeoutError):
+            await closes_within(0.3, opened[1][0])
+
+
 async def test_a_slow_head_over_tls_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.5)
     made, key = certificate(tmp_path, "one")
